@@ -62,6 +62,8 @@ struct Session {
     file: Vec<Item>,
     unwritten: VecDeque<Item>,
     context: Vec<MessageRow>,
+    /// How much of the context the model has answered with.
+    answered: usize,
     turn_start: usize,
     turn: Option<String>,
     /// The last line that a prompt can hang on.
@@ -111,6 +113,7 @@ impl World {
             file: Vec::new(),
             unwritten: VecDeque::new(),
             context: Vec::new(),
+            answered: 0,
             turn_start: 0,
             turn: None,
             lines: 0,
@@ -170,7 +173,7 @@ impl World {
             let offer = &self.offers[id.0 as usize];
             let occasion = match event.kind {
                 _ if offer.session != current => Occasion::Replaced,
-                EventKind::Start(Source::Resume) => Occasion::Resumed,
+                EventKind::Start(Source::Resume) => Occasion::Ended,
                 _ => Occasion::of(event),
             };
             let settle = turn::settle(self.look(offer, event.turn.clone()), occasion);
@@ -253,6 +256,8 @@ impl World {
 
     fn response(&mut self, tools: usize) -> Vec<String> {
         let id = self.fresh("r");
+        let session = self.session();
+        session.answered = session.context.len();
         self.write(Item::Response { id: id.clone(), calls: vec![] });
         let calls: Vec<_> = (0..tools).map(|_| self.fresh("c")).collect();
         for call in &calls {
@@ -369,7 +374,10 @@ impl World {
             Step::Flush(count) => self.flush(usize::from(*count)),
             Step::Turn(script) => self.turn(script),
             Step::Clear(fate) => {
-                self.flush(usize::MAX.min(1_000_000));
+                self.flush(1_000_000);
+                // What the model never answered was not seen by it.
+                let session = self.session();
+                session.context.truncate(session.answered);
                 let event = self.event(EventKind::End);
                 self.hook(&event, *fate);
                 self.open_session();
@@ -378,7 +386,7 @@ impl World {
             Step::KillAgentAndResume(fate) => {
                 self.session().unwritten.clear();
                 let file = self.session().file.clone();
-                let (mut context, mut before_prompt) = (Vec::new(), 0);
+                let (mut context, mut before_prompt, mut answered) = (Vec::new(), 0, 0);
                 for item in &file {
                     match item {
                         Item::Injected { text } => {
@@ -387,10 +395,14 @@ impl World {
                         }
                         Item::Prompt { .. } => before_prompt = context.len(),
                         Item::TakenBack => context.truncate(before_prompt),
+                        Item::Response { .. } => answered = context.len(),
                         _ => {}
                     }
                 }
+                // An answer that was never written is as lost as the rest of that life.
+                self.session().answered = answered;
                 self.session().context = context;
+                self.session().lines += 1;
                 self.start(Source::Resume, *fate);
             }
             Step::Compact => {
@@ -444,7 +456,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_message_enters_exactly_one_context_once(

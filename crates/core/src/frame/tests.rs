@@ -96,7 +96,7 @@ fn a_body_that_never_fits_is_cut_with_a_pointer_and_does_not_block() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_the_bodies_say_the_frame_holds_and_fits(

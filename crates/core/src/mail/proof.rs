@@ -6,7 +6,8 @@
 //! offer, and the nonce does not stand before it, then the agent did not take the offer.
 //!
 //! Presence needs care too: a person who takes a prompt back before the first word of the answer takes back what a
-//! hook had added to it. So what came with a prompt counts once the model has answered it.
+//! hook had added to it, and one who clears the conversation at that moment clears it unread. So a nonce counts once the
+//! model has answered with it in its context.
 //!
 //! The agents' adapters turn lines into [`Item`]s; [`Search`] judges them. What a model said, the raw output of a hook and
 //! quoted text are not places where a nonce counts.
@@ -110,9 +111,9 @@ pub enum Item {
 /// What the transcript says about an offer so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
-    /// The nonce stands where it counts.
+    /// The nonce stands where it counts, and the model has answered since.
     Proven,
-    /// It stands there, but the prompt that it came with may still be taken back.
+    /// It stands there, but the model has not answered yet, and may never.
     Held,
     /// The model has gone on without it: it was not taken, and never will be.
     Passed,
@@ -129,6 +130,8 @@ pub struct Search<'a> {
     turns: &'a Turns,
     mark: String,
     turn_seen: bool,
+    /// The last prompt so far is the offer's.
+    in_turn: bool,
     turn_parent: Option<String>,
     injected: bool,
     /// The response that holds the anchor's tool calls.
@@ -151,6 +154,7 @@ impl<'a> Search<'a> {
             turns,
             mark: mark(nonce),
             turn_seen: false,
+            in_turn: false,
             turn_parent: None,
             injected: false,
             carrier: None,
@@ -181,7 +185,10 @@ impl<'a> Search<'a> {
 
     fn judge(&mut self, item: &Item, after_offer: bool) -> Option<Look> {
         match item {
-            Item::Injected { text } => self.injected(text),
+            Item::Injected { text } => {
+                self.injected |= !matches!(self.anchor, Anchor::Call(_) | Anchor::Shell) && text.contains(&self.mark);
+                None
+            }
             Item::ToolResult { call, text } => self.tool_result(call, text, after_offer),
             Item::Prompt { id, parent } => self.prompt(id, parent.as_deref(), after_offer),
             Item::Response { id, calls } => self.response(id, calls, after_offer),
@@ -189,27 +196,24 @@ impl<'a> Search<'a> {
                 self.our_run |= matches!(self.anchor, Anchor::Stop) && output.contains(&self.mark);
                 None
             }
-            Item::StopHandled => self.our_run.then_some(Look::Passed),
-            Item::TakenBack => self.injected.then_some(Look::Passed),
+            Item::StopHandled => (self.our_run && !self.injected).then_some(Look::Passed),
+            Item::TakenBack => {
+                (self.injected && self.in_turn && matches!(self.anchor, Anchor::Prompt)).then_some(Look::Passed)
+            }
         }
-    }
-
-    fn injected(&mut self, text: &str) -> Option<Look> {
-        if matches!(self.anchor, Anchor::Call(_) | Anchor::Shell) || !text.contains(&self.mark) {
-            return None;
-        }
-        if matches!(self.anchor, Anchor::Prompt) {
-            self.injected = true;
-            return None;
-        }
-        Some(Look::Proven)
     }
 
     fn tool_result(&mut self, call: &str, text: &str, after_offer: bool) -> Option<Look> {
         self.result_after_offer |= after_offer;
         match self.anchor {
-            Anchor::Call(id) if id == call => Some(if text.contains(&self.mark) { Look::Proven } else { Look::Passed }),
-            Anchor::Shell if text.contains(&self.mark) => Some(Look::Proven),
+            Anchor::Call(id) if id == call => {
+                self.injected = text.contains(&self.mark);
+                (!self.injected).then_some(Look::Passed)
+            }
+            Anchor::Shell => {
+                self.injected |= text.contains(&self.mark);
+                None
+            }
             Anchor::Tools(calls) if calls.iter().any(|id| id == call) => {
                 self.results_missing = self.results_missing.saturating_sub(1);
                 None
@@ -219,7 +223,8 @@ impl<'a> Search<'a> {
     }
 
     fn prompt(&mut self, id: &str, parent: Option<&str>, after_offer: bool) -> Option<Look> {
-        if self.turns.offer.as_deref() == Some(id) {
+        self.in_turn = self.turns.offer.as_deref() == Some(id);
+        if self.in_turn {
             self.turn_seen = true;
             self.turn_parent = parent.map(str::to_owned);
             return None;
@@ -230,8 +235,9 @@ impl<'a> Search<'a> {
         if !after_offer || !later || matches!(self.anchor, Anchor::Start) {
             return None;
         }
-        let taken_back = parent.is_some() && parent == self.turn_parent.as_deref();
-        Some(if self.injected && !taken_back { Look::Proven } else { Look::Passed })
+        let taken_back =
+            matches!(self.anchor, Anchor::Prompt) && parent.is_some() && parent == self.turn_parent.as_deref();
+        (!self.injected || taken_back).then_some(Look::Passed)
     }
 
     fn response(&mut self, id: &str, calls: &[String], after_offer: bool) -> Option<Look> {
@@ -248,8 +254,9 @@ impl<'a> Search<'a> {
             return None;
         }
         match self.anchor {
+            // A further piece of the response that was under way is no answer to it.
+            _ if self.injected => new.then_some(Look::Proven),
             Anchor::Start => Some(Look::Passed),
-            Anchor::Prompt if self.injected => Some(Look::Proven),
             Anchor::Prompt => self.turn_seen.then_some(Look::Passed),
             Anchor::Tools(ours) if ours.is_empty() => (new && self.result_after_offer).then_some(Look::Passed),
             Anchor::Tools(_) => match &self.carrier {

@@ -24,10 +24,8 @@ pub enum Occasion {
     Passing,
     /// A turn ended or a new one begins: whoever leaves no proof has had its chance.
     Boundary,
-    /// The session ended, or its process did: the file is complete, and may be resumed.
+    /// The session ended, or its process did: the file is complete. Whoever resumes it goes on with what is in it.
     Ended,
-    /// The session was ended before and now goes on with what is in its file.
-    Resumed,
     /// The participant went on in another session: nothing goes on with that file.
     Replaced,
 }
@@ -58,19 +56,19 @@ pub enum Settle {
 
 /// Judges an open offer by what the look found.
 ///
-/// | look | passing | boundary | ended | resumed | replaced |
-/// |---|---|---|---|---|---|
-/// | proven | seen | seen | seen | seen | seen |
-/// | passed | return | return | return | return | return |
-/// | held | keep | keep | keep | seen | return |
-/// | open | keep | keep | return | return | return |
-/// | blind | keep | doubt | doubt | doubt | doubt |
+/// | look | passing | boundary | ended | replaced |
+/// |---|---|---|---|---|
+/// | proven | seen | seen | seen | seen |
+/// | passed | return | return | return | return |
+/// | held | keep | keep | keep | return |
+/// | open | keep | keep | return | return |
+/// | blind | keep | doubt | doubt | doubt |
 pub fn settle(look: Look, occasion: Occasion) -> Settle {
-    use Occasion::{Boundary, Ended, Passing, Replaced, Resumed};
+    use Occasion::{Boundary, Ended, Passing, Replaced};
     match (look, occasion) {
-        (Look::Proven, _) | (Look::Held, Resumed) => Settle::Seen,
-        (Look::Passed, _) | (Look::Held, Replaced) | (Look::Open, Ended | Resumed | Replaced) => Settle::Return,
-        (Look::Blind, Boundary | Ended | Resumed | Replaced) => Settle::Doubt,
+        (Look::Proven, _) => Settle::Seen,
+        (Look::Passed, _) | (Look::Held, Replaced) | (Look::Open, Ended | Replaced) => Settle::Return,
+        (Look::Blind, Boundary | Ended | Replaced) => Settle::Doubt,
         (Look::Held, Passing | Boundary | Ended) | (Look::Open, Passing | Boundary) | (Look::Blind, Passing) => Settle::Keep,
     }
 }
