@@ -44,7 +44,6 @@ struct Shared {
     log: Mutex<Log>,
     grown: Condvar,
     stopped: AtomicBool,
-    ids: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -77,7 +76,6 @@ impl Model {
             log: Mutex::default(),
             grown: Condvar::new(),
             stopped: AtomicBool::new(false),
-            ids: AtomicUsize::new(1),
         });
         let acceptor = Arc::clone(&shared);
         thread::spawn(move || {
@@ -166,10 +164,6 @@ impl Shared {
         self.log.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn id(&self) -> usize {
-        self.ids.fetch_add(1, Ordering::Relaxed)
-    }
-
     fn serve(&self, stream: TcpStream) -> io::Result<()> {
         let Some(call) = http::read(&stream)? else { return Ok(()) };
         let mut reply = Reply::new(stream);
@@ -210,8 +204,8 @@ impl Shared {
     fn answer(&self, request: &Request, step: Step, reply: &mut Reply) -> io::Result<()> {
         match step {
             Step::Reply(parts) => match request.api {
-                Api::Anthropic => anthropic::answer(reply, &request.body, &parts, || self.id()),
-                Api::Responses => responses::answer(reply, &parts, || self.id()),
+                Api::Anthropic => anthropic::answer(reply, &request.body, &parts, next_id),
+                Api::Responses => responses::answer(reply, &parts, next_id),
             },
             Step::Error { status, message } => {
                 let error = json!({"type": "error", "error": {"type": "api_error", "message": message}});
@@ -234,6 +228,12 @@ impl Shared {
             }
         }
     }
+}
+
+/// A number for a message or call. Never repeated, as a session may be resumed with another model.
+fn next_id() -> usize {
+    static IDS: AtomicUsize = AtomicUsize::new(1);
+    IDS.fetch_add(1, Ordering::Relaxed)
 }
 
 fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {

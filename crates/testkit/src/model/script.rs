@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ impl Step {
     }
 }
 
-type Decide = Box<dyn Fn(&Request) -> Step + Send + Sync>;
+type Decide = Arc<dyn Fn(&Request) -> Step + Send + Sync>;
 
 /// Decides the model's answers.
 pub struct Script {
@@ -129,20 +129,21 @@ impl fmt::Debug for Script {
 
 impl Script {
     /// A function that decides by what is in the request. It sees main and subagent requests.
-    pub fn by(decide: impl Fn(&Request) -> Step + Send + Sync + Clone + 'static) -> Script {
-        Script { main: Box::new(decide.clone()), subagent: Box::new(decide) }
+    pub fn by(decide: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Script {
+        let decide: Decide = Arc::new(decide);
+        Script { main: Arc::clone(&decide), subagent: decide }
     }
 
     /// Each conversation (main or subagent, per session) goes through these steps, one per request.
     /// When they are used up, the model says `script ended`.
     pub fn steps(steps: impl IntoIterator<Item = Step>) -> Script {
-        let steps: Vec<Step> = steps.into_iter().collect();
-        Script { main: in_turn(steps.clone()), subagent: in_turn(steps) }
+        let decide = in_turn(steps.into_iter().collect());
+        Script { main: Arc::clone(&decide), subagent: decide }
     }
 
     /// Other answers for subagents.
     pub fn subagents(mut self, decide: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Script {
-        self.subagent = Box::new(decide);
+        self.subagent = Arc::new(decide);
         self
     }
 
@@ -159,7 +160,7 @@ impl Script {
 
 fn in_turn(steps: Vec<Step>) -> Decide {
     let position: Mutex<HashMap<String, usize>> = Mutex::default();
-    Box::new(move |request| {
+    Arc::new(move |request| {
         let mut position = position.lock().unwrap_or_else(PoisonError::into_inner);
         let next = position.entry(request.conversation.clone()).or_default();
         let step = steps.get(*next).cloned().unwrap_or_else(|| Step::say("script ended"));
