@@ -225,8 +225,10 @@ impl<'a> Search<'a> {
     fn prompt(&mut self, id: &str, parent: Option<&str>, after_offer: bool) -> Option<Look> {
         self.in_turn = self.turns.offer.as_deref() == Some(id);
         if self.in_turn {
+            if !self.turn_seen {
+                self.turn_parent = parent.map(str::to_owned);
+            }
             self.turn_seen = true;
-            self.turn_parent = parent.map(str::to_owned);
             return None;
         }
         // A later turn has begun, so whatever the offer's turn took is written before this line. Any other prompt after the

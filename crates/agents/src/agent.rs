@@ -1,0 +1,100 @@
+//! The one table of agents, and what each has to know.
+
+use baton_core::event::{Event, EventKind, Reply};
+use baton_core::frame::Unit;
+use baton_core::mail::{Anchor, Item};
+use baton_core::session::State;
+use baton_core::{Code, Error};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Every agent that baton speaks to. Adding one is a folder and a row here.
+pub const ALL: &[&dyn Agent] = &[&crate::claude::Claude, &crate::codex::Codex];
+
+/// Reads the environment; passed in, because libraries don't.
+pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// Turns the lines of one transcript, in order, into items.
+pub type TranscriptReader = Box<dyn FnMut(&str) -> Vec<Item>>;
+
+/// Who runs a command in an agent's shell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shell {
+    /// The agent's own session id.
+    pub session_id: String,
+    /// The id of the tool call, where the agent says it and writes it down.
+    pub call: Option<String>,
+    /// A subagent runs it.
+    pub subagent: bool,
+}
+
+/// One agent CLI.
+pub trait Agent: Sync {
+    /// Its name on our command line.
+    fn name(&self) -> &'static str;
+
+    /// Its name for people.
+    fn title(&self) -> &'static str;
+
+    /// Reads a hook's payload. An event that we don't know is [`EventKind::Unknown`]; only what is no payload at all is an error.
+    fn parse(&self, payload: &[u8]) -> Result<Event, Error>;
+
+    /// The answer in the agent's words, as a command hook prints it; empty for silence.
+    fn render(&self, event: &Event, reply: &Reply) -> String;
+
+    /// What a hook that is called as an MCP tool must answer to say nothing.
+    fn quiet(&self) -> &'static str;
+
+    /// How much text the agent passes on whole at this event; `None` where it passes on nothing.
+    fn takes(&self, event: EventKind) -> Option<(usize, Unit)>;
+
+    /// Reads its transcripts.
+    fn transcript(&self) -> TranscriptReader;
+
+    /// Where an offer stands that was made in answer to the MCP call of this id.
+    fn call_anchor(&self, call: &str) -> Anchor;
+
+    /// Whose shell this environment is, if it is one of this agent's.
+    fn shell(&self, env: Env<'_>) -> Option<Shell>;
+
+    /// The process that runs the session, as the environment of its hooks says it.
+    fn hook_process(&self, env: Env<'_>) -> Option<i32>;
+
+    /// Whether a process, by its arguments, is this agent's.
+    fn is_process(&self, args: &[String]) -> bool;
+
+    /// Whether such a process runs the sessions of several terminals, so that it names none of them.
+    fn is_shared_process(&self, args: &[String]) -> bool;
+
+    /// Where the agent itself notes what a session does, by its process and transcript; `None` where it keeps no such registry.
+    fn registry(&self, pid: i32, transcript: &str) -> Option<PathBuf>;
+
+    /// What that file says about a session.
+    fn registry_state(&self, file: &[u8], session_id: &str) -> Option<State>;
+
+    /// The session and call that an MCP call's `_meta` names, with whether a subagent made it.
+    fn mcp_caller(&self, meta: &serde_json::Map<String, serde_json::Value>) -> McpCaller;
+
+    /// Whether an MCP call's `_meta` is that of a hook, not of a model.
+    fn is_hook_call(&self, meta: &serde_json::Map<String, serde_json::Value>) -> bool;
+}
+
+/// What an MCP call says about its caller.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct McpCaller {
+    /// The agent's own session id, where calls carry it.
+    pub session_id: Option<String>,
+    /// The id of the tool call.
+    pub call: Option<String>,
+    /// A subagent calls, by what the call itself says.
+    pub subagent: bool,
+}
+
+/// The agent of that name.
+pub fn by_name(name: &str) -> Result<&'static dyn Agent, Error> {
+    ALL.iter().copied().find(|agent| agent.name() == name).ok_or_else(|| {
+        let names: Vec<_> = ALL.iter().map(|agent| agent.name()).collect();
+        Error::new(Code::UnknownAgent, format!("no agent {}", baton_core::frame::shown(name, 40)))
+            .hint(format!("known agents: {}", names.join(", ")))
+    })
+}

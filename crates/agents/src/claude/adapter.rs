@@ -1,0 +1,145 @@
+//! Claude Code's payloads, answers and facts.
+//!
+//! Mail goes out at SessionStart, UserPromptSubmit, PostToolBatch (once per batch, after failures too) and Stop. At Stop it travels as
+//! `additionalContext`: a blocking reason is shown to the model twice. Text over 10,000 UTF-16 units is moved to a file.
+
+use super::transcript;
+use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::payload::{Payload, given};
+use baton_core::Error;
+use baton_core::event::{Event, EventKind, Reply, Source};
+use baton_core::frame::Unit;
+use baton_core::mail::Anchor;
+use baton_core::session::State;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Claude Code.
+#[derive(Clone, Copy, Debug)]
+pub struct Claude;
+
+const TOOL_USE_ID: &str = "claudecode/toolUseId";
+
+impl Agent for Claude {
+    fn name(&self) -> &'static str {
+        "claude"
+    }
+
+    fn title(&self) -> &'static str {
+        "Claude Code"
+    }
+
+    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+        let payload = Payload::read(payload)?;
+        let kind = match payload.hook_event_name.as_ref() {
+            "SessionStart" => EventKind::Start(match payload.source.as_deref() {
+                Some("startup") => Source::Startup,
+                Some("resume") => Source::Resume,
+                Some("clear") => Source::Clear,
+                Some("fork") => Source::Fork,
+                Some("compact") => Source::Compact,
+                _ => Source::Other,
+            }),
+            "UserPromptSubmit" => EventKind::Prompt,
+            "PreToolUse" => EventKind::BeforeTool,
+            "PostToolUse" | "PostToolUseFailure" => EventKind::AfterTool,
+            "PostToolBatch" => EventKind::AfterTools,
+            "Stop" | "StopFailure" => EventKind::Stop,
+            "PermissionRequest" => EventKind::Blocked,
+            "Notification" => match payload.notification_type.as_deref() {
+                Some("permission_prompt") => EventKind::Blocked,
+                Some("idle_prompt") => EventKind::IdleNotice,
+                _ => EventKind::Unknown,
+            },
+            "PreCompact" => EventKind::Compacting,
+            "SubagentStart" => EventKind::SubagentStart,
+            "SubagentStop" => EventKind::SubagentStop,
+            "SessionEnd" => EventKind::End,
+            _ => EventKind::Unknown,
+        };
+        let turn = given(payload.prompt_id.clone());
+        Ok(payload.event(kind, turn))
+    }
+
+    fn render(&self, event: &Event, reply: &Reply) -> String {
+        match reply {
+            Reply::Silent => String::new(),
+            Reply::Context(text) | Reply::Continue(text) => {
+                json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}}).to_string()
+            }
+        }
+    }
+
+    fn quiet(&self) -> &'static str {
+        // Empty text makes it tell the model "UserPromptSubmit completed".
+        "{}"
+    }
+
+    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
+        match event {
+            EventKind::Start(_) | EventKind::Prompt | EventKind::AfterTools | EventKind::Stop => Some((10_000, Unit::Utf16)),
+            _ => None,
+        }
+    }
+
+    fn transcript(&self) -> TranscriptReader {
+        Box::new(transcript::items)
+    }
+
+    fn call_anchor(&self, call: &str) -> Anchor {
+        Anchor::Call(call.to_owned())
+    }
+
+    fn shell(&self, env: Env<'_>) -> Option<Shell> {
+        let session_id = env("CLAUDE_CODE_SESSION_ID")?.into_string().ok()?;
+        env("CLAUDECODE")?;
+        // A subagent's shell can't be told apart; what it takes is never proven and goes back to its parent.
+        Some(Shell { session_id, call: None, subagent: false })
+    }
+
+    fn hook_process(&self, env: Env<'_>) -> Option<i32> {
+        env("CLAUDE_PID")?.to_str()?.parse().ok()
+    }
+
+    fn is_process(&self, args: &[String]) -> bool {
+        args.iter().take(2).any(|arg| {
+            Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| matches!(name, "claude" | "claude.exe"))
+        })
+    }
+
+    fn is_shared_process(&self, _args: &[String]) -> bool {
+        false
+    }
+
+    fn registry(&self, pid: i32, transcript: &str) -> Option<PathBuf> {
+        // <config>/projects/<project>/<session>.jsonl
+        let config = Path::new(transcript).parent()?.parent()?.parent()?;
+        Some(config.join("sessions").join(format!("{pid}.json")))
+    }
+
+    fn registry_state(&self, file: &[u8], session_id: &str) -> Option<State> {
+        #[derive(Deserialize)]
+        struct Entry {
+            #[serde(rename = "sessionId")]
+            session_id: String,
+            status: Option<String>,
+        }
+        let entry: Entry = serde_json::from_slice(file).ok()?;
+        match (entry.session_id == session_id).then_some(entry.status.as_deref()?)? {
+            "busy" => Some(State::Busy),
+            "idle" => Some(State::Idle),
+            "waiting" => Some(State::Blocked),
+            _ => None,
+        }
+    }
+
+    fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {
+        let call = meta.get(TOOL_USE_ID).and_then(Value::as_str).map(str::to_owned);
+        McpCaller { session_id: None, call, subagent: false }
+    }
+
+    fn is_hook_call(&self, meta: &Map<String, Value>) -> bool {
+        !meta.contains_key(TOOL_USE_ID) && !meta.contains_key("progressToken")
+    }
+}

@@ -1,0 +1,131 @@
+//! Codex's payloads, answers and facts.
+//!
+//! Mail goes out at SessionStart (which fires with the first prompt), UserPromptSubmit, PostToolUse (one per tool, in parallel) and Stop.
+//! Everything is cut at 10,000 bytes. One unknown key in an answer voids the whole of it.
+
+use super::transcript;
+use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::payload::{Payload, given};
+use baton_core::Error;
+use baton_core::event::{Event, EventKind, Reply, Source};
+use baton_core::frame::Unit;
+use baton_core::mail::Anchor;
+use baton_core::session::State;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Codex.
+#[derive(Clone, Copy, Debug)]
+pub struct Codex;
+
+impl Agent for Codex {
+    fn name(&self) -> &'static str {
+        "codex"
+    }
+
+    fn title(&self) -> &'static str {
+        "Codex"
+    }
+
+    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+        let payload = Payload::read(payload)?;
+        let kind = match payload.hook_event_name.as_ref() {
+            "SessionStart" => EventKind::Start(match payload.source.as_deref() {
+                Some("startup") => Source::Startup,
+                Some("resume") => Source::Resume,
+                Some("clear") => Source::Clear,
+                Some("fork") => Source::Fork,
+                Some("compact") => Source::Compact,
+                _ => Source::Other,
+            }),
+            "UserPromptSubmit" => EventKind::Prompt,
+            "PreToolUse" => EventKind::BeforeTool,
+            "PostToolUse" => EventKind::AfterTool,
+            "Stop" => EventKind::Stop,
+            "PermissionRequest" => EventKind::Blocked,
+            "Interrupt" => EventKind::Interrupted,
+            "PreCompact" => EventKind::Compacting,
+            "SubagentStart" => EventKind::SubagentStart,
+            "SubagentStop" => EventKind::SubagentStop,
+            "SessionEnd" => EventKind::End,
+            _ => EventKind::Unknown,
+        };
+        let turn = given(payload.turn_id.clone());
+        let mut event = payload.event(kind, turn);
+        event.calls.retain(|call| is_written_down(call));
+        Ok(event)
+    }
+
+    fn render(&self, event: &Event, reply: &Reply) -> String {
+        match reply {
+            Reply::Silent => String::new(),
+            Reply::Context(text) => {
+                json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}}).to_string()
+            }
+            Reply::Continue(text) => json!({"decision": "block", "reason": text}).to_string(),
+        }
+    }
+
+    fn quiet(&self) -> &'static str {
+        ""
+    }
+
+    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
+        match event {
+            EventKind::Start(_) | EventKind::Prompt | EventKind::AfterTool | EventKind::Stop => Some((10_000, Unit::Bytes)),
+            _ => None,
+        }
+    }
+
+    fn transcript(&self) -> TranscriptReader {
+        let mut reader = transcript::Reader::default();
+        Box::new(move |line| reader.items(line))
+    }
+
+    fn call_anchor(&self, call: &str) -> Anchor {
+        if is_written_down(call) { Anchor::Call(call.to_owned()) } else { Anchor::Shell }
+    }
+
+    fn shell(&self, env: Env<'_>) -> Option<Shell> {
+        let session_id = env("CODEX_SESSION_ID")?.into_string().ok()?;
+        let thread = env("CODEX_THREAD_ID").and_then(|thread| thread.into_string().ok());
+        let call = env("CODEX_TOOL_CALL_ID").and_then(|call| call.into_string().ok()).filter(|call| is_written_down(call));
+        Some(Shell { subagent: thread.is_some_and(|thread| thread != session_id), session_id, call })
+    }
+
+    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
+        None
+    }
+
+    fn is_process(&self, args: &[String]) -> bool {
+        args.iter().take(2).any(|arg| Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "codex"))
+    }
+
+    fn is_shared_process(&self, args: &[String]) -> bool {
+        args.iter().any(|arg| arg == "app-server")
+    }
+
+    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
+        None
+    }
+
+    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
+        None
+    }
+
+    fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {
+        let text = |key: &str| meta.get(key).and_then(Value::as_str).map(str::to_owned);
+        let (session, thread) = (text("sessionId"), text("threadId"));
+        let subagent = session.is_some() && thread.is_some() && session != thread;
+        McpCaller { session_id: thread.or(session), call: text("callId"), subagent }
+    }
+
+    fn is_hook_call(&self, meta: &Map<String, Value>) -> bool {
+        meta.contains_key("threadId") && meta.keys().all(|key| key == "threadId" || key == "progressToken")
+    }
+}
+
+/// Calls that a script of the model makes inside one `exec` have ids that never reach the transcript.
+fn is_written_down(call: &str) -> bool {
+    !call.starts_with("exec-")
+}

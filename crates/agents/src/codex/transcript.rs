@@ -1,0 +1,87 @@
+//! Codex's rollout file: JSONL, written within milliseconds.
+//!
+//! What a hook added is a message of role `developer`, or of role `user` that begins with `<hook_prompt` at a stop. Responses carry no id of
+//! their own, so they are counted: what the model says after a tool's result or a message to it is a new response.
+
+use baton_core::mail::Item;
+use serde::Deserialize;
+use serde_json::Value;
+
+#[derive(Deserialize)]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    payload: Payload,
+}
+
+#[derive(Default, Deserialize)]
+struct Payload {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    role: String,
+    #[serde(default)]
+    content: Value,
+    #[serde(default)]
+    call_id: Option<String>,
+    #[serde(default)]
+    output: Value,
+    #[serde(default)]
+    turn_id: Option<String>,
+}
+
+/// Reads a rollout from somewhere on.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    response: u64,
+    /// Something was said to the model since it last spoke.
+    spoken_to: bool,
+}
+
+impl Reader {
+    /// What one line means. A line that can't be read means nothing.
+    pub(super) fn items(&mut self, line: &str) -> Vec<Item> {
+        let Ok(line) = serde_json::from_str::<Line>(line) else { return Vec::new() };
+        let item = match line.kind.as_str() {
+            "turn_context" => line.payload.turn_id.map(|id| Item::Prompt { id, parent: None }),
+            "response_item" => self.response_item(line.payload),
+            _ => None,
+        };
+        item.into_iter().collect()
+    }
+
+    fn response_item(&mut self, payload: Payload) -> Option<Item> {
+        match (payload.kind.as_str(), payload.role.as_str()) {
+            ("message", "developer") => Some(Item::Injected { text: text_of(&payload.content) }),
+            ("message", "user") => {
+                self.spoken_to = true;
+                let text = text_of(&payload.content);
+                text.starts_with("<hook_prompt").then_some(Item::Injected { text })
+            }
+            ("function_call_output" | "custom_tool_call_output", _) => {
+                self.spoken_to = true;
+                Some(Item::ToolResult { call: payload.call_id?, text: text_of(&payload.output) })
+            }
+            ("message", "assistant") | ("reasoning" | "function_call" | "custom_tool_call" | "local_shell_call" | "web_search_call", _) => {
+                if std::mem::take(&mut self.spoken_to) {
+                    self.response += 1;
+                }
+                Some(Item::Response { id: self.response.to_string(), calls: payload.call_id.into_iter().collect() })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// All text of a content or output value.
+fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect::<Vec<_>>().join("\n")
+        }
+        Value::Object(map) => map.values().map(text_of).collect::<Vec<_>>().join("\n"),
+        _ => String::new(),
+    }
+}

@@ -1,0 +1,95 @@
+//! The hook payload that Claude Code introduced and others took over: one JSON object with a session, an event and its details.
+//!
+//! Only the fields that baton needs are read; the rest, which may be megabytes of tool output, is skipped without being copied.
+
+use baton_core::event::{Event, EventKind};
+use baton_core::{Code, Error};
+use serde::Deserialize;
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+/// The fields of a payload.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Payload<'a> {
+    #[serde(borrow)]
+    pub session_id: Cow<'a, str>,
+    #[serde(borrow)]
+    pub hook_event_name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    transcript_path: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    cwd: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    agent_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub prompt_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub turn_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    tool_name: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    tool_use_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    tool_calls: Option<Vec<ToolCall<'a>>>,
+    #[serde(borrow, default)]
+    pub source: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    pub notification_type: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    prompt: Option<Cow<'a, str>>,
+    #[serde(default)]
+    stop_hook_active: Flag,
+}
+
+#[derive(Debug, Deserialize)]
+struct ToolCall<'a> {
+    #[serde(borrow, default)]
+    tool_use_id: Option<Cow<'a, str>>,
+}
+
+/// A flag that comes as a boolean in a payload and as text through an MCP hook.
+#[derive(Debug, Default, Deserialize)]
+#[serde(untagged)]
+enum Flag {
+    Bool(bool),
+    Text(String),
+    #[default]
+    None,
+}
+
+impl<'a> Payload<'a> {
+    /// Reads a payload.
+    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Error> {
+        serde_json::from_slice(bytes).map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))
+    }
+
+    /// The event without its kind and turn, which each agent names in its own way.
+    pub(crate) fn event(self, kind: EventKind, turn: Option<String>) -> Event {
+        let mut calls: Vec<String> =
+            self.tool_calls.into_iter().flatten().filter_map(|call| given(call.tool_use_id)).collect();
+        calls.extend(given(self.tool_use_id));
+        Event {
+            kind,
+            native: self.hook_event_name.into_owned(),
+            session_id: self.session_id.into_owned(),
+            transcript: given(self.transcript_path).map(PathBuf::from),
+            cwd: given(self.cwd).map(PathBuf::from),
+            subagent: given(self.agent_id),
+            tool: given(self.tool_name),
+            calls,
+            turn,
+            prompt: given(self.prompt),
+            stop_active: match self.stop_hook_active {
+                Flag::Bool(flag) => flag,
+                Flag::Text(text) => text == "true",
+                Flag::None => false,
+            },
+            last_words: None,
+        }
+    }
+}
+
+/// A field that is there: a hook called through MCP gets an empty text for one that is not.
+pub(crate) fn given(field: Option<Cow<'_, str>>) -> Option<String> {
+    field.filter(|text| !text.is_empty()).map(Cow::into_owned)
+}

@@ -1,0 +1,76 @@
+//! The doorbell: how a sender tells a recipient's waiting process that something came.
+//!
+//! One file per participant under `bell/` in the home. After its commit the sender writes one byte into it; whoever waits watches the
+//! file through the kernel. Any number may watch, none needs to be there, and a lost ring costs nothing but a sweep's time,
+//! because the truth is in the store.
+
+use baton_core::id::ParticipantId;
+use baton_core::limits;
+use baton_core::{Code, Error};
+use std::fs::{DirBuilder, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+pub use linux::Watch;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+pub use macos::Watch;
+
+fn file(home: &Path, participant: ParticipantId) -> PathBuf {
+    home.join("bell").join(participant.0.to_string())
+}
+
+/// Rings for a participant. Best effort: what it announces is committed already.
+pub fn ring(home: &Path, participant: ParticipantId) {
+    if let Ok(mut bell) = OpenOptions::new().write(true).open(file(home, participant)) {
+        // Nobody watches a bell that can't be written; the sweep covers it.
+        bell.write_all(b"!").ok();
+    }
+}
+
+/// Somebody's ear at a participant's door.
+#[derive(Debug)]
+pub struct Bell {
+    watch: Watch,
+}
+
+impl Bell {
+    /// Starts listening. What was rung before is not heard, so look at the store after this and before the first wait.
+    pub fn listen(home: &Path, participant: ParticipantId) -> Result<Self, Error> {
+        let file = file(home, participant);
+        let refused = |error: std::io::Error| {
+            Error::new(Code::StoreUnavailable, format!("can't listen at {}: {error}", file.display())).hint("check the rights of BATON_HOME")
+        };
+        if let Some(folder) = file.parent() {
+            DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
+        }
+        OpenOptions::new().create(true).append(true).mode(0o600).open(&file).map_err(refused)?;
+        Ok(Self { watch: Watch::new(&file).map_err(refused)? })
+    }
+
+    /// Waits for a ring, until the deadline or the next sweep, whichever comes first. True means: look at the store again.
+    pub fn wait(&mut self, deadline: Instant) -> bool {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return false;
+        }
+        self.watch.wait(left.min(limits::SWEEP.to_std()));
+        true
+    }
+
+    /// The kernel's watch, for an event loop.
+    pub fn into_watch(self) -> Watch {
+        self.watch
+    }
+}
+
+/// Waits until a file changes, at most so long; false if it did not, or can't be watched.
+pub fn wait_for_change(file: &Path, longest: Duration) -> bool {
+    Watch::new(file).is_ok_and(|mut watch| watch.wait(longest))
+}

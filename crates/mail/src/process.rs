@@ -1,0 +1,56 @@
+//! Processes: who runs, since when, below whom. What differs between systems lies in one module each.
+
+use baton_store::Process;
+
+#[cfg(target_os = "linux")]
+mod linux;
+#[cfg(target_os = "linux")]
+use linux as os;
+#[cfg(target_os = "macos")]
+mod macos;
+#[cfg(target_os = "macos")]
+use macos as os;
+
+/// How far up the process tree we look.
+const ANCESTORS: usize = 32;
+
+/// This process.
+pub fn this() -> Process {
+    let pid = std::process::id().cast_signed();
+    Process { pid, start: os::status(pid).map_or(0, |status| status.start) }
+}
+
+/// Whether that very process is running; another one with its number is not.
+pub fn is_alive(process: Process) -> bool {
+    os::status(process.pid).is_some_and(|status| status.start == process.start && !status.zombie)
+}
+
+/// A running process by its number.
+pub fn find(pid: i32) -> Option<Process> {
+    os::status(pid).map(|status| Process { pid, start: status.start })
+}
+
+/// The processes above this one, the nearest first.
+pub fn ancestors() -> Vec<Process> {
+    let mut above = Vec::new();
+    let mut pid = std::process::id().cast_signed();
+    while above.len() < ANCESTORS {
+        let Some(status) = os::status(pid) else { break };
+        let Some(parent) = (status.parent > 1).then(|| find(status.parent)).flatten() else { break };
+        above.push(parent);
+        pid = parent.pid;
+    }
+    above
+}
+
+/// The arguments of a process.
+pub fn arguments(pid: i32) -> Vec<String> {
+    os::arguments(pid)
+}
+
+/// What the kernel says about a process.
+struct Status {
+    parent: i32,
+    start: u64,
+    zombie: bool,
+}

@@ -1,0 +1,30 @@
+//! Processes by /proc.
+
+use super::Status;
+
+pub(super) fn status(pid: i32) -> Option<Status> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name may hold blanks and parentheses; what follows its last one is fields 3 and on.
+    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+    let zombie = matches!(fields.next()?, "Z" | "X");
+    let parent = fields.next()?.parse().ok()?;
+    let start = fields.nth(17)?.parse().ok()?;
+    Some(Status { parent, start, zombie })
+}
+
+pub(super) fn arguments(pid: i32) -> Vec<String> {
+    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    bytes.split(|byte| *byte == 0).filter(|arg| !arg.is_empty()).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_has_a_parent_a_start_and_arguments() {
+        let status = status(std::process::id().cast_signed()).unwrap();
+        assert!(status.parent > 0 && status.start > 0 && !status.zombie);
+        assert!(!arguments(std::process::id().cast_signed()).is_empty());
+    }
+}

@@ -1,0 +1,27 @@
+//! Processes by ps: slower than a system call, but without unsafe code, and not on the path of a quiet hook.
+//! Not verified with a real machine yet.
+
+use super::Status;
+use std::process::Command;
+
+fn ps(pid: i32, columns: &str) -> Option<String> {
+    let output = Command::new("/bin/ps").args(["-o", columns, "-p", &pid.to_string()]).env("LC_ALL", "C").output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+}
+
+pub(super) fn status(pid: i32) -> Option<Status> {
+    let text = ps(pid, "ppid=,state=,lstart=")?;
+    let mut fields = text.split_ascii_whitespace();
+    let parent = fields.next()?.parse().ok()?;
+    let zombie = fields.next()?.starts_with('Z');
+    // The start as text, folded into a number: it is only ever compared.
+    let start = fields.collect::<String>().bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    Some(Status { parent, start: start >> 1, zombie })
+}
+
+pub(super) fn arguments(pid: i32) -> Vec<String> {
+    ps(pid, "args=").map(|text| text.split_ascii_whitespace().map(str::to_owned).collect()).unwrap_or_default()
+}

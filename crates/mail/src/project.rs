@@ -1,0 +1,60 @@
+//! Which project a folder belongs to: a git repository with all its worktrees, else the folder itself.
+//!
+//! Found by looking at `.git`, without running git: this is on the path of each session's start.
+
+use std::path::{Path, PathBuf};
+
+/// The project of a folder, as an absolute path.
+pub fn of(folder: &Path) -> String {
+    let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+    folder
+        .ancestors()
+        .find_map(|dir| repository(&dir.join(".git"), dir))
+        .unwrap_or(folder)
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// The main work tree of the repository whose `.git` this is.
+fn repository(git: &Path, dir: &Path) -> Option<PathBuf> {
+    let metadata = std::fs::metadata(git).ok()?;
+    if metadata.is_dir() {
+        return Some(dir.to_owned());
+    }
+    // A linked worktree or a submodule: a file that says where the real one is.
+    let pointer = std::fs::read_to_string(git).ok()?;
+    let target = dir.join(pointer.strip_prefix("gitdir:")?.trim());
+    let common = std::fs::read_to_string(target.join("commondir")).ok();
+    match common {
+        Some(common) => target.join(common.trim()).canonicalize().ok()?.parent().map(Path::to_owned),
+        // A submodule is a repository of its own.
+        None => Some(dir.to_owned()),
+    }
+}
+
+/// A short name for people: the last part of the path.
+pub fn short(project: &str) -> &str {
+    project.rsplit('/').find(|part| !part.is_empty()).unwrap_or(project)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn worktrees_share_their_repository_and_other_folders_stand_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().canonicalize().unwrap();
+        std::fs::create_dir_all(root.join("main/.git/worktrees/feature")).unwrap();
+        std::fs::write(root.join("main/.git/worktrees/feature/commondir"), "../..\n").unwrap();
+        std::fs::create_dir_all(root.join("main/src/deep")).unwrap();
+        std::fs::create_dir_all(root.join("feature/src")).unwrap();
+        std::fs::write(root.join("feature/.git"), format!("gitdir: {}\n", root.join("main/.git/worktrees/feature").display())).unwrap();
+        std::fs::create_dir_all(root.join("plain")).unwrap();
+        let main = root.join("main").display().to_string();
+        assert_eq!(of(&root.join("main/src/deep")), main);
+        assert_eq!(of(&root.join("feature/src")), main);
+        assert_eq!(of(&root.join("plain")), root.join("plain").display().to_string());
+        assert_eq!(short(&main), "main");
+    }
+}
