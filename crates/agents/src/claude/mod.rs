@@ -1,0 +1,3 @@
+//! Claude Code: where its files are and what baton puts into them.
+
+pub mod install;
