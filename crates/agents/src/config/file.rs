@@ -267,7 +267,7 @@ fn write_atomically(
 }
 
 /// Makes the directories above `path` that are missing; gives those, outermost first.
-fn make_parents(path: &Path, mode: u32) -> Result<Vec<PathBuf>, FileError> {
+pub(crate) fn make_parents(path: &Path, mode: u32) -> Result<Vec<PathBuf>, FileError> {
     use std::os::unix::fs::DirBuilderExt;
     let mut made = Vec::new();
     for dir in missing_parents(path) {

@@ -8,17 +8,16 @@ mod error;
 mod parse;
 mod style;
 
-use jsonc_parser::ast::{Object, Value as Node};
-use jsonc_parser::common::Ranged;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use super::text::{BOM, Place, Splice, splice};
 pub use error::JsonError;
-use parse::parse_strict;
 pub use parse::{Bom, Reader};
+use parse::{Kind, Node, Property, parse_strict, without_surrogates};
 use style::{Style, line_indent, own_line_indent};
 
 /// One step from a value to one of its children.
@@ -79,7 +78,9 @@ pub struct Json<'t> {
     text: &'t str,
     bom: &'static str,
     /// `None` if the text is blank.
-    root: Option<Node<'t>>,
+    root: Option<Node>,
+    /// The text that was parsed, byte for byte in the same places.
+    parsed: Cow<'t, str>,
     style: Style,
 }
 
@@ -98,32 +99,32 @@ impl<'t> Json<'t> {
             Some(text) => (BOM, text),
             None => ("", whole),
         };
-        let root = parse_strict(text, path, reader)?;
+        let parsed = without_surrogates(text);
+        let root = parse_strict(&parsed, path, reader)?;
         let (range, first) = match &root {
-            Some(root) => (root.start()..root.end(), children(root).first().map(|c| c.start)),
+            Some(root) => (root.range.clone(), root.children().first().map(|c| c.start)),
             None => (0..0, None),
         };
         let style = Style::of(text, range, first);
-        Ok(Self { path: path.to_owned(), text, bom, root, style })
+        Ok(Self { path: path.to_owned(), text, bom, root, parsed, style })
     }
 
     /// The value at the end of `steps`; of two equal keys the last, as all readers have it.
     pub fn get(&self, steps: &[Step]) -> Option<Value> {
-        let node = self.node(steps)?;
-        serde_json::from_str(&self.text[node.start()..node.end()]).ok()
+        Some(self.node(steps)?.value(&self.parsed))
     }
 
     /// Where the value at the end of `steps` is; the start of the file if there is none.
     pub fn place(&self, steps: &[Step]) -> Place {
-        Place::new(&self.path, self.text, self.node(steps).map_or(0, |n| n.start()))
+        Place::new(&self.path, self.text, self.node(steps).map_or(0, |n| n.range.start))
     }
 
     /// Refuses documents in which a key on this way is there twice.
     pub fn unique(&self, keys: &[&str]) -> Result<(), JsonError> {
         let mut node = self.root.as_ref();
         for key in keys {
-            let Some(Node::Object(object)) = node else { return Ok(()) };
-            node = self.property(object, key)?;
+            let Some(Kind::Object(properties)) = node.map(|n| &n.kind) else { return Ok(()) };
+            node = self.property(properties, key)?;
         }
         Ok(())
     }
@@ -146,13 +147,13 @@ impl<'t> Json<'t> {
     pub fn replace(&self, values: &[(Vec<Step>, Value)]) -> Vec<u8> {
         let splices = values.iter().filter_map(|(steps, value)| {
             let node = self.node(steps)?;
-            let old = &self.text[node.start()..node.end()];
+            let old = &self.text[node.range.clone()];
             let with = if old.contains('\n') {
-                self.style.tall(value, line_indent(self.text, node.start()))
+                self.style.tall(value, line_indent(self.text, node.range.start))
             } else {
                 self.style.flat(value)
             };
-            Some(Splice { range: node.start()..node.end(), with })
+            Some(Splice { range: node.range.clone(), with })
         });
         self.bytes(&splice(self.text, splices.collect()))
     }
@@ -179,21 +180,21 @@ impl<'t> Json<'t> {
         format!("{}{text}", self.bom).into_bytes()
     }
 
-    fn node(&self, steps: &[Step]) -> Option<&Node<'t>> {
-        steps.iter().try_fold(self.root.as_ref()?, |node, step| match (node, step) {
-            (Node::Object(o), Step::Key(key)) => {
-                o.properties.iter().rev().find(|p| p.name.as_str() == key).map(|p| &p.value)
+    fn node(&self, steps: &[Step]) -> Option<&Node> {
+        steps.iter().try_fold(self.root.as_ref()?, |node, step| match (&node.kind, step) {
+            (Kind::Object(properties), Step::Key(key)) => {
+                properties.iter().rev().find(|p| p.key == *key).map(|p| &p.value)
             }
-            (Node::Array(a), Step::Index(i)) => a.elements.get(*i),
+            (Kind::Array(elements), Step::Index(i)) => elements.get(*i),
             _ => None,
         })
     }
 
-    fn property<'n>(&self, object: &'n Object<'t>, key: &str) -> Result<Option<&'n Node<'t>>, JsonError> {
-        let mut found = object.properties.iter().filter(|p| p.name.as_str() == key);
+    fn property<'n>(&self, properties: &'n [Property], key: &str) -> Result<Option<&'n Node>, JsonError> {
+        let mut found = properties.iter().filter(|p| p.key == key);
         let first = found.next();
         if let Some(second) = found.next() {
-            let place = Place::new(&self.path, self.text, second.start());
+            let place = Place::new(&self.path, self.text, second.range.start);
             return Err(JsonError::DuplicateKey { place, key: key.to_owned() });
         }
         Ok(first.map(|p| &p.value))
@@ -201,18 +202,18 @@ impl<'t> Json<'t> {
 
     fn add_to(
         &self,
-        node: &Node<'t>,
+        node: &Node,
         tree: &Tree,
         at: &mut Vec<String>,
         splices: &mut Vec<Splice>,
         made: &mut Vec<Container>,
     ) -> Result<(), JsonError> {
         let mut missing: Vec<(Option<&str>, Value)> = Vec::new();
-        match (node, tree) {
-            (Node::Object(object), Tree::Keys(keys)) => {
+        match (&node.kind, tree) {
+            (Kind::Object(properties), Tree::Keys(keys)) => {
                 for (key, tree) in keys {
                     at.push(key.clone());
-                    match self.property(object, key)? {
+                    match self.property(properties, key)? {
                         Some(node) => self.add_to(node, tree, at, splices, made)?,
                         None => {
                             record_new(tree, at, made);
@@ -222,7 +223,7 @@ impl<'t> Json<'t> {
                     at.pop();
                 }
             }
-            (Node::Array(_), Tree::Append(values)) => {
+            (Kind::Array(_), Tree::Append(values)) => {
                 missing.extend(values.iter().map(|value| (None, value.clone())));
             }
             (_, Tree::Value(_)) => {}
@@ -232,8 +233,8 @@ impl<'t> Json<'t> {
         if missing.is_empty() {
             return Ok(());
         }
-        let inside = node.start() + 1..node.end() - 1;
-        if children(node).is_empty() {
+        let inside = node.inside();
+        if node.children().is_empty() {
             let was = Was::Empty(self.text[inside.clone()].to_owned());
             made.push(Container { at: at.clone(), was });
         }
@@ -241,19 +242,19 @@ impl<'t> Json<'t> {
         Ok(())
     }
 
-    fn wrong_kind(&self, node: &Node<'t>, at: &[String], wanted: &'static str) -> JsonError {
+    fn wrong_kind(&self, node: &Node, at: &[String], wanted: &'static str) -> JsonError {
         let what = if at.is_empty() { "the file".to_owned() } else { format!("\"{}\"", at.join(".")) };
-        JsonError::WrongKind { place: Place::new(&self.path, self.text, node.start()), what, wanted }
+        JsonError::WrongKind { place: Place::new(&self.path, self.text, node.range.start), what, wanted }
     }
 
     /// New children at the end of a container, laid out like those that are there.
-    fn insertion(&self, node: &Node<'t>, inside: Range<usize>, new: &[(Option<&str>, Value)]) -> Splice {
+    fn insertion(&self, node: &Node, inside: Range<usize>, new: &[(Option<&str>, Value)]) -> Splice {
         let style = &self.style;
         let key = |key: &Option<&str>| key.map(|k| style.key(k)).unwrap_or_default();
         let flat = || new.iter().map(|(k, v)| key(k) + &style.flat(v)).collect::<Vec<_>>();
         let tall =
             |indent: &str| new.iter().map(|(k, v)| key(k) + &style.tall(v, indent)).collect::<Vec<_>>();
-        let existing = children(node);
+        let existing = node.children();
         if let (Some(first), Some(last)) = (existing.first(), existing.last()) {
             let (before, new) = match own_line_indent(self.text, first.start) {
                 Some(indent) => (format!(",{}{indent}", style.newline()), tall(indent)),
@@ -265,7 +266,7 @@ impl<'t> Json<'t> {
         if style.one_line() {
             return Splice { range: inside, with: flat().join(style.comma()) };
         }
-        let outer = line_indent(self.text, node.start());
+        let outer = line_indent(self.text, node.range.start);
         let (newline, inner) = (style.newline(), style.deeper(outer));
         let with = tall(&inner).join(&format!(",{newline}{inner}"));
         Splice { range: inside, with: format!("{newline}{inner}{with}{newline}{outer}") }
@@ -274,13 +275,13 @@ impl<'t> Json<'t> {
     /// Cuts below `node`; true if the node itself is to go.
     fn cut_in(
         &self,
-        node: &Node<'t>,
+        node: &Node,
         ways: &[&[Step]],
         at: &mut Vec<String>,
         made: Made<'_>,
         splices: &mut Vec<Splice>,
     ) -> bool {
-        let existing = children(node);
+        let existing = node.children();
         let mut gone = vec![false; existing.len()];
         let mut below = Vec::new();
         for (i, gone) in gone.iter_mut().enumerate() {
@@ -309,7 +310,7 @@ impl<'t> Json<'t> {
         if existing.is_empty() {
             return false;
         }
-        let inside = node.start() + 1..node.end() - 1;
+        let inside = node.inside();
         let interior = match made {
             Made::Unknown if at.is_empty() => "",
             Made::Unknown => return true,
@@ -348,20 +349,11 @@ fn record_new(tree: &Tree, at: &mut Vec<String>, made: &mut Vec<Container>) {
     }
 }
 
-/// The byte ranges of a container's children: values, or keys with their values.
-fn children(node: &Node<'_>) -> Vec<Range<usize>> {
-    match node {
-        Node::Object(o) => o.properties.iter().map(|p| p.start()..p.end()).collect(),
-        Node::Array(a) => a.elements.iter().map(|e| e.start()..e.end()).collect(),
-        _ => Vec::new(),
-    }
-}
-
-fn child<'n, 't>(node: &'n Node<'t>, i: usize) -> (Step, &'n Node<'t>) {
-    match node {
-        Node::Object(o) => (Step::Key(o.properties[i].name.as_str().to_owned()), &o.properties[i].value),
-        Node::Array(a) => (Step::Index(i), &a.elements[i]),
-        _ => unreachable!("only containers have children"),
+fn child(node: &Node, i: usize) -> (Step, &Node) {
+    match &node.kind {
+        Kind::Object(properties) => (Step::Key(properties[i].key.clone()), &properties[i].value),
+        Kind::Array(elements) => (Step::Index(i), &elements[i]),
+        Kind::Scalar => unreachable!("only containers have children"),
     }
 }
 

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Install, InstallError, Scope};
 use crate::config::file::{FileError, Snapshot, write_private};
-use crate::config::json::Container;
+use crate::config::json::{Container, Was};
 
 const VERSION: u64 = 1;
 /// Backups that are kept beside those that the manifest names, per agent and scope.
@@ -111,6 +111,29 @@ impl Records {
             Err(e) if e.kind() != io::ErrorKind::NotFound => Err(FileError::io("delete", &path, e)),
             _ => Ok(()),
         }
+    }
+
+    /// Tells the other scopes about a file that we made and that stays because of their entries in it:
+    /// the last one to leave removes it.
+    pub fn hand_over(&self, ours: &Entry) -> Result<(), InstallError> {
+        let root = ours.made.iter().flatten().find(|c| c.at.is_empty() && c.was == Was::Absent);
+        let Some(root) = root else { return Ok(()) };
+        let dir = fs::read_dir(&self.setup).map_err(|e| FileError::io("read", &self.setup, e))?;
+        let stems = dir.filter_map(|file| {
+            let name = file.ok()?.file_name().into_string().ok()?;
+            name.strip_suffix(".json").filter(|stem| *stem != self.stem).map(str::to_owned)
+        });
+        for stem in stems {
+            let other = Self { stem, ..self.clone() };
+            let Some(mut manifest) = other.load()? else { continue };
+            let Some(entry) = manifest.files.iter_mut().find(|e| e.path == ours.path) else { continue };
+            let Some(made) = &mut entry.made else { continue };
+            made.retain(|container| !container.at.is_empty());
+            made.push(root.clone());
+            entry.dirs = ours.dirs.clone();
+            other.save(&manifest)?;
+        }
+        Ok(())
     }
 
     /// Keeps a copy of what `path` holds, and says where.

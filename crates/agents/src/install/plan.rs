@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::manifest::{Entry, Manifest, Records as Store, sha256};
 use super::{Current, FileEdit, InstallError, Records, Scope, Target};
-use crate::config::file::{FileError, Snapshot};
+use crate::config::file::{FileError, Snapshot, make_parents};
 use crate::config::json::Container;
 
 /// Mode of a new file in the user's own configuration, which may come to hold secrets.
@@ -193,6 +193,10 @@ impl Plan {
         let kept = match &self.goal {
             Goal::Installed { manifest, .. } => Some(manifest),
             Goal::Removed { dirs, .. } => {
+                let left = manifest.iter().flat_map(|m| &m.files).filter(|entry| entry.path.exists());
+                for entry in left {
+                    self.store.hand_over(entry)?;
+                }
                 self.store.delete()?;
                 remove_empty(dirs);
                 None
@@ -205,9 +209,7 @@ impl Plan {
 
     fn lock(&self) -> Result<File, InstallError> {
         let path = self.store.lock_path();
-        if let Some(dir) = path.parent() {
-            fs::create_dir_all(dir).map_err(|e| FileError::io("create", dir, e))?;
-        }
+        make_parents(&path, 0o700)?;
         let file = File::options().create(true).append(true).open(&path);
         let locked = file.and_then(|file| file.lock().map(|()| file));
         Ok(locked.map_err(|e| FileError::io("lock", &path, e))?)

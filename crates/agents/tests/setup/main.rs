@@ -1,0 +1,11 @@
+//! Setting up and taking out, as a user of the crate sees it: on documents in memory, on disk, and with
+//! the real agent programs. One binary, because each one links the world again.
+
+mod changed;
+mod disk;
+mod documents;
+mod real_claude;
+mod real_codex;
+mod refused;
+mod round_trip;
+mod world;
