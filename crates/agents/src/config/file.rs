@@ -9,9 +9,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// The largest configuration file that is read.
 pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Age of a temporary file that nobody is writing any more.
+const STALE: Duration = Duration::from_secs(600);
 
 /// Why a file was not read or not written.
 #[derive(Debug, thiserror::Error)]
@@ -239,8 +243,10 @@ fn write_atomically(
     let err = |e| FileError::io("write", target, e);
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let dir = target.parent().unwrap_or(Path::new("/"));
-    let mut temp =
-        tempfile::Builder::new().prefix(&format!(".{name}.baton-")).tempfile_in(dir).map_err(err)?;
+    let prefix = format!(".{name}.baton-");
+    // What a killed run left is only clutter: not worth a failure.
+    sweep(dir, &prefix).ok();
+    let mut temp = tempfile::Builder::new().prefix(&prefix).tempfile_in(dir).map_err(err)?;
     temp.write_all(bytes).map_err(err)?;
     let file = temp.as_file();
     let mode = match over {
@@ -264,6 +270,18 @@ fn write_atomically(
         Over::Old(_) | Over::Anything(_) => temp.persist(target).map(drop).map_err(|e| err(e.error))?,
     }
     sync_dir(target)
+}
+
+/// Deletes temporary files of runs that were killed, once no run can still be using them.
+fn sweep(dir: &Path, prefix: &str) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let old = |meta: fs::Metadata| meta.modified().and_then(|m| m.elapsed().map_err(io::Error::other));
+        if entry.file_name().to_string_lossy().starts_with(prefix) && old(entry.metadata()?)? > STALE {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 /// Makes the directories above `path` that are missing; gives those, outermost first.

@@ -311,3 +311,33 @@ fn remove_empty(dirs: &[PathBuf]) {
         fs::remove_dir(dir).ok();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claude::install::Claude;
+    use crate::install::Install;
+
+    #[test]
+    fn a_failure_in_the_middle_puts_everything_back() {
+        let root = tempfile::tempdir().unwrap();
+        let user = root.path().join("user");
+        fs::create_dir(&user).unwrap();
+        let state = user.join(".claude.json");
+        fs::write(&state, "{}").unwrap();
+        let install = Install::new(Path::new("/bin/baton"), &root.path().join("baton"), Scope::User).unwrap();
+        let target = Claude::new(install, &user, None).unwrap();
+        let plan = Plan::install(&target).unwrap();
+        let Goal::Installed { manifest, .. } = &plan.goal else { unreachable!() };
+        plan.store.save(manifest).unwrap();
+        // Too late for the check that comes before all edits.
+        fs::write(&state, "{ }").unwrap();
+        let error = plan.write_all().unwrap_err();
+        assert_eq!(error.code(), "file-changed");
+        assert!(!target.settings_path().exists(), "it was written first");
+        let error = plan.put_manifest_back(error, None);
+        assert_eq!(error.code(), "file-changed");
+        assert!(!user.join(".claude").exists() && !plan.store.manifest_path().exists());
+        assert_eq!(fs::read_to_string(state).unwrap(), "{ }");
+    }
+}

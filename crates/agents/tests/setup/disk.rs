@@ -328,3 +328,66 @@ fn no_temporary_file_is_left_behind() {
     let names: Vec<PathBuf> = disk.tree().into_keys().collect();
     assert!(names.iter().all(|p| !p.to_string_lossy().contains(".baton-")), "{names:?}");
 }
+
+#[test]
+fn two_runs_at_once_make_one_installation() {
+    let disk = Disk::new();
+    let path = disk.put("user/.claude/settings.json", "{}");
+    for _ in 0..5 {
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| match Plan::install(&disk.claude()).and_then(Plan::apply) {
+                    Ok(_) => {}
+                    Err(error) => assert_eq!(error.code(), "file-changed"),
+                });
+            }
+        });
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!((text.matches("hook claude").count(), text.matches("hook_event").count()), (9, 4));
+        take_out(&disk.claude());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{}");
+    }
+}
+
+/// Runs in a child process that is killed: installs into the directory that the parent names.
+#[test]
+fn child_that_installs() {
+    let Some(root) = std::env::var_os("SETUP_TEST_CHILD_ROOT").map(PathBuf::from) else { return };
+    let install = Install::new(Path::new("/bin/baton"), &root.join("baton"), Scope::User).unwrap();
+    set_up(&Claude::new(install, &root.join("user"), None).unwrap());
+}
+
+#[test]
+fn killed_at_any_moment_files_are_whole_and_come_back() {
+    let state = "{\n  \"theirs\": true\n}\n";
+    let mut seen = BTreeMap::new();
+    for round in 0..40u64 {
+        let disk = Disk::new();
+        let path = disk.put("user/.claude.json", state);
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "disk::child_that_installs"])
+            .env("SETUP_TEST_CHILD_ROOT", disk.root.path())
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        // Until it has begun, then a little longer each time.
+        while !disk.path("baton").exists() && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(std::time::Duration::from_micros(50));
+        }
+        std::thread::sleep(std::time::Duration::from_micros(round * 100));
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let settings = disk.path("user/.claude/settings.json");
+        let now = fs::read_to_string(&path).unwrap();
+        let whole = |text: &str| serde_json::from_str::<serde_json::Value>(text).is_ok();
+        assert!(now == state || (whole(&now) && now.contains("mcpServers")), "{now}");
+        let hooks = fs::read_to_string(&settings).ok();
+        assert!(hooks.as_deref().is_none_or(|text| whole(text) && text.contains("hook claude")));
+        *seen.entry((hooks.is_some(), now != state)).or_insert(0) += 1;
+        take_out(&disk.claude());
+        assert_eq!(fs::read_to_string(&path).unwrap(), state);
+        assert!(!settings.exists());
+    }
+    assert!(seen.len() > 1, "the child was killed at different moments: {seen:?}");
+}

@@ -4,6 +4,7 @@
 mod changed;
 mod disk;
 mod documents;
+mod programs;
 mod real_claude;
 mod real_codex;
 mod refused;
