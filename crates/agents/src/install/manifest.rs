@@ -18,7 +18,7 @@ const VERSION: u64 = 1;
 const MAX_OLD_BACKUPS: usize = 16;
 
 /// What was done to one agent in one scope.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     version: u64,
     agent: String,
@@ -28,7 +28,7 @@ pub(super) struct Manifest {
 }
 
 /// What was done to one file.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub path: PathBuf,
     /// Hash of the bytes that we wrote.

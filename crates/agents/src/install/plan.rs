@@ -22,6 +22,8 @@ pub struct Plan {
     steps: Vec<Step>,
     notes: Vec<String>,
     store: Store,
+    /// The manifest as it was when the plan was made.
+    prior: Option<Manifest>,
     goal: Goal,
     new_mode: u32,
 }
@@ -146,7 +148,8 @@ impl Plan {
             Goal::Installed { .. } => target.notes(&situation.now),
             Goal::Removed { .. } => Vec::new(),
         };
-        Self { steps, notes, store: situation.store, goal, new_mode }
+        let Situation { store, manifest: prior, .. } = situation;
+        Self { steps, notes, store, prior, goal, new_mode }
     }
 
     /// The edits, only those that change something.
@@ -171,11 +174,13 @@ impl Plan {
 
     /// Writes all files, or none.
     pub fn apply(self) -> Result<Applied, InstallError> {
-        let manifest = self.store.load()?;
-        if self.is_empty() && (matches!(self.goal, Goal::Installed { .. }) || manifest.is_none()) {
+        if self.is_empty() && (matches!(self.goal, Goal::Installed { .. }) || self.prior.is_none()) {
             return Ok(Applied { changed: Vec::new() });
         }
         let _lock = self.lock()?;
+        if self.store.load()? != self.prior {
+            return Err(FileError::Changed { path: self.store.manifest_path() }.into());
+        }
         for step in &self.steps {
             step.snapshot.check_writable()?;
         }
@@ -188,12 +193,13 @@ impl Plan {
             self.store.save(manifest)?;
         }
         if let Err(source) = self.write_all() {
-            return Err(self.put_manifest_back(source, manifest.as_ref()));
+            return Err(self.put_manifest_back(source));
         }
         let kept = match &self.goal {
             Goal::Installed { manifest, .. } => Some(manifest),
             Goal::Removed { dirs, .. } => {
-                let left = manifest.iter().flat_map(|m| &m.files).filter(|entry| entry.path.exists());
+                let entries = self.prior.iter().flat_map(|m| &m.files);
+                let left = entries.filter(|entry| entry.path.exists());
                 for entry in left {
                     self.store.hand_over(entry)?;
                 }
@@ -243,7 +249,7 @@ impl Plan {
         failed.map(|step| step.edit.path.clone()).collect()
     }
 
-    fn put_manifest_back(&self, source: InstallError, old: Option<&Manifest>) -> InstallError {
+    fn put_manifest_back(&self, source: InstallError) -> InstallError {
         if matches!(self.goal, Goal::Removed { .. }) || matches!(source, InstallError::HalfDone { .. }) {
             return source;
         }
@@ -251,7 +257,7 @@ impl Plan {
             let made = manifest.files.iter().flat_map(|f| f.dirs.clone()).collect::<Vec<_>>();
             remove_empty(&made);
         }
-        let put_back = match old {
+        let put_back = match &self.prior {
             Some(old) => self.store.save(old),
             None => self.store.delete(),
         };
@@ -335,7 +341,7 @@ mod tests {
         let error = plan.write_all().unwrap_err();
         assert_eq!(error.code(), "file-changed");
         assert!(!target.settings_path().exists(), "it was written first");
-        let error = plan.put_manifest_back(error, None);
+        let error = plan.put_manifest_back(error);
         assert_eq!(error.code(), "file-changed");
         assert!(!user.join(".claude").exists() && !plan.store.manifest_path().exists());
         assert_eq!(fs::read_to_string(state).unwrap(), "{ }");
