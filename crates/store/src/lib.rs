@@ -1,1 +1,28 @@
-//! placeholder
+//! The store: one SQLite file, one function per decision, one transaction per function.
+//!
+//! Every process of one user opens the same file; there is no daemon. Readers never wait for writers (WAL), writers wait for
+//! each other in SQLite's own queue. What is decided about mail is decided in `baton-core`; this crate reads what a decision
+//! needs, asks, and writes the outcome, all inside one `BEGIN IMMEDIATE`. No SQL stands anywhere else.
+
+mod accept;
+mod asks;
+mod failure;
+mod hook;
+mod open;
+mod people;
+mod reading;
+mod schema;
+mod sessions;
+mod trail;
+mod upkeep;
+
+pub use accept::{Accepted, NewMail, Recipient, Verb, check_label};
+pub use asks::{AskState, Waiter};
+pub use hook::{Claim, Claimed, HookStep, HookView, OpenOffer};
+pub use open::{Role, Store};
+pub use people::{Found, Participant};
+pub use reading::{DeliveryRow, MailFilter, MailRow};
+pub use schema::VERSION;
+pub use sessions::{Process, SessionInfo, SessionSeen, Sighting};
+pub use trail::TrailRow;
+pub use upkeep::Upkeep;

@@ -1,0 +1,27 @@
+//! The life of a message at one recipient, and the decisions that move it.
+//!
+//! ```text
+//!                 claim (one transaction, one nonce)
+//!      ┌────────┐ ─────────────────────────────────▶ ┌─────────┐  nonce found   ┌──────┐
+//!  ──▶ │ queued │                                    │ offered │ ─────────────▶ │ seen │
+//!      └────────┘ ◀───────────────────────────────── └─────────┘                └──────┘
+//!        │    │     the model answered a request         │
+//!        │    │     that would have held it, and         │ no transcript, and it
+//!        │    │     the nonce is not there               │ was offered before
+//!        │    │                                          ▼
+//!        │    └─▶ expired, undeliverable, refused     unconfirmed
+//! ```
+//!
+//! A hook run does three things in this order: it settles the open offer by looking for proof ([`proof`]), it notes what
+//! the session is doing, and it claims the next batch if nothing is open ([`turn`]). All that is decided here; the store
+//! executes it in one transaction.
+
+pub mod delivery;
+pub mod mailbox;
+pub mod proof;
+pub mod turn;
+
+pub use delivery::Delivery;
+pub use mailbox::Mailbox;
+pub use proof::{Anchor, Item, Look, Search, Turns};
+pub use turn::{Occasion, Settle, View};

@@ -1,0 +1,122 @@
+//! Moments and durations. The clock is read at the rim and passed in.
+
+use crate::{Code, Error};
+
+/// Milliseconds since 1970, by the wall clock. For showing, expiry and trimming; never for deciding a delivery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(pub i64);
+
+impl Moment {
+    /// The moment `millis` later.
+    pub fn plus(self, duration: Span) -> Self {
+        Self(self.0.saturating_add(duration.0))
+    }
+
+    /// How long after `earlier` this is; zero when the clock went back.
+    pub fn since(self, earlier: Self) -> Span {
+        Span((self.0 - earlier.0).max(0))
+    }
+
+    /// `2026-11-15T21:31:48Z`.
+    pub fn to_rfc3339(self) -> String {
+        let seconds = self.0.div_euclid(1000);
+        let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let (year, month, day) = civil(days);
+        format!("{year:04}-{month:02}-{day:02}T{:02}:{:02}:{:02}Z", rest / 3600, rest / 60 % 60, rest % 60)
+    }
+}
+
+/// Days since 1970-01-01 as year, month, day (proleptic Gregorian).
+fn civil(days: i64) -> (i64, i64, i64) {
+    // Years run from March here, so that the leap day is the last of its year.
+    let shifted = days + 719_468;
+    let era = shifted.div_euclid(146_097);
+    let day_of_era = shifted.rem_euclid(146_097);
+    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
+    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted_month = (5 * day_of_year + 2) / 153;
+    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
+    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+}
+
+/// A length of time in milliseconds, written `45s`, `8m`, `4h`, `7d` (and `250ms`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Span(pub i64);
+
+impl Span {
+    /// So many seconds.
+    pub const fn seconds(n: i64) -> Self {
+        Self(n * 1000)
+    }
+
+    /// So many minutes.
+    pub const fn minutes(n: i64) -> Self {
+        Self::seconds(n * 60)
+    }
+
+    /// So many days.
+    pub const fn days(n: i64) -> Self {
+        Self::minutes(n * 60 * 24)
+    }
+
+    /// Reads a duration as a person writes it. Zero and negative ones are refused.
+    pub fn parse(text: &str) -> Result<Self, Error> {
+        let wrong = || {
+            Error::new(Code::BadDuration, format!("{} is not a duration", crate::frame::shown(text, 40)))
+                .hint("write it like 45s, 8m, 4h or 7d")
+        };
+        let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+        let count: i64 = text[..digits].parse().map_err(|_| wrong())?;
+        let unit = match &text[digits..] {
+            "ms" => 1,
+            "s" => 1000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            "d" => 86_400_000,
+            _ => return Err(wrong()),
+        };
+        match count.checked_mul(unit) {
+            Some(millis) if millis > 0 => Ok(Self(millis)),
+            _ => Err(wrong()),
+        }
+    }
+
+    /// As the standard library wants it.
+    pub fn to_std(self) -> std::time::Duration {
+        std::time::Duration::from_millis(u64::try_from(self.0).unwrap_or(0))
+    }
+
+    /// The largest whole unit: `3m`, `2h`, `5d`.
+    pub fn coarse(self) -> String {
+        let seconds = self.0 / 1000;
+        match seconds {
+            0..60 => format!("{seconds}s"),
+            60..3600 => format!("{}m", seconds / 60),
+            3600..86_400 => format!("{}h", seconds / 3600),
+            _ => format!("{}d", seconds / 86_400),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_print_as_utc() {
+        assert_eq!(Moment(0).to_rfc3339(), "1970-01-01T00:00:00Z");
+        assert_eq!(Moment(951_826_199_999).to_rfc3339(), "2000-02-29T12:09:59Z");
+        assert_eq!(Moment(1_794_778_308_000).to_rfc3339(), "2026-11-15T21:31:48Z");
+        assert_eq!(Moment(-1).to_rfc3339(), "1969-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn durations_are_strict() {
+        assert_eq!(Span::parse("45s").unwrap(), Span(45_000));
+        assert_eq!(Span::parse("7d").unwrap(), Span::days(7));
+        for bad in ["", "5", "s", "0s", "-1s", "1.5h", "5 s", "99999999999999999999s", "9223372036854775807d", "1y"] {
+            assert_eq!(Span::parse(bad).unwrap_err().code(), Code::BadDuration, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,305 @@
+//! Accepting mail: the one transaction behind send, ask and reply.
+//!
+//! When it has committed, the message is on the disk and will reach an end that its sender can see. A retry with the same key gives
+//! the first result and changes nothing.
+
+use crate::failure::{failure, foreign};
+use crate::open::Store;
+use crate::sessions::Process;
+use crate::trail;
+use baton_core::body::Body;
+use baton_core::id::{MessageId, MessageRow, ParticipantId, SessionRow};
+use baton_core::limits::Limits;
+use baton_core::loops::{self, Traffic};
+use baton_core::mail::Delivery;
+use baton_core::time::{Moment, Span};
+use baton_core::{Code, Error, limits, name};
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// What kind of message it is; part of the idempotency key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Just mail.
+    Send,
+    /// The sender waits for an answer.
+    Ask,
+    /// The answer to a message.
+    Reply,
+}
+
+impl Verb {
+    /// As stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Send => "send",
+            Self::Ask => "ask",
+            Self::Reply => "reply",
+        }
+    }
+}
+
+/// A message to be accepted.
+#[derive(Debug)]
+pub struct NewMail<'a> {
+    /// Its id, made from fresh randomness.
+    pub id: MessageId,
+    /// Who sends it.
+    pub sender: ParticipantId,
+    /// The session that sends it, for agents.
+    pub session: Option<SessionRow>,
+    /// What kind.
+    pub verb: Verb,
+    /// Who gets it.
+    pub recipients: Vec<ParticipantId>,
+    /// What it says.
+    pub body: &'a Body,
+    /// Its thread.
+    pub thread: Option<&'a str>,
+    /// What it answers.
+    pub reply_to: Option<MessageRow>,
+    /// The sender's key for retries, with a digest of the whole request.
+    pub key: Option<(&'a str, [u8; 32])>,
+    /// Who waits for the answer.
+    pub waiter: Option<Process>,
+    /// How long it may wait.
+    pub ttl: Span,
+    /// Now.
+    pub now: Moment,
+}
+
+/// One recipient of an accepted message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recipient {
+    /// Who.
+    pub participant: ParticipantId,
+    /// The name.
+    pub name: String,
+    /// The agent's own id of its present session.
+    pub session_id: Option<String>,
+}
+
+/// What was accepted, now or at the first try.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// The message.
+    pub id: MessageId,
+    /// Its row.
+    pub row: MessageRow,
+    /// Who gets it.
+    pub to: Vec<Recipient>,
+    /// It was accepted before, under the same key.
+    pub again: bool,
+}
+
+impl Store {
+    /// What was accepted under a key, if anything; an error if it was something else.
+    pub fn accepted_before(&self, sender: ParticipantId, verb: Verb, key: &str, digest: [u8; 32]) -> Result<Option<Accepted>, Error> {
+        before(&self.conn, sender, verb, key, digest)
+    }
+
+    /// Accepts a message: durable when this returns.
+    pub fn accept_mail(&mut self, mail: &NewMail<'_>, rules: &Limits) -> Result<Accepted, Error> {
+        let tx = self.begin()?;
+        if let Some((key, digest)) = mail.key
+            && let Some(found) = before(&tx, mail.sender, mail.verb, key, digest)?
+        {
+            return Ok(found);
+        }
+        let hops = admit(&tx, mail, rules)?;
+        let row = insert(&tx, mail, hops)?;
+        for recipient in &mail.recipients {
+            queue(&tx, row, *recipient, mail.now, rules)?;
+        }
+        if mail.verb == Verb::Reply
+            && let Some(parent) = mail.reply_to
+        {
+            // The first reply closes the ask; a second one is ordinary mail.
+            tx.execute("UPDATE message SET closed_by = ?2 WHERE id = ?1 AND ask = 1 AND closed_by IS NULL", (parent.0, row.0))
+                .map_err(failure)?;
+        }
+        let to = recipients(&tx, row)?;
+        tx.commit().map_err(failure)?;
+        Ok(Accepted { id: mail.id.clone(), row, to, again: false })
+    }
+}
+
+fn before(conn: &Connection, sender: ParticipantId, verb: Verb, key: &str, digest: [u8; 32]) -> Result<Option<Accepted>, Error> {
+    let found: Option<(i64, String, Option<Vec<u8>>)> = conn
+        .query_row(
+            "SELECT id, public, digest FROM message WHERE sender = ?1 AND verb = ?2 AND key = ?3",
+            (sender.0, verb.as_str(), key),
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .optional()
+        .map_err(failure)?;
+    let Some((row, public, known)) = found else { return Ok(None) };
+    if known.as_deref() != Some(digest.as_slice()) {
+        return Err(Error::new(Code::KeyConflict, format!("the key {} was used for another message", baton_core::frame::shown(key, 60)))
+            .hint("use a new key for a new message; the same key only repeats the same one"));
+    }
+    let row = MessageRow(row);
+    let id = MessageId::parse(&public).ok_or_else(|| foreign("a message id"))?;
+    Ok(Some(Accepted { id, row, to: recipients(conn, row)?, again: true }))
+}
+
+/// The hops of the new message, or the refusal that cuts a loop. Only agent to agent counts.
+fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, Error> {
+    let Some(session) = mail.session else { return Ok(0) };
+    let parent: Option<(u32, i64)> = match mail.reply_to {
+        Some(parent) => conn
+            .query_row(
+                "SELECT m.hops, m.sent_at FROM message m JOIN participant p ON p.id = m.sender WHERE m.id = ?1 AND p.project <> ''",
+                [parent.0],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()
+            .map_err(failure)?,
+        None => None,
+    };
+    let person_turn: Option<i64> =
+        conn.query_row("SELECT person_turn_at FROM session WHERE id = ?1", [session.0], |row| row.get(0)).map_err(failure)?;
+    let mut hops = 0;
+    for recipient in &mail.recipients {
+        let agent: bool = conn
+            .query_row("SELECT project <> '' FROM participant WHERE id = ?1", [recipient.0], |row| row.get(0))
+            .map_err(failure)?;
+        if agent {
+            let recent = recent_between(conn, mail.sender, *recipient, mail.now, rules)?;
+            let traffic = Traffic { parent: parent.map(|(h, t)| (h, Moment(t))), person_turn: person_turn.map(Moment), recent };
+            hops = hops.max(loops::admit(traffic, rules)?);
+        }
+    }
+    Ok(hops)
+}
+
+/// Messages between two, either way, within the window. Walks back from the newest and stops at the window's edge, so no index is needed.
+fn recent_between(conn: &Connection, one: ParticipantId, other: ParticipantId, now: Moment, rules: &Limits) -> Result<u32, Error> {
+    let since = now.0 - rules.pair_window.0;
+    let mut select = conn
+        .prepare(
+            "SELECT m.sent_at, EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND
+                ((m.sender = ?1 AND d.recipient = ?2) OR (m.sender = ?2 AND d.recipient = ?1)))
+             FROM message m ORDER BY m.id DESC",
+        )
+        .map_err(failure)?;
+    let mut rows = select.query((one.0, other.0)).map_err(failure)?;
+    let mut count = 0;
+    while let Some(row) = rows.next().map_err(failure)? {
+        let (at, between): (i64, bool) = (row.get(0).map_err(failure)?, row.get(1).map_err(failure)?);
+        if at < since || count >= rules.pair_messages {
+            break;
+        }
+        count += u32::from(between);
+    }
+    Ok(count)
+}
+
+fn insert(conn: &Connection, mail: &NewMail<'_>, hops: u32) -> Result<MessageRow, Error> {
+    conn.prepare(
+        "INSERT INTO message (public, sender, sender_session, body, thread, reply_to, ask, waiter, waiter_start, hops, verb, key, digest, sent_at, expires_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+    )
+    .and_then(|mut insert| {
+        insert.execute((
+            mail.id.as_str(),
+            mail.sender.0,
+            mail.session.map(|session| session.0),
+            mail.body.as_str(),
+            mail.thread,
+            mail.reply_to.map(|row| row.0),
+            mail.verb == Verb::Ask,
+            mail.waiter.map(|waiter| waiter.pid),
+            mail.waiter.map(|waiter| waiter.start.cast_signed()),
+            hops,
+            mail.verb.as_str(),
+            mail.key.map(|(key, _)| key),
+            mail.key.map(|(_, digest)| digest),
+            mail.now.0,
+            mail.now.plus(mail.ttl).0,
+        ))
+    })
+    .map_err(failure)?;
+    Ok(MessageRow(conn.last_insert_rowid()))
+}
+
+fn queue(conn: &Connection, message: MessageRow, recipient: ParticipantId, now: Moment, rules: &Limits) -> Result<(), Error> {
+    let full: bool = conn
+        .query_row(
+            "SELECT EXISTS (SELECT 1 FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2 LIMIT 1 OFFSET ?2)",
+            (recipient.0, rules.mailbox.saturating_sub(1)),
+            |row| row.get(0),
+        )
+        .map_err(failure)?;
+    if full {
+        return Err(Error::new(Code::MailboxFull, format!("{} messages wait for that recipient already", rules.mailbox))
+            .hint("is it running? `baton who` tells; the limit is `limits.mailbox`"));
+    }
+    conn.prepare("INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, 0, ?3)")
+        .and_then(|mut insert| insert.execute((message.0, recipient.0, now.0)))
+        .map_err(failure)?;
+    trail::note(conn, now, "sent", Some(recipient), Some(message), None)
+}
+
+fn recipients(conn: &Connection, message: MessageRow) -> Result<Vec<Recipient>, Error> {
+    let mut select = conn
+        .prepare(
+            "SELECT p.id, p.name, s.native FROM delivery d JOIN participant p ON p.id = d.recipient LEFT JOIN session s ON s.id = p.session
+             WHERE d.message = ?1 ORDER BY p.name",
+        )
+        .map_err(failure)?;
+    let rows = select
+        .query_map([message.0], |row| {
+            Ok(Recipient { participant: ParticipantId(row.get(0)?), name: row.get(1)?, session_id: row.get(2)? })
+        })
+        .map_err(failure)?;
+    rows.collect::<Result<_, _>>().map_err(failure)
+}
+
+/// Tells a sender that its message reached an end that is not `seen`. baton's own notes cause no further notes.
+pub(crate) fn tell_sender(conn: &Connection, message: MessageRow, recipient: ParticipantId, end: Delivery, now: Moment) -> Result<(), Error> {
+    let found: Option<(i64, String, String, i64)> = conn
+        .query_row(
+            "SELECT m.sender, m.public, p.name, m.id FROM message m JOIN participant p ON p.id = ?2
+             JOIN participant s ON s.id = m.sender WHERE m.id = ?1 AND s.name <> ?3",
+            (message.0, recipient.0, name::SCRIPT),
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
+        )
+        .optional()
+        .map_err(failure)?;
+    let Some((sender, public, to, _)) = found else { return Ok(()) };
+    let why = match end {
+        Delivery::Expired => "nobody took it in time",
+        Delivery::Undeliverable => "it was offered again and again and never taken",
+        Delivery::Unconfirmed => "it was offered twice to a session that leaves no proof, so it may or may not have been seen",
+        Delivery::Refused => "the recipient's side refused it",
+        Delivery::Queued | Delivery::Offered | Delivery::Seen => return Ok(()),
+    };
+    let body = format!("Your message {public} to {to} ended as {}: {why}.", end.as_str());
+    let id = note_id(conn)?;
+    let expires = now.plus(Span::days(7));
+    conn.execute(
+        "INSERT INTO message (public, body, reply_to, verb, sent_at, expires_at) VALUES (?1, ?2, ?3, 'note', ?4, ?5)",
+        (id.as_str(), body, message.0, now.0, expires.0),
+    )
+    .map_err(failure)?;
+    let row = MessageRow(conn.last_insert_rowid());
+    conn.execute("INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, 0, ?3)", (row.0, sender, now.0))
+        .map_err(failure)?;
+    trail::note(conn, now, "noted", Some(ParticipantId(sender)), Some(row), None)
+}
+
+/// A fresh id for a note of ours; SQLite's randomness, because a note is written in the middle of a transaction.
+fn note_id(conn: &Connection) -> Result<MessageId, Error> {
+    let bytes: Vec<u8> = conn.query_row("SELECT randomblob(8)", [], |row| row.get(0)).map_err(failure)?;
+    let random = bytes.try_into().map_err(|_| foreign("too little randomness"))?;
+    Ok(MessageId::from_random(random))
+}
+
+/// Checks a label that a caller made up: key or thread.
+pub fn check_label(what: &str, text: &str) -> Result<(), Error> {
+    if text.is_empty() || text.len() > limits::LABEL_BYTES || text.chars().any(char::is_control) {
+        return Err(Error::new(Code::Usage, format!("the {what} must have 1 to {} bytes and no control characters", limits::LABEL_BYTES))
+            .hint("choose a short one, such as a uuid or a task's number"));
+    }
+    Ok(())
+}

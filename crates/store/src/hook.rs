@@ -1,0 +1,460 @@
+//! The transactions of the hook path: look first, and write only if something changes.
+//!
+//! [`Store::hook_view`] is one indexed read. [`Store::hook_step`] settles the open offer, notes what the session does and claims the next
+//! batch, all in one transaction; whoever comes second finds the offer settled or open and does nothing.
+
+use crate::failure::{failure, foreign};
+use crate::open::Store;
+use crate::schema::{delivery_code, delivery_state};
+use crate::sessions::Process;
+use crate::{accept, trail};
+use baton_core::Error;
+use baton_core::frame::{Framed, Letter};
+use baton_core::id::{MessageId, MessageRow, Nonce, OfferId, ParticipantId, SessionRow};
+use baton_core::limits::Limits;
+use baton_core::mail::mailbox::{self, Entry};
+use baton_core::mail::{Anchor, Delivery, Settle};
+use baton_core::session::State;
+use baton_core::time::Moment;
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// What a hook knows after its one read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookView {
+    /// The session.
+    pub session: SessionRow,
+    /// Whose it is.
+    pub participant: ParticipantId,
+    /// The participant's name.
+    pub name: String,
+    /// What the session did so far.
+    pub state: State,
+    /// The agent's id of the turn that is running.
+    pub turn: Option<String>,
+    /// The transcript's length when that turn began.
+    pub turn_from: u64,
+    /// Times in a row that mail kept it from stopping.
+    pub stops: u32,
+    /// The process that runs it.
+    pub process: Option<Process>,
+    /// Where it writes its conversation down.
+    pub transcript: Option<String>,
+    /// Open offers, the mail offer first.
+    pub open: Vec<OfferId>,
+    /// Something is queued.
+    pub queued: bool,
+}
+
+/// An open offer with what is needed to look for its proof.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenOffer {
+    /// Its row.
+    pub id: OfferId,
+    /// What to look for.
+    pub nonce: Nonce,
+    /// Where it was made.
+    pub anchor: Anchor,
+    /// The agent's id of the turn it was made in.
+    pub turn: Option<String>,
+    /// The transcript's length when it was made.
+    pub position: u64,
+    /// Where to start reading.
+    pub read_from: u64,
+    /// The session it was made for.
+    pub session: SessionRow,
+    /// That session's agent.
+    pub agent: String,
+    /// That session's transcript.
+    pub transcript: Option<String>,
+    /// That session's process.
+    pub process: Option<Process>,
+    /// Whether that session has ended.
+    pub ended: bool,
+    /// The process that made it.
+    pub claimer: Process,
+}
+
+/// A wish to claim mail.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The new offer's nonce.
+    pub nonce: Nonce,
+    /// Where it is made.
+    pub anchor: Anchor,
+    /// The turn it is made in.
+    pub turn: Option<String>,
+    /// The transcript's length now.
+    pub position: u64,
+    /// Where a look for its proof has to start reading.
+    pub read_from: u64,
+    /// Who claims.
+    pub claimer: Process,
+    /// It keeps the session from stopping.
+    pub at_stop: bool,
+}
+
+/// What a claim gave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claimed {
+    /// The new offer.
+    pub offer: OfferId,
+    /// What to print.
+    pub text: String,
+    /// What is in it.
+    pub messages: Vec<MessageId>,
+}
+
+/// What one hook run wants to change.
+#[derive(Debug)]
+pub struct HookStep {
+    /// The session.
+    pub session: SessionRow,
+    /// Whose it is.
+    pub participant: ParticipantId,
+    /// What became of open offers.
+    pub settle: Vec<(OfferId, Settle)>,
+    /// The session's new state.
+    pub state: Option<State>,
+    /// A turn begins: its id, the transcript's length, and whether a person began it.
+    pub turn: Option<(Option<String>, u64, bool)>,
+    /// Mail to claim.
+    pub claim: Option<Claim>,
+    /// Now.
+    pub now: Moment,
+}
+
+impl Store {
+    /// Everything a hook needs to know, in one read. `None` for a session that was never seen.
+    pub fn hook_view(&self, agent: &str, native: &str) -> Result<Option<HookView>, Error> {
+        self.conn
+            .prepare(
+                "SELECT s.id, s.participant, p.name, s.state, s.turn, s.turn_from, s.stops, s.pid, s.pid_start, s.transcript, p.offer,
+                    EXISTS (SELECT 1 FROM delivery d WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2),
+                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0)
+                 FROM session s JOIN participant p ON p.id = s.participant WHERE s.agent = ?1 AND s.native = ?2",
+            )
+            .and_then(|mut select| {
+                select
+                    .query_row((agent, native), |row| {
+                        let state: String = row.get(3)?;
+                        let pid: Option<i32> = row.get(7)?;
+                        let start: Option<i64> = row.get(8)?;
+                        let open: Option<String> = row.get(12)?;
+                        Ok(HookView {
+                            session: SessionRow(row.get(0)?),
+                            participant: ParticipantId(row.get(1)?),
+                            name: row.get(2)?,
+                            state: State::parse(&state).unwrap_or(State::Gone),
+                            turn: row.get(4)?,
+                            turn_from: row.get::<_, i64>(5)?.cast_unsigned(),
+                            stops: row.get(6)?,
+                            process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
+                            transcript: row.get(9)?,
+                            open: open.iter().flat_map(|ids| ids.split(',')).filter_map(|id| id.parse().ok().map(OfferId)).collect(),
+                            queued: row.get(11)?,
+                        })
+                    })
+                    .optional()
+            })
+            .map_err(failure)
+    }
+
+    /// An offer, if it is still open.
+    pub fn open_offer(&self, id: OfferId) -> Result<Option<OpenOffer>, Error> {
+        self.open_offers("o.id = ?1", [id.0]).map(|mut found| found.pop())
+    }
+
+    /// Every open offer of a participant, or of everybody.
+    pub fn open_offers_of(&self, participant: Option<ParticipantId>) -> Result<Vec<OpenOffer>, Error> {
+        self.open_offers("?1 IS NULL OR o.participant = ?1", [participant.map(|p| p.0)])
+    }
+
+    fn open_offers(&self, which: &str, by: impl rusqlite::Params) -> Result<Vec<OpenOffer>, Error> {
+        let sql = format!(
+            "SELECT o.id, o.nonce, o.anchor, o.turn, o.position, o.read_from, o.session, s.agent, s.transcript, s.pid, s.pid_start, s.state, o.pid, o.pid_start,
+                p.session FROM offer o JOIN session s ON s.id = o.session JOIN participant p ON p.id = o.participant WHERE o.state = 0 AND ({which})"
+        );
+        let mut select = self.conn.prepare(&sql).map_err(failure)?;
+        let mut rows = select.query(by).map_err(failure)?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next().map_err(failure)? {
+            let read = || -> rusqlite::Result<_> {
+                let pid: Option<i32> = row.get(9)?;
+                let start: Option<i64> = row.get(10)?;
+                Ok((
+                    row.get::<_, String>(1)?,
+                    row.get::<_, String>(2)?,
+                    OpenOffer {
+                        id: OfferId(row.get(0)?),
+                        nonce: Nonce::from_random([0; 8]),
+                        anchor: Anchor::Start,
+                        turn: row.get(3)?,
+                        position: row.get::<_, i64>(4)?.cast_unsigned(),
+                        read_from: row.get::<_, i64>(5)?.cast_unsigned(),
+                        session: SessionRow(row.get(6)?),
+                        agent: row.get(7)?,
+                        transcript: row.get(8)?,
+                        process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
+                        ended: row.get::<_, String>(11)? == State::Gone.as_str(),
+                        claimer: Process { pid: row.get(12)?, start: row.get::<_, i64>(13)?.cast_unsigned() },
+                    },
+                ))
+            };
+            let (nonce, anchor, offer) = read().map_err(failure)?;
+            found.push(OpenOffer {
+                nonce: Nonce::parse(&nonce).ok_or_else(|| foreign("a nonce"))?,
+                anchor: Anchor::parse(&anchor).ok_or_else(|| foreign("an anchor"))?,
+                ..offer
+            });
+        }
+        Ok(found)
+    }
+
+    /// Does what one hook run decided. `render` frames the letters that are queued; the claim holds as many as it took.
+    pub fn hook_step(
+        &mut self,
+        step: &HookStep,
+        limits: &Limits,
+        alive: &dyn Fn(Process) -> bool,
+        render: &dyn Fn(&[Letter], usize, &Nonce) -> Framed,
+    ) -> Result<Option<Claimed>, Error> {
+        let tx = self.begin()?;
+        for (offer, settle) in &step.settle {
+            settle_offer(&tx, *offer, *settle, step.now)?;
+        }
+        if let Some(state) = step.state {
+            tx.execute(
+                "UPDATE session SET state = ?2, state_since = ?3 WHERE id = ?1 AND state <> ?2",
+                (step.session.0, state.as_str(), step.now.0),
+            )
+            .map_err(failure)?;
+        }
+        if let Some((turn, from, by_person)) = &step.turn {
+            tx.execute(
+                "UPDATE session SET turn = ?2, turn_from = ?3, stops = CASE WHEN ?4 THEN 0 ELSE stops END,
+                    person_turn_at = CASE WHEN ?4 THEN ?5 ELSE person_turn_at END WHERE id = ?1",
+                (step.session.0, turn, from.cast_signed(), by_person, step.now.0),
+            )
+            .map_err(failure)?;
+        }
+        let claimed = match &step.claim {
+            Some(claim) => claim_mail(&tx, step, claim, limits, alive, render)?,
+            None => None,
+        };
+        tx.commit().map_err(failure)?;
+        Ok(claimed)
+    }
+
+    /// Settles an offer outside a hook: a reader noticed, or the claimer could not print.
+    pub fn settle(&mut self, offer: OfferId, settle: Settle, now: Moment) -> Result<(), Error> {
+        let tx = self.begin()?;
+        settle_offer(&tx, offer, settle, now)?;
+        tx.commit().map_err(failure)
+    }
+}
+
+fn claim_mail(
+    conn: &Connection,
+    step: &HookStep,
+    claim: &Claim,
+    limits: &Limits,
+    alive: &dyn Fn(Process) -> bool,
+    render: &dyn Fn(&[Letter], usize, &Nonce) -> Framed,
+) -> Result<Option<Claimed>, Error> {
+    let open: Option<i64> =
+        conn.query_row("SELECT offer FROM participant WHERE id = ?1", [step.participant.0], |row| row.get(0)).map_err(failure)?;
+    if open.is_some() {
+        return Ok(None);
+    }
+    let queue = queued_letters(conn, step.participant, step.now, limits.messages_per_event, alive)?;
+    if queue.letters.is_empty() {
+        return Ok(None);
+    }
+    let framed = render(&queue.letters, queue.waiting, &claim.nonce);
+    let rows = &queue.rows[..framed.taken];
+    let offer = insert_offer(conn, step.participant, step.session, claim, false, rows, step.now)?;
+    if claim.at_stop {
+        conn.execute("UPDATE session SET stops = stops + 1 WHERE id = ?1", [step.session.0]).map_err(failure)?;
+    }
+    let messages = queue.letters.iter().take(framed.taken).map(|letter| letter.id.clone()).collect();
+    Ok(Some(Claimed { offer, text: framed.text, messages }))
+}
+
+/// Writes an offer of these messages down; `answer` for the reply that a waiting ask takes.
+pub(crate) fn insert_offer(
+    conn: &Connection,
+    participant: ParticipantId,
+    session: SessionRow,
+    claim: &Claim,
+    answer: bool,
+    messages: &[MessageRow],
+    now: Moment,
+) -> Result<OfferId, Error> {
+    conn.prepare(
+        "INSERT INTO offer (nonce, participant, session, answer, anchor, turn, position, read_from, pid, pid_start, made_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )
+    .and_then(|mut insert| {
+        insert.execute((
+            claim.nonce.as_str(),
+            participant.0,
+            session.0,
+            answer,
+            claim.anchor.to_text(),
+            &claim.turn,
+            claim.position.cast_signed(),
+            claim.read_from.cast_signed(),
+            claim.claimer.pid,
+            claim.claimer.start.cast_signed(),
+            now.0,
+        ))
+    })
+    .map_err(failure)?;
+    let offer = OfferId(conn.last_insert_rowid());
+    if !answer {
+        conn.execute("UPDATE participant SET offer = ?2 WHERE id = ?1", (participant.0, offer.0)).map_err(failure)?;
+    }
+    let mut update = conn
+        .prepare("UPDATE delivery SET state = 1, state_at = ?3, offer = ?4 WHERE message = ?1 AND recipient = ?2 AND state = 0")
+        .map_err(failure)?;
+    for message in messages {
+        let changed = update.execute((message.0, participant.0, now.0, offer.0)).map_err(failure)?;
+        if changed != 1 {
+            return Err(foreign("a queued message that is not queued"));
+        }
+        trail::note(conn, now, "offered", Some(participant), Some(*message), None)?;
+    }
+    Ok(offer)
+}
+
+/// What waits for a participant, oldest first.
+pub(crate) struct Queue {
+    pub(crate) rows: Vec<MessageRow>,
+    pub(crate) letters: Vec<Letter>,
+    pub(crate) waiting: usize,
+}
+
+/// The head of a participant's queue. A reply is left for the ask that waits for it, as long as its waiter lives.
+pub(crate) fn queued_letters(
+    conn: &Connection,
+    participant: ParticipantId,
+    now: Moment,
+    most: usize,
+    alive: &dyn Fn(Process) -> bool,
+) -> Result<Queue, Error> {
+    let mut select = conn
+        .prepare(
+            "SELECT m.id, m.public, m.body, m.thread, m.ask, parent.public, m.sent_at, d.doubted, s.name, s.agent, s.project, me.project,
+                parent.waiter, parent.waiter_start, parent.closed_by = m.id
+             FROM delivery d JOIN message m ON m.id = d.message JOIN participant me ON me.id = d.recipient
+             LEFT JOIN participant s ON s.id = m.sender LEFT JOIN message parent ON parent.id = m.reply_to
+             WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.expires_at > ?2 ORDER BY d.message",
+        )
+        .map_err(failure)?;
+    let mut rows = select.query((participant.0, now.0)).map_err(failure)?;
+    let mut queue = Queue { rows: Vec::new(), letters: Vec::new(), waiting: 0 };
+    while let Some(row) = rows.next().map_err(failure)? {
+        let read = || -> rusqlite::Result<_> {
+            let waiter: Option<i32> = row.get(12)?;
+            let start: Option<i64> = row.get(13)?;
+            let closing: Option<bool> = row.get(14)?;
+            let reserved = (closing == Some(true)).then(|| waiter.zip(start)).flatten();
+            Ok((reserved.map(|(pid, start)| Process { pid, start: start.cast_unsigned() }), row.get::<_, i64>(0)?))
+        };
+        let (reserved, id) = read().map_err(failure)?;
+        if reserved.is_some_and(alive) {
+            continue;
+        }
+        queue.waiting += 1;
+        if queue.letters.len() >= most {
+            continue;
+        }
+        queue.letters.push(letter(row)?);
+        queue.rows.push(MessageRow(id));
+    }
+    Ok(queue)
+}
+
+/// Columns 1 to 11 of a message row as a letter.
+pub(crate) fn letter(row: &rusqlite::Row<'_>) -> Result<Letter, Error> {
+    let read = || -> rusqlite::Result<_> {
+        let theirs: Option<String> = row.get(10)?;
+        let mine: String = row.get(11)?;
+        Ok((
+            row.get::<_, String>(1)?,
+            row.get::<_, Option<String>>(5)?,
+            Letter {
+                id: MessageId::from_random([0; 8]),
+                from: row.get::<_, Option<String>>(8)?.unwrap_or_else(|| baton_core::name::BATON.to_owned()),
+                kind: row.get::<_, Option<String>>(9)?.unwrap_or_else(|| baton_core::name::BATON.to_owned()),
+                project: theirs.filter(|theirs| !theirs.is_empty() && *theirs != mine),
+                body: row.get(2)?,
+                ask: row.get(4)?,
+                reply_to: None,
+                thread: row.get(3)?,
+                sent_at: Moment(row.get(6)?),
+                perhaps_repeated: row.get(7)?,
+            },
+        ))
+    };
+    let (public, parent, letter) = read().map_err(failure)?;
+    Ok(Letter {
+        id: MessageId::parse(&public).ok_or_else(|| foreign("a message id"))?,
+        reply_to: parent.as_deref().and_then(MessageId::parse),
+        ..letter
+    })
+}
+
+/// Settles an offer if it is still open: compare and set, so that of two lookers one wins and the other changes nothing.
+pub(crate) fn settle_offer(conn: &Connection, offer: OfferId, settle: Settle, now: Moment) -> Result<(), Error> {
+    let code = match settle {
+        Settle::Keep => return Ok(()),
+        Settle::Seen => 1,
+        Settle::Return => 2,
+        Settle::Doubt => 3,
+    };
+    let owner: Option<i64> = conn
+        .query_row(
+            "UPDATE offer SET state = ?2, decided_at = ?3 WHERE id = ?1 AND state = 0 RETURNING participant",
+            (offer.0, code, now.0),
+            |row| row.get(0),
+        )
+        .optional()
+        .map_err(failure)?;
+    let Some(owner) = owner.map(ParticipantId) else { return Ok(()) };
+    conn.execute("UPDATE participant SET offer = NULL WHERE id = ?1 AND offer = ?2", (owner.0, offer.0)).map_err(failure)?;
+    for entry in offered_entries(conn, owner, offer)? {
+        let next = mailbox::settled(settle, entry);
+        conn.execute(
+            "UPDATE delivery SET state = ?3, state_at = ?4, returns = ?5, doubted = ?6 WHERE message = ?1 AND recipient = ?2",
+            (entry.message.0, owner.0, delivery_code(next.state), now.0, next.returns, next.doubted),
+        )
+        .map_err(failure)?;
+        let kind = if next.state == Delivery::Queued { "returned" } else { next.state.as_str() };
+        trail::note(conn, now, kind, Some(owner), Some(entry.message), None)?;
+        if next.state.is_end() && next.state != Delivery::Seen {
+            accept::tell_sender(conn, entry.message, owner, next.state, now)?;
+        }
+    }
+    Ok(())
+}
+
+fn offered_entries(conn: &Connection, owner: ParticipantId, offer: OfferId) -> Result<Vec<Entry>, Error> {
+    let mut select = conn
+        .prepare(
+            "SELECT message, state, returns, doubted FROM delivery WHERE recipient = ?1 AND state = 1 AND state < 2 AND offer = ?2 ORDER BY message",
+        )
+        .map_err(failure)?;
+    let rows = select
+        .query_map((owner.0, offer.0), |row| {
+            Ok((MessageRow(row.get(0)?), row.get::<_, i64>(1)?, row.get::<_, u32>(2)?, row.get::<_, bool>(3)?))
+        })
+        .map_err(failure)?;
+    let mut entries = Vec::new();
+    for row in rows {
+        let (message, code, returns, doubted) = row.map_err(failure)?;
+        let state = delivery_state(code).ok_or_else(|| foreign("a delivery state"))?;
+        entries.push(Entry { message, state, returns, doubted });
+    }
+    Ok(entries)
+}

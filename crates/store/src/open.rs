@@ -1,0 +1,184 @@
+//! Opening and creating the store.
+//!
+//! A new store is made in a file of its own and linked into place, so that forty processes which start at the same instant get one
+//! complete store and never SQLite's refusal to switch a busy file to WAL. A store of a newer version is left untouched.
+//!
+//! Who folds the WAL: never the closing of a connection, never SQLite by itself. Commands and servers do it after they have answered,
+//! past 256 KiB; hooks only past 1 MiB. It is tried without waiting: whoever is refused leaves it to the next.
+
+use crate::failure::failure;
+use crate::schema::{STEPS, VERSION};
+use baton_core::limits;
+use baton_core::{Code, Error};
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// What opens the store; it decides how long to wait and how hard to write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// A hook: two seconds at most in all. What it writes survives kill -9; a power cut may undo a claim, never a message.
+    Hook,
+    /// A command or server: what it accepts is on the disk before it says so.
+    Command,
+}
+
+/// An open store.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) conn: Connection,
+    role: Role,
+    wal: PathBuf,
+}
+
+const FILE: &str = "baton.db";
+
+impl Store {
+    /// Opens the store of a home, creating both where they are missing.
+    pub fn open(home: &Path, role: Role) -> Result<Self, Error> {
+        let file = home.join(FILE);
+        let conn = match connect(&file) {
+            Err(error) if error.code() == Code::StoreUnavailable && !file.exists() => {
+                create(home, &file)?;
+                connect(&file)?
+            }
+            other => other?,
+        };
+        let wait = match role {
+            Role::Hook => limits::HOOK_LOCK_WAIT,
+            Role::Command => limits::COMMAND_LOCK_WAIT,
+        };
+        conn.busy_timeout(wait.to_std()).map_err(failure)?;
+        let mut store = Self { conn, role, wal: home.join(format!("{FILE}-wal")) };
+        store.prepare()?;
+        Ok(store)
+    }
+
+    /// Where the store of a home lies.
+    pub fn path(home: &Path) -> PathBuf {
+        home.join(FILE)
+    }
+
+    fn prepare(&mut self) -> Result<(), Error> {
+        self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
+        let version: i32 = self.conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
+        if version > VERSION {
+            return Err(newer(version));
+        }
+        let synchronous = match self.role {
+            Role::Hook => "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0",
+            Role::Command => "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0",
+        };
+        self.conn.execute_batch(synchronous).map_err(failure)?;
+        if version < VERSION {
+            self.migrate()?;
+        }
+        Ok(())
+    }
+
+    fn migrate(&mut self) -> Result<(), Error> {
+        let tx = self.begin()?;
+        // Somebody else may have been faster.
+        let version: i32 = tx.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
+        if version > VERSION {
+            return Err(newer(version));
+        }
+        step_up(&tx, version)?;
+        tx.commit().map_err(failure)
+    }
+
+    /// Begins a transaction that will write.
+    pub(crate) fn begin(&mut self) -> Result<Transaction<'_>, Error> {
+        self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)
+    }
+
+    /// Folds the WAL into the store if it has grown past what this role tolerates. To be called after the answer is out.
+    pub fn tidy(&mut self) {
+        let limit = match self.role {
+            Role::Hook => limits::WAL_BYTES_HOOK,
+            Role::Command => limits::WAL_BYTES_COMMAND,
+        };
+        if std::fs::metadata(&self.wal).is_ok_and(|wal| wal.len() > limit) && self.conn.busy_timeout(Duration::ZERO).is_ok() {
+            // Refused when somebody reads or writes just now; the next one will do it.
+            self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").ok();
+        }
+    }
+
+    /// Whether the file is sound, by SQLite's own check.
+    pub fn check(&self) -> Result<(), Error> {
+        let said: String = self.conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failure)?;
+        if said == "ok" { Ok(()) } else { Err(Error::new(Code::StoreCorrupt, format!("the store is damaged: {said}"))) }
+    }
+
+    /// Bytes of the WAL that wait to be folded.
+    pub fn wal_bytes(&self) -> u64 {
+        std::fs::metadata(&self.wal).map_or(0, |wal| wal.len())
+    }
+}
+
+fn connect(file: &Path) -> Result<Connection, Error> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    Connection::open_with_flags(file, flags).map_err(failure)
+}
+
+fn newer(version: i32) -> Error {
+    Error::new(Code::StoreNewer, format!("the store has version {version}, this baton knows {VERSION}"))
+        .hint("update baton; the store was not touched")
+}
+
+fn step_up(conn: &Connection, from: i32) -> Result<(), Error> {
+    let from = usize::try_from(from).map_err(|_| crate::failure::foreign("a version"))?;
+    for step in &STEPS[from..] {
+        conn.execute_batch(step).map_err(failure)?;
+    }
+    conn.pragma_update(None, "user_version", VERSION).map_err(failure)
+}
+
+fn create(home: &Path, file: &Path) -> Result<(), Error> {
+    let refused = |what: &str, error: io::Error| unusable(what, home, &error);
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(home)
+        .map_err(|error| refused("create", error))?;
+    // Nobody else's name: the process and a counter that the kernel keeps.
+    let draft = home.join(format!(".{FILE}.{}.{:?}", std::process::id(), std::thread::current().id()));
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(0o600)
+        .open(&draft)
+        .map_err(|error| refused("write to", error))?;
+    let made = fill(&draft);
+    let linked = made.and_then(|()| match std::fs::hard_link(&draft, file) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(refused("write to", error)),
+        _ => Ok(()),
+    });
+    // A draft that stays behind is harmless, and doctor removes it.
+    std::fs::remove_file(&draft).ok();
+    linked?;
+    // The new name must survive a power cut before anything in it is promised.
+    std::fs::File::open(home).and_then(|dir| dir.sync_all()).map_err(|error| refused("write to", error))
+}
+
+fn fill(draft: &Path) -> Result<(), Error> {
+    let conn = connect(draft)?;
+    conn.execute_batch("PRAGMA synchronous = FULL; BEGIN").map_err(failure)?;
+    step_up(&conn, 0)?;
+    conn.execute_batch("COMMIT; PRAGMA journal_mode = WAL").map_err(failure)?;
+    // Closing folds and removes the draft's own WAL: what is linked into place is complete.
+    conn.close().map_err(|(_, error)| failure(error))
+}
+
+fn unusable(what: &str, home: &Path, error: &io::Error) -> Error {
+    let code = match error.raw_os_error() {
+        Some(raw) if raw == rustix::io::Errno::NOSPC.raw_os_error() => Code::DiskFull,
+        Some(raw) if raw == rustix::io::Errno::ROFS.raw_os_error() => Code::StoreReadOnly,
+        _ => Code::StoreUnavailable,
+    };
+    Error::new(code, format!("can't {what} {}: {error}", home.display())).hint("set BATON_HOME to a folder that you may write to")
+}

@@ -1,0 +1,218 @@
+//! Participants: who exists, under which name, and whom an address means.
+
+use crate::failure::{failure, foreign};
+use crate::open::Store;
+use baton_core::id::{ParticipantId, SessionRow};
+use baton_core::session::State;
+use baton_core::time::Moment;
+use baton_core::{Code, Error, name};
+use rusqlite::{Connection, OptionalExtension as _, Row};
+
+/// A mailbox owner with what its present session does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Participant {
+    /// Its row.
+    pub id: ParticipantId,
+    /// The project that it belongs to; empty for the person and for scripts.
+    pub project: String,
+    /// Its name.
+    pub name: String,
+    /// Its kind: an agent's name, `user` or `script`.
+    pub agent: String,
+    /// Its present session's row.
+    pub session: Option<SessionRow>,
+    /// The agent's own id of that session.
+    pub native: Option<String>,
+    /// Where it works.
+    pub cwd: Option<String>,
+    /// Where its conversation is written down.
+    pub transcript: Option<String>,
+    /// What it does, by its last event.
+    pub state: State,
+    /// Since when.
+    pub state_since: Moment,
+    /// The process that runs it, with its start time.
+    pub process: Option<(i32, u64)>,
+    /// Messages that wait for it or are on their way into its context.
+    pub unread: u32,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+/// What a search for a name found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// Exactly one.
+    One(Box<Participant>),
+    /// Nobody here, but in these other projects.
+    Elsewhere(Vec<String>),
+    /// Nobody anywhere.
+    Nobody,
+}
+
+const SELECT: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid, s.pid_start,
+    (SELECT count(*) FROM delivery d WHERE d.recipient = p.id AND d.state < 2),
+    (SELECT group_concat(t.tag, ' ') FROM tag t WHERE t.participant = p.id), p.created_at
+    FROM participant p LEFT JOIN session s ON s.id = p.session";
+
+fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
+    let state: Option<String> = row.get(8)?;
+    let since: Option<i64> = row.get(9)?;
+    let pid: Option<i32> = row.get(10)?;
+    let start: Option<i64> = row.get(11)?;
+    let tags: Option<String> = row.get(13)?;
+    Ok(Participant {
+        id: ParticipantId(row.get(0)?),
+        project: row.get(1)?,
+        name: row.get(2)?,
+        agent: row.get(3)?,
+        session: row.get::<_, Option<i64>>(4)?.map(SessionRow),
+        native: row.get(5)?,
+        cwd: row.get(6)?,
+        transcript: row.get(7)?,
+        // Whoever has no session (the person, a script) is never busy.
+        state: state.as_deref().and_then(State::parse).unwrap_or(State::Idle),
+        state_since: Moment(since.unwrap_or(row.get(14)?)),
+        process: pid.zip(start.map(i64::cast_unsigned)),
+        unread: row.get(12)?,
+        tags: tags.map(|tags| tags.split(' ').map(str::to_owned).collect()).unwrap_or_default(),
+    })
+}
+
+pub(crate) fn one(conn: &Connection, which: &str, by: impl rusqlite::Params) -> Result<Option<Participant>, Error> {
+    conn.prepare(&format!("{SELECT} WHERE {which}"))
+        .and_then(|mut select| select.query_row(by, participant).optional())
+        .map_err(failure)
+}
+
+impl Store {
+    fn participants(&self, which: &str, by: impl rusqlite::Params) -> Result<Vec<Participant>, Error> {
+        let mut select = self.conn.prepare(&format!("{SELECT} WHERE {which} ORDER BY p.project, p.name")).map_err(failure)?;
+        let rows = select.query_map(by, participant).map_err(failure)?;
+        rows.collect::<Result<_, _>>().map_err(failure)
+    }
+
+    /// Everybody of a project, or of all, the gone ones included.
+    pub fn everybody(&self, project: Option<&str>) -> Result<Vec<Participant>, Error> {
+        self.participants("?1 IS NULL OR p.project = ?1 OR p.project = ''", [project])
+    }
+
+    /// A participant by its row.
+    pub fn participant(&self, id: ParticipantId) -> Result<Option<Participant>, Error> {
+        one(&self.conn, "p.id = ?1", [id.0])
+    }
+
+    /// The participant that a session belongs to, by the agent's own id.
+    pub fn participant_of(&self, agent: Option<&str>, native: &str) -> Result<Option<(Participant, SessionRow)>, Error> {
+        let row: Option<(i64, i64)> = self
+            .conn
+            .query_row("SELECT participant, id FROM session WHERE native = ?1 AND (?2 IS NULL OR agent = ?2)", (native, agent), |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })
+            .optional()
+            .map_err(failure)?;
+        let Some((id, session)) = row else { return Ok(None) };
+        let found = self.participant(ParticipantId(id))?.ok_or_else(|| foreign("a session without a participant"))?;
+        Ok(Some((found, SessionRow(session))))
+    }
+
+    /// The sessions that a process runs, the newest first.
+    pub fn sessions_of_process(&self, pid: i32, start: u64) -> Result<Vec<(Participant, SessionRow)>, Error> {
+        let mut select = self
+            .conn
+            .prepare("SELECT id, participant FROM session WHERE pid = ?1 AND pid_start = ?2 AND state <> 'gone' ORDER BY started_at DESC, id DESC")
+            .map_err(failure)?;
+        let rows: Vec<(i64, i64)> = select
+            .query_map((pid, start.cast_signed()), |row| Ok((row.get(0)?, row.get(1)?)))
+            .and_then(Iterator::collect)
+            .map_err(failure)?;
+        let mut found = Vec::new();
+        for (session, id) in rows {
+            if let Some(participant) = self.participant(ParticipantId(id))? {
+                found.push((participant, SessionRow(session)));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Whom a name means in a project. `user` and `script` exist everywhere.
+    pub fn find_name(&self, project: &str, name: &str) -> Result<Found, Error> {
+        if let Some(found) = one(&self.conn, "p.name = ?2 AND p.project IN (?1, '')", (project, name))? {
+            return Ok(Found::One(Box::new(found)));
+        }
+        let elsewhere: Vec<String> = self.participants("p.name = ?1", [name])?.into_iter().map(|found| found.project).collect();
+        Ok(if elsewhere.is_empty() { Found::Nobody } else { Found::Elsewhere(elsewhere) })
+    }
+
+    /// Those of a project whose agent is of a kind.
+    pub fn of_kind(&self, project: &str, agent: &str) -> Result<Vec<Participant>, Error> {
+        self.participants("p.project = ?1 AND p.agent = ?2", (project, agent))
+    }
+
+    /// Those of a project that carry a tag.
+    pub fn tagged(&self, project: &str, tag: &str) -> Result<Vec<Participant>, Error> {
+        self.participants("p.project = ?1 AND p.id IN (SELECT participant FROM tag WHERE tag = ?2)", (project, tag))
+    }
+
+    /// Every project that has participants.
+    pub fn projects(&self) -> Result<Vec<String>, Error> {
+        let mut select = self.conn.prepare("SELECT DISTINCT project FROM participant WHERE project <> '' ORDER BY 1").map_err(failure)?;
+        let rows = select.query_map([], |row| row.get(0)).map_err(failure)?;
+        rows.collect::<Result<_, _>>().map_err(failure)
+    }
+
+    /// The mailbox of the person or of scripts, made when it is first needed.
+    pub fn ensure_outsider(&mut self, name: &'static str, now: Moment) -> Result<Participant, Error> {
+        if let Some(found) = one(&self.conn, "p.project = '' AND p.name = ?1", [name])? {
+            return Ok(found);
+        }
+        self.conn
+            .execute(
+                "INSERT INTO participant (project, name, agent, created_at) VALUES ('', ?1, ?1, ?2) ON CONFLICT DO NOTHING",
+                (name, now.0),
+            )
+            .map_err(failure)?;
+        one(&self.conn, "p.project = '' AND p.name = ?1", [name])?.ok_or_else(|| foreign("no mailbox for the person"))
+    }
+
+    /// Gives a participant another name; its mail and history stay with it.
+    pub fn rename(&mut self, id: ParticipantId, new: &str, now: Moment) -> Result<(), Error> {
+        name::check(new)?;
+        let tx = self.begin()?;
+        let taken: Option<i64> = tx
+            .query_row(
+                "SELECT o.id FROM participant p JOIN participant o ON o.project = p.project AND o.name = ?2 WHERE p.id = ?1",
+                (id.0, new),
+                |row| row.get(0),
+            )
+            .optional()
+            .map_err(failure)?;
+        match taken {
+            Some(owner) if owner == id.0 => return Ok(()),
+            Some(_) => {
+                return Err(Error::new(Code::NameTaken, format!("the name {new} is taken in this project")).hint("`baton who --all` lists the names"));
+            }
+            None => {}
+        }
+        tx.execute("UPDATE participant SET name = ?2 WHERE id = ?1", (id.0, new)).map_err(failure)?;
+        crate::trail::note(&tx, now, "renamed", Some(id), None, Some(new))?;
+        tx.commit().map_err(failure)
+    }
+
+    /// Puts a tag on a participant.
+    pub fn add_tag(&mut self, id: ParticipantId, tag: &str) -> Result<(), Error> {
+        name::check_tag(tag)?;
+        self.conn
+            .execute("INSERT INTO tag (participant, tag) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (id.0, tag))
+            .map(drop)
+            .map_err(failure)
+    }
+
+    /// Takes a tag off; says whether it was there.
+    pub fn remove_tag(&mut self, id: ParticipantId, tag: &str) -> Result<bool, Error> {
+        self.conn
+            .execute("DELETE FROM tag WHERE participant = ?1 AND tag = ?2", (id.0, tag))
+            .map(|count| count > 0)
+            .map_err(failure)
+    }
+}

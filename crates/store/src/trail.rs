@@ -1,0 +1,80 @@
+//! The trail: everything that happened, in order, append-only until it is trimmed by age.
+
+use crate::failure::failure;
+use crate::open::Store;
+use baton_core::Error;
+use baton_core::id::{MessageRow, ParticipantId};
+use baton_core::time::Moment;
+use rusqlite::Connection;
+
+/// One thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrailRow {
+    /// Its place in the order.
+    pub id: i64,
+    /// When.
+    pub at: Moment,
+    /// What: `sent`, `offered`, `seen`, `returned`, `session-start`, …
+    pub kind: String,
+    /// To whom.
+    pub participant: Option<String>,
+    /// With which message.
+    pub message: Option<String>,
+    /// More about it.
+    pub detail: Option<String>,
+}
+
+/// Notes what happened, as part of the caller's transaction.
+pub(crate) fn note(
+    conn: &Connection,
+    at: Moment,
+    kind: &str,
+    participant: Option<ParticipantId>,
+    message: Option<MessageRow>,
+    detail: Option<&str>,
+) -> Result<(), Error> {
+    conn.prepare("INSERT INTO trail (at, kind, participant, message, detail) VALUES (?1, ?2, ?3, ?4, ?5)")
+        .and_then(|mut insert| insert.execute((at.0, kind, participant.map(|p| p.0), message.map(|m| m.0), detail)))
+        .map(drop)
+        .map_err(failure)
+}
+
+impl Store {
+    /// Notes something that is not part of another decision, such as an event that nobody knows.
+    pub fn note(&mut self, at: Moment, kind: &str, participant: Option<ParticipantId>, detail: &str) -> Result<(), Error> {
+        note(&self.conn, at, kind, participant, None, Some(detail))
+    }
+
+    /// The trail after a row, oldest first.
+    pub fn trail_after(&self, after: i64, most: usize) -> Result<Vec<TrailRow>, Error> {
+        self.trail("t.id > ?1 ORDER BY t.id LIMIT ?2", after, most)
+    }
+
+    /// The end of the trail, oldest first.
+    pub fn trail_tail(&self, most: usize) -> Result<Vec<TrailRow>, Error> {
+        let mut rows = self.trail("t.id > ?1 ORDER BY t.id DESC LIMIT ?2", 0, most)?;
+        rows.reverse();
+        Ok(rows)
+    }
+
+    fn trail(&self, which: &str, after: i64, most: usize) -> Result<Vec<TrailRow>, Error> {
+        let sql = format!(
+            "SELECT t.id, t.at, t.kind, p.name, m.public, t.detail FROM trail t
+             LEFT JOIN participant p ON p.id = t.participant LEFT JOIN message m ON m.id = t.message WHERE {which}"
+        );
+        let mut select = self.conn.prepare(&sql).map_err(failure)?;
+        let rows = select
+            .query_map((after, i64::try_from(most).unwrap_or(i64::MAX)), |row| {
+                Ok(TrailRow {
+                    id: row.get(0)?,
+                    at: Moment(row.get(1)?),
+                    kind: row.get(2)?,
+                    participant: row.get(3)?,
+                    message: row.get(4)?,
+                    detail: row.get(5)?,
+                })
+            })
+            .map_err(failure)?;
+        rows.collect::<Result<_, _>>().map_err(failure)
+    }
+}

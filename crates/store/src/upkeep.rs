@@ -1,0 +1,123 @@
+//! Keeping the store bounded: expiry, trimming, and what neither may touch. Run by commands and servers, never by a hook.
+
+use crate::accept;
+use crate::failure::failure;
+use crate::open::Store;
+use crate::schema::delivery_code;
+use crate::trail;
+use baton_core::Error;
+use baton_core::id::{MessageRow, ParticipantId};
+use baton_core::limits::Limits;
+use baton_core::mail::Delivery;
+use baton_core::time::Moment;
+
+/// What one round of upkeep did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Upkeep {
+    /// Deliveries that expired.
+    pub expired: usize,
+    /// Messages that were removed.
+    pub trimmed: usize,
+}
+
+/// So many rows are handled in one transaction at most, so that nobody waits long for it.
+const BATCH: i64 = 500;
+
+impl Store {
+    /// Expires what nobody took and removes what is old enough. Unseen mail is never removed, it expires, and its sender is told.
+    pub fn upkeep(&mut self, rules: &Limits, now: Moment) -> Result<Upkeep, Error> {
+        let mut done = Upkeep::default();
+        if self.something_expired(now)? {
+            done.expired = self.expire(now)?;
+        }
+        let keep_since = if self.bytes()? > rules.keep_bytes { self.early_edge()? } else { Moment(now.0 - rules.keep.0) };
+        if self.something_older(keep_since)? {
+            done.trimmed = self.trim(keep_since)?;
+        }
+        Ok(done)
+    }
+
+    fn something_expired(&self, now: Moment) -> Result<bool, Error> {
+        self.conn
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message WHERE d.state = 0 AND d.state < 2 AND m.expires_at <= ?1)",
+                [now.0],
+                |row| row.get(0),
+            )
+            .map_err(failure)
+    }
+
+    fn expire(&mut self, now: Moment) -> Result<usize, Error> {
+        let tx = self.begin()?;
+        let due: Vec<(i64, i64)> = tx
+            .prepare(
+                "SELECT d.message, d.recipient FROM delivery d JOIN message m ON m.id = d.message
+                 WHERE d.state = 0 AND d.state < 2 AND m.expires_at <= ?1 ORDER BY d.message LIMIT ?2",
+            )
+            .and_then(|mut select| select.query_map((now.0, BATCH), |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+            .map_err(failure)?;
+        for (message, recipient) in &due {
+            tx.execute(
+                "UPDATE delivery SET state = ?3, state_at = ?4 WHERE message = ?1 AND recipient = ?2 AND state = 0",
+                (message, recipient, delivery_code(Delivery::Expired), now.0),
+            )
+            .map_err(failure)?;
+            let (message, recipient) = (MessageRow(*message), ParticipantId(*recipient));
+            trail::note(&tx, now, Delivery::Expired.as_str(), Some(recipient), Some(message), None)?;
+            accept::tell_sender(&tx, message, recipient, Delivery::Expired, now)?;
+        }
+        tx.commit().map_err(failure)?;
+        Ok(due.len())
+    }
+
+    /// Over its size, the store gives up the older half of what is not needed any more.
+    fn early_edge(&self) -> Result<Moment, Error> {
+        self.conn
+            .query_row(
+                "SELECT coalesce((SELECT sent_at FROM message ORDER BY id LIMIT 1 OFFSET (SELECT count(*) / 2 FROM message)), 0)",
+                [],
+                |row| row.get(0).map(Moment),
+            )
+            .map_err(failure)
+    }
+
+    fn bytes(&self) -> Result<u64, Error> {
+        self.conn
+            .query_row("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()", [], |row| row.get::<_, i64>(0))
+            .map(i64::cast_unsigned)
+            .map_err(failure)
+    }
+
+    fn something_older(&self, since: Moment) -> Result<bool, Error> {
+        self.conn
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM trail WHERE id = (SELECT min(id) FROM trail) AND at < ?1)
+                     OR EXISTS (SELECT 1 FROM message WHERE id = (SELECT min(id) FROM message) AND sent_at < ?1)",
+                [since.0],
+                |row| row.get(0),
+            )
+            .map_err(failure)
+    }
+
+    fn trim(&mut self, since: Moment) -> Result<usize, Error> {
+        let tx = self.begin()?;
+        let old = "SELECT m.id FROM message m WHERE m.sent_at < ?1
+            AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.state < 2)
+            AND NOT (m.ask = 1 AND m.closed_by IS NULL AND m.expires_at > ?1)
+            ORDER BY m.id LIMIT ?2";
+        let ids: Vec<i64> = tx
+            .prepare(old)
+            .and_then(|mut select| select.query_map((since.0, BATCH), |row| row.get(0))?.collect())
+            .map_err(failure)?;
+        for id in &ids {
+            tx.execute("DELETE FROM delivery WHERE message = ?1", [id]).map_err(failure)?;
+            tx.execute("DELETE FROM message WHERE id = ?1", [id]).map_err(failure)?;
+        }
+        tx.execute("DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < ?1 ORDER BY id LIMIT 5000)", [since.0]).map_err(failure)?;
+        tx.execute("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE state > 0 AND made_at < ?1 LIMIT 500)", [since.0])
+            .map_err(failure)?;
+        tx.execute("DELETE FROM subagent_call WHERE at < ?1", [since.0]).map_err(failure)?;
+        tx.commit().map_err(failure)?;
+        Ok(ids.len())
+    }
+}

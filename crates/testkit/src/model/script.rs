@@ -1,0 +1,170 @@
+//! What the model answers: steps, written by hand or decided by a function of the request.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::request::{Kind, Request};
+
+/// One answer of the model.
+#[derive(Debug, Clone)]
+pub enum Step {
+    /// A response with these parts, streamed in order.
+    Reply(Vec<Part>),
+    /// An HTTP error. Agents repeat a request after 429 and 5xx, and give up after other 4xx.
+    Error {
+        /// The HTTP status.
+        status: u16,
+        /// What the error says.
+        message: String,
+    },
+    /// No answer, until the agent goes away.
+    Hang,
+    /// The step, after a time.
+    After(Duration, Box<Step>),
+}
+
+/// A part of a response.
+#[derive(Debug, Clone)]
+pub enum Part {
+    /// The model says something.
+    Text(String),
+    /// A call of one of the agent's own tools, by the name the agent gave it.
+    Tool {
+        /// The tool's name.
+        name: String,
+        /// Its input.
+        input: Value,
+    },
+    /// A call of an MCP tool, named as the agent at hand wants it.
+    Mcp {
+        /// The server's name in the agent's configuration.
+        server: String,
+        /// The tool's name on the server.
+        tool: String,
+        /// Its input.
+        input: Value,
+    },
+    /// A shell command, with the shell tool of the agent at hand.
+    Shell(String),
+    /// The stream stands still. Agents start a complete tool call before the response has ended.
+    Pause(Duration),
+}
+
+impl Part {
+    /// See [`Part::Text`].
+    pub fn text(text: impl Into<String>) -> Part {
+        Part::Text(text.into())
+    }
+
+    /// See [`Part::Tool`].
+    pub fn tool(name: impl Into<String>, input: Value) -> Part {
+        Part::Tool { name: name.into(), input }
+    }
+
+    /// See [`Part::Mcp`].
+    pub fn mcp(server: impl Into<String>, tool: impl Into<String>, input: Value) -> Part {
+        Part::Mcp { server: server.into(), tool: tool.into(), input }
+    }
+
+    /// See [`Part::Shell`].
+    pub fn shell(command: impl Into<String>) -> Part {
+        Part::Shell(command.into())
+    }
+}
+
+impl Step {
+    /// Ends the turn with a text.
+    pub fn say(text: impl Into<String>) -> Step {
+        Step::Reply(vec![Part::text(text)])
+    }
+
+    /// Calls one of the agent's own tools.
+    pub fn tool(name: impl Into<String>, input: Value) -> Step {
+        Step::Reply(vec![Part::tool(name, input)])
+    }
+
+    /// Calls an MCP tool.
+    pub fn mcp(server: impl Into<String>, tool: impl Into<String>, input: Value) -> Step {
+        Step::Reply(vec![Part::mcp(server, tool, input)])
+    }
+
+    /// Runs a shell command.
+    pub fn shell(command: impl Into<String>) -> Step {
+        Step::Reply(vec![Part::shell(command)])
+    }
+
+    /// Several parts in one response: parallel tool calls.
+    pub fn parts(parts: impl IntoIterator<Item = Part>) -> Step {
+        Step::Reply(parts.into_iter().collect())
+    }
+
+    /// Fails with an HTTP status.
+    pub fn error(status: u16, message: &str) -> Step {
+        Step::Error { status, message: message.to_owned() }
+    }
+
+    /// The same, later.
+    pub fn after(self, delay: Duration) -> Step {
+        Step::After(delay, Box::new(self))
+    }
+}
+
+type Decide = Arc<dyn Fn(&Request) -> Step + Send + Sync>;
+
+/// Decides the model's answers.
+pub struct Script {
+    main: Decide,
+    subagent: Decide,
+}
+
+impl fmt::Debug for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Script")
+    }
+}
+
+impl Script {
+    /// A function that decides by what is in the request. It sees main and subagent requests.
+    pub fn by(decide: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Script {
+        let decide: Decide = Arc::new(decide);
+        Script { main: Arc::clone(&decide), subagent: decide }
+    }
+
+    /// Each conversation (main or subagent, per session) goes through these steps, one per request.
+    /// When they are used up, the model says `script ended`.
+    pub fn steps(steps: impl IntoIterator<Item = Step>) -> Script {
+        let decide = in_turn(steps.into_iter().collect());
+        Script { main: Arc::clone(&decide), subagent: decide }
+    }
+
+    /// Other answers for subagents.
+    pub fn subagents(mut self, decide: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Script {
+        self.subagent = Arc::new(decide);
+        self
+    }
+
+    pub(super) fn step(&self, request: &Request) -> Step {
+        match request.kind {
+            Kind::Main => (self.main)(request),
+            Kind::Subagent => (self.subagent)(request),
+            // Reads well both as text and for a client that wants a JSON title.
+            Kind::Side => Step::say(json!({"title": "Scripted test"}).to_string()),
+            Kind::Compaction => Step::say("<summary>A scripted summary.</summary>"),
+        }
+    }
+}
+
+fn in_turn(steps: Vec<Step>) -> Decide {
+    let position: Mutex<HashMap<String, usize>> = Mutex::default();
+    Arc::new(move |request| {
+        let mut position = position.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = position.entry(request.conversation.clone()).or_default();
+        let step = steps.get(*next).cloned().unwrap_or_else(|| Step::say("script ended"));
+        *next += 1;
+        step
+    })
+}
