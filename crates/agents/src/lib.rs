@@ -2,10 +2,14 @@
 //!
 //! [`Agent`] is what the rest of the program sees: native payload in, canonical event out; reply in, native answer out; lines of
 //! the agent's transcript in, items for proof out; and the facts about it that were found by experiment. All of that is pure.
+//! `config` edits other people's JSON and TOML files without disturbing a byte of theirs; `install` turns an agent's wishes into a
+//! plan of such edits, applies it, and takes it back.
 
 pub mod agent;
 pub mod claude;
 pub mod codex;
+pub mod config;
+pub mod install;
 mod payload;
 
-pub use agent::{ALL, Agent, Shell, TranscriptReader, by_name};
+pub use agent::{ALL, Agent, McpCaller, Shell, TranscriptReader, by_name};

@@ -1,6 +1,7 @@
-//! Claude Code, as found by experiment with 2.1.325.
+//! Claude Code, as found by experiment with 2.1.325: its payloads, answers and transcripts, and what baton puts into its files.
 
 mod adapter;
+pub mod install;
 mod transcript;
 
 pub use adapter::Claude;

@@ -1,6 +1,9 @@
-//! Codex, as found by experiment with 0.166.0.
+//! Codex, as found by experiment with 0.166.0: its payloads, answers and rollouts, what baton puts into its files, and how its hooks
+//! become trusted.
 
 mod adapter;
+pub mod install;
 mod transcript;
+mod trust;
 
 pub use adapter::Codex;

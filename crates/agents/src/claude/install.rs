@@ -1,0 +1,174 @@
+//! What baton puts into Claude Code's configuration: hooks and an MCP server.
+//! For the user: `~/.claude/settings.json` and `~/.claude.json` (both under `$CLAUDE_CONFIG_DIR`, if that
+//! is set). For a project: `.claude/settings.json` and `.mcp.json` in its directory.
+//! `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::json::{Bom, Reader};
+use crate::install::hooks::HookSet;
+use crate::install::server::JsonServer;
+use crate::install::{
+    Current, FileEdit, Form, HookRow, Install, InstallError, Records, Scope, Server, Target, plain, summary,
+};
+
+const AGENT: &str = "claude";
+/// Seconds that a command hook may take.
+const COMMAND_TIMEOUT: u32 = 10;
+/// Seconds that a call of our MCP server may take.
+const TOOL_TIMEOUT: u32 = 10;
+
+/// Who reads `settings.json`. Seen with 2.1.325; a byte order mark is skipped.
+const SETTINGS: Reader = Reader {
+    malformed: "Claude Code ignores all of it, hooks and permission rules included",
+    bom: Bom::Skipped,
+};
+/// Who reads `~/.claude.json` and `.mcp.json`.
+const STATE: Reader =
+    Reader { malformed: "Claude Code calls it corrupted and does not use it", bom: Bom::Skipped };
+
+/// The hooks that are installed: one form per event, because two run side by side and the agent waits for the slower.
+///
+/// A command where the server is not up yet or any more (start, end), and where mail must come through even if it is off (prompt, stop; and
+/// a call to an absent server shows the person an error at each stop). Between tools, where each millisecond counts, a call of the
+/// session's MCP server, which costs no process. Before our own tools, the same: it tells which calls are a subagent's.
+pub fn hook_rows() -> Vec<HookRow> {
+    let command = |event| HookRow { event, matcher: None, form: Form::Command { timeout: COMMAND_TIMEOUT } };
+    vec![
+        command("SessionStart"),
+        command("SessionEnd"),
+        command("UserPromptSubmit"),
+        command("Stop"),
+        command("PermissionRequest"),
+        command("Notification"),
+        tool("PostToolBatch", None, &[("tool_use_id", "${tool_calls.0.tool_use_id}")]),
+        tool("PreToolUse", Some("mcp__baton__.*"), &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")]),
+    ]
+}
+
+/// A call of our MCP server. A field that an event lacks arrives as an empty string.
+fn tool(
+    event: &'static str,
+    matcher: Option<&'static str>,
+    more: &[(&'static str, &'static str)],
+) -> HookRow {
+    let mut input = vec![
+        ("hook_event_name", event),
+        ("session_id", "${session_id}"),
+        ("prompt_id", "${prompt_id}"),
+        ("transcript_path", "${transcript_path}"),
+        ("cwd", "${cwd}"),
+        ("agent_id", "${agent_id}"),
+    ];
+    input.extend(more);
+    HookRow { event, matcher, form: Form::McpTool { tool: "hook_event", input, timeout: TOOL_TIMEOUT } }
+}
+
+/// Claude Code's configuration in one scope.
+#[derive(Clone, Debug)]
+pub struct Claude {
+    install: Install,
+    rows: Vec<HookRow>,
+    settings: PathBuf,
+    servers: PathBuf,
+}
+
+impl Claude {
+    /// `user_home` is the person's home; `config_dir` is `$CLAUDE_CONFIG_DIR`, if that is set.
+    pub fn new(install: Install, user_home: &Path, config_dir: Option<&Path>) -> Result<Self, InstallError> {
+        Self::with_rows(install, user_home, config_dir, hook_rows())
+    }
+
+    /// The same with another set of hooks.
+    pub fn with_rows(
+        install: Install,
+        user_home: &Path,
+        config_dir: Option<&Path>,
+        rows: Vec<HookRow>,
+    ) -> Result<Self, InstallError> {
+        let (settings, servers) = match (install.scope(), config_dir) {
+            (Scope::Project(dir), _) => (dir.join(".claude/settings.json"), dir.join(".mcp.json")),
+            (Scope::User, Some(dir)) => (dir.join("settings.json"), dir.join(".claude.json")),
+            (Scope::User, None) => (user_home.join(".claude/settings.json"), user_home.join(".claude.json")),
+        };
+        plain(&settings)?;
+        plain(&servers)?;
+        Ok(Self { install, rows, settings, servers })
+    }
+
+    /// The file that holds the hooks.
+    pub fn settings_path(&self) -> &Path {
+        &self.settings
+    }
+
+    /// The file that holds the MCP entry.
+    pub fn servers_path(&self) -> &Path {
+        &self.servers
+    }
+
+    fn hooks(&self) -> HookSet<'_> {
+        let (baton, home) = (self.install.baton(), self.install.home());
+        HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &SETTINGS }
+    }
+
+    fn server(&self) -> JsonServer<'_> {
+        let (baton, home) = (self.install.baton(), self.install.home());
+        JsonServer { agent: AGENT, baton, home, reader: &STATE }
+    }
+}
+
+impl Target for Claude {
+    fn agent(&self) -> &'static str {
+        AGENT
+    }
+
+    fn install(&self) -> &Install {
+        &self.install
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.settings.clone(), self.servers.clone()]
+    }
+
+    fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError> {
+        let (settings, servers) = (now.bytes(&self.settings), now.bytes(&self.servers));
+        // The server first: if its name is taken, the hooks must not go in either.
+        let server = self.server().install(&self.servers, servers.unwrap_or_default())?;
+        let hooks = self.hooks().install(&self.settings, settings.unwrap_or_default())?;
+        let what = summary(&hooks, "1 hook", "hooks");
+        let hooks = FileEdit::write(&self.settings, settings, hooks.bytes, what, hooks.made);
+        let what = summary(&server, "the MCP server `baton`", "MCP servers");
+        Ok(vec![hooks, FileEdit::write(&self.servers, servers, server.bytes, what, server.made)])
+    }
+
+    fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError> {
+        let mut edits = Vec::new();
+        let mut owner = Server::Ours;
+        if let Some(bytes) = now.bytes(&self.servers) {
+            owner = self.server().owner(&self.servers, bytes)?;
+            let (after, n) = self.server().remove(&self.servers, bytes, records.made(&self.servers))?;
+            if n > 0 {
+                let what = "remove the MCP server `baton`".to_owned();
+                edits.push(FileEdit::take_out(&self.servers, bytes, after, what));
+            }
+        }
+        if let Some(bytes) = now.bytes(&self.settings) {
+            let made = records.made(&self.settings);
+            let (after, n) = self.hooks().remove(&self.settings, bytes, made, owner)?;
+            if n > 0 {
+                let what = format!("remove {n} {}", if n == 1 { "hook" } else { "hooks" });
+                edits.push(FileEdit::take_out(&self.settings, bytes, after, what));
+            }
+        }
+        Ok(edits)
+    }
+
+    fn notes(&self, _now: &Current) -> Vec<String> {
+        match self.install.scope() {
+            Scope::User => Vec::new(),
+            Scope::Project(_) => vec![
+                "Claude Code asks each person once before it starts a server from .mcp.json: run `claude` in the project and approve `baton`".to_owned(),
+            ],
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! What baton puts into Codex's configuration: hooks, the trust they need, and an MCP server.
+//! For the user: `hooks.json` and `config.toml` in `$CODEX_HOME`. For a project: `.codex/hooks.json` and
+//! `.codex/config.toml` in its directory; the trust stays in the user's `config.toml`, because Codex
+//! takes it from nowhere else.
+//! `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
+
+use std::path::{Path, PathBuf};
+
+use super::trust::{self, Positions};
+use crate::config::json::{Bom, Json, Made, Reader, Was};
+use crate::config::toml::{Block, Change, Scalar, Toml};
+use crate::install::hooks::HookSet;
+use crate::install::server::{home_in_args, server_args};
+use crate::install::{
+    Current, FileEdit, Form, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target, plain,
+    summary,
+};
+
+const AGENT: &str = "codex";
+/// Seconds that a command hook may take.
+const COMMAND_TIMEOUT: u32 = 10;
+/// The most that Codex gives a hook while a session ends.
+const ENDING_TIMEOUT: u32 = 3;
+/// Seconds that a call of our MCP server may take.
+const TOOL_TIMEOUT: u32 = 10;
+const SERVERS: &str = "mcp_servers";
+
+/// Who reads `hooks.json`. Seen with 0.166.0: strict JSON, no byte order mark, no other keys.
+const HOOKS: Reader = Reader { malformed: "Codex runs none of the hooks in it", bom: Bom::Malformed };
+
+/// The hooks that are installed: one form per event, because two run side by side and the agent waits for the slower.
+///
+/// A command where the server may be off and mail must come through all the same; after each tool, a call of the session's MCP server, which
+/// costs no process. A subagent's calls are told apart by what they carry, so nothing is needed before tools.
+pub fn hook_rows() -> Vec<HookRow> {
+    let command = |event, timeout| HookRow { event, matcher: None, form: Form::Command { timeout } };
+    vec![
+        command("SessionStart", COMMAND_TIMEOUT),
+        command("SessionEnd", ENDING_TIMEOUT),
+        command("UserPromptSubmit", COMMAND_TIMEOUT),
+        command("Stop", COMMAND_TIMEOUT),
+        command("PermissionRequest", COMMAND_TIMEOUT),
+        command("Interrupt", ENDING_TIMEOUT),
+        tool("PostToolUse", None, &[("tool_use_id", "${tool_use_id}")]),
+    ]
+}
+
+/// A call of our MCP server. Only fields that the event always has: one that is missing voids the call.
+fn tool(
+    event: &'static str,
+    matcher: Option<&'static str>,
+    more: &[(&'static str, &'static str)],
+) -> HookRow {
+    let mut input = vec![
+        ("hook_event_name", event),
+        ("session_id", "${session_id}"),
+        ("turn_id", "${turn_id}"),
+        ("transcript_path", "${transcript_path}"),
+        ("cwd", "${cwd}"),
+    ];
+    input.extend(more);
+    HookRow { event, matcher, form: Form::McpTool { tool: "hook_event", input, timeout: TOOL_TIMEOUT } }
+}
+
+/// Codex's configuration in one scope.
+#[derive(Clone, Debug)]
+pub struct Codex {
+    install: Install,
+    rows: Vec<HookRow>,
+    /// Holds the hooks.
+    hooks: PathBuf,
+    /// Holds the MCP entry.
+    servers: PathBuf,
+    /// Holds the trust.
+    trust: PathBuf,
+}
+
+impl Codex {
+    /// `user_home` is the person's home; `codex_home` is `$CODEX_HOME`, if that is set.
+    ///
+    /// Codex resolves symlinks in a `$CODEX_HOME` that is set and in its working directory, but not in
+    /// `~/.codex`. Trust is by path, so the same is done here.
+    pub fn new(install: Install, user_home: &Path, codex_home: Option<&Path>) -> Result<Self, InstallError> {
+        Self::with_rows(install, user_home, codex_home, hook_rows())
+    }
+
+    /// The same with another set of hooks.
+    pub fn with_rows(
+        install: Install,
+        user_home: &Path,
+        codex_home: Option<&Path>,
+        rows: Vec<HookRow>,
+    ) -> Result<Self, InstallError> {
+        let resolved = |dir: &Path| std::fs::canonicalize(dir).unwrap_or_else(|_| dir.to_owned());
+        let user = codex_home.map_or_else(|| user_home.join(".codex"), resolved);
+        let dir = match install.scope() {
+            Scope::User => user.clone(),
+            Scope::Project(dir) => resolved(dir).join(".codex"),
+        };
+        let (hooks, servers, trust) =
+            (dir.join("hooks.json"), dir.join("config.toml"), user.join("config.toml"));
+        for path in [&hooks, &servers, &trust] {
+            plain(path)?;
+        }
+        Ok(Self { install, rows, hooks, servers, trust })
+    }
+
+    /// The file that holds the hooks.
+    pub fn hooks_path(&self) -> &Path {
+        &self.hooks
+    }
+
+    /// The file that holds the MCP entry.
+    pub fn servers_path(&self) -> &Path {
+        &self.servers
+    }
+
+    /// The file that holds the trust; the user's, in either scope.
+    pub fn trust_path(&self) -> &Path {
+        &self.trust
+    }
+
+    fn hook_set(&self) -> HookSet<'_> {
+        let (baton, home) = (self.install.baton(), self.install.home());
+        HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &HOOKS }
+    }
+
+    fn positions(&self, bytes: &[u8], server: Server) -> Result<Positions, InstallError> {
+        let json = Json::parse(bytes, &self.hooks, &HOOKS)?;
+        Ok(Positions::of(&json, &self.hook_set().find(&json, server)))
+    }
+
+    /// Trust from one state of the hooks file to the next.
+    fn carry_trust(
+        &self,
+        config: &[u8],
+        before: &Positions,
+        after: &Positions,
+    ) -> Result<(Vec<u8>, usize), InstallError> {
+        let rows = self.hook_set();
+        // The hashes do not depend on where a hook stands: these find trust that was left behind.
+        let fresh = rows.install(&self.hooks, b"")?;
+        let stale = self.positions(&fresh.bytes, Server::Ours)?.ours.into_iter().map(|(_, hash)| hash);
+        let stale: Vec<String> = stale.collect();
+        let hooks_path = self.hooks.display().to_string();
+        Ok(trust::carry(&self.trust, config, &hooks_path, (before, after), &stale)?)
+    }
+
+    fn server_values(&self) -> Vec<(&'static str, Scalar)> {
+        let args = Scalar::Texts(server_args(AGENT, self.install.home()));
+        vec![("command", Scalar::Text(self.install.baton().to_owned())), ("args", args)]
+    }
+
+    fn add_server(&self, bytes: &[u8]) -> Result<(Vec<u8>, &'static str), InstallError> {
+        let toml = Toml::parse(bytes, &self.servers)?;
+        match owner(&toml, self.install.home()) {
+            Owner::Nobody => {
+                let block = Block { table: server_name(), values: self.server_values() };
+                Ok((toml.append(&[block])?, "add the MCP server `baton`"))
+            }
+            Owner::Us => {
+                let values = self.server_values().into_iter().filter_map(|(key, value)| {
+                    let name = [server_name(), vec![key.to_owned()]].concat();
+                    let same = toml.get(&name).is_some_and(|item| value.is(item));
+                    (!same).then_some(Change::Set(name, value))
+                });
+                let changes: Vec<Change> = values.collect();
+                let what = if changes.is_empty() { "" } else { "update the MCP server `baton`" };
+                Ok((toml.change(&changes)?, what))
+            }
+            Owner::OtherHome(home) => {
+                Err(InstallError::OtherHome { place: toml.place(&server_name()), home })
+            }
+            Owner::Stranger => Err(InstallError::NameTaken {
+                place: toml.place(&server_name()),
+                key: server_name().join("."),
+            }),
+        }
+    }
+
+    fn cut_server(&self, bytes: &[u8]) -> Result<(Vec<u8>, &'static str), InstallError> {
+        let toml = Toml::parse(bytes, &self.servers)?;
+        match owner(&toml, self.install.home()) {
+            Owner::Us => Ok((toml.change(&[Change::Cut(server_name())])?, "remove the MCP server `baton`")),
+            Owner::Nobody | Owner::OtherHome(_) | Owner::Stranger => Ok((bytes.to_vec(), "")),
+        }
+    }
+}
+
+impl Target for Codex {
+    fn agent(&self) -> &'static str {
+        AGENT
+    }
+
+    fn install(&self) -> &Install {
+        &self.install
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = vec![self.hooks.clone(), self.servers.clone(), self.trust.clone()];
+        files.dedup();
+        files
+    }
+
+    fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError> {
+        let hooks_now = now.bytes(&self.hooks);
+        let (servers, server_what) = self.add_server(now.bytes(&self.servers).unwrap_or_default())?;
+        let edited = self.hook_set().install(&self.hooks, hooks_now.unwrap_or_default())?;
+        let before = self.positions(hooks_now.unwrap_or_default(), Server::Ours)?;
+        let after = self.positions(&edited.bytes, Server::Ours)?;
+        let config =
+            if self.trust == self.servers { &servers } else { now.bytes(&self.trust).unwrap_or_default() };
+        let (trust, touched) = self.carry_trust(config, &before, &after)?;
+        let trust_what = match touched {
+            0 => String::new(),
+            n => format!("trust {n} {}", if n == 1 { "hook" } else { "hooks" }),
+        };
+
+        let what = summary(&edited, "1 hook", "hooks");
+        let mut edits = vec![FileEdit::write(&self.hooks, hooks_now, edited.bytes, what, edited.made)];
+        if self.trust == self.servers {
+            let what = joined(&[server_what, &trust_what]);
+            edits.push(FileEdit::write(&self.trust, now.bytes(&self.trust), trust, what, Vec::new()));
+        } else {
+            for (path, after, what) in
+                [(&self.servers, servers, server_what), (&self.trust, trust, &*trust_what)]
+            {
+                edits.push(FileEdit::write(path, now.bytes(path), after, what.to_owned(), Vec::new()));
+            }
+        }
+        Ok(edits)
+    }
+
+    fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError> {
+        let mut edits = Vec::new();
+        let mut add = |path: &Path, after: Option<Vec<u8>>, what: String| {
+            if let Some(before) = now.bytes(path).filter(|before| Some(*before) != after.as_deref()) {
+                edits.push(FileEdit::take_out(path, before, after, what));
+            }
+        };
+        let servers_now = now.bytes(&self.servers).unwrap_or_default();
+        let server = match owner(&Toml::parse(servers_now, &self.servers)?, self.install.home()) {
+            Owner::Us | Owner::Nobody => Server::Ours,
+            Owner::OtherHome(_) | Owner::Stranger => Server::Others,
+        };
+        let (servers, server_what) = self.cut_server(servers_now)?;
+
+        let hooks_now = now.bytes(&self.hooks).unwrap_or_default();
+        let before = self.positions(hooks_now, server)?;
+        let (hooks, n) = self.hook_set().remove(&self.hooks, hooks_now, records.made(&self.hooks), server)?;
+        let after = self.positions(hooks.as_deref().unwrap_or_default(), server)?;
+        add(&self.hooks, hooks, format!("remove {n} {}", if n == 1 { "hook" } else { "hooks" }));
+
+        let config =
+            if self.trust == self.servers { &servers } else { now.bytes(&self.trust).unwrap_or_default() };
+        let (trust, touched) = self.carry_trust(config, &before, &after)?;
+        let trust_what = if touched == 0 { "" } else { "remove their trust" };
+        if self.trust == self.servers {
+            add(
+                &self.trust,
+                unless_blank(trust, records.made(&self.trust)),
+                joined(&[server_what, trust_what]),
+            );
+        } else {
+            let servers = unless_blank(servers, records.made(&self.servers));
+            add(&self.servers, servers, server_what.to_owned());
+            add(&self.trust, unless_blank(trust, records.made(&self.trust)), trust_what.to_owned());
+        }
+        Ok(edits)
+    }
+
+    fn notes(&self, now: &Current) -> Vec<String> {
+        let Scope::Project(_) = self.install.scope() else { return Vec::new() };
+        let project = self.hooks.ancestors().nth(2).map(|dir| dir.display().to_string()).unwrap_or_default();
+        let config = Toml::parse(now.bytes(&self.trust).unwrap_or_default(), &self.trust).ok();
+        let level = config.as_ref().and_then(|c| c.get(&["projects", &project, "trust_level"])?.as_str());
+        if level == Some("trusted") {
+            return Vec::new();
+        }
+        vec!["Codex reads .codex/ only in projects that it trusts: run `codex` in the project once and say yes".to_owned()]
+    }
+}
+
+/// Whose the MCP server called `baton` is.
+enum Owner {
+    Nobody,
+    Us,
+    OtherHome(String),
+    Stranger,
+}
+
+fn owner(toml: &Toml<'_>, home: &str) -> Owner {
+    if toml.get(&server_name()).is_none() {
+        return Owner::Nobody;
+    }
+    let args = toml.get(&[SERVERS, SERVER, "args"]).and_then(|item| item.as_array());
+    let args: Option<Vec<&str>> = args.and_then(|args| args.iter().map(|arg| arg.as_str()).collect());
+    match args.and_then(|args| home_in_args(AGENT, &args)) {
+        Some(found) if found == home => Owner::Us,
+        Some(found) => Owner::OtherHome(found),
+        None => Owner::Stranger,
+    }
+}
+
+fn server_name() -> Vec<String> {
+    vec![SERVERS.to_owned(), SERVER.to_owned()]
+}
+
+/// A file that we made goes when nothing is left in it.
+fn unless_blank(bytes: Vec<u8>, made: Made<'_>) -> Option<Vec<u8>> {
+    let ours = matches!(made, Made::Known(made) if made.iter().any(|c| c.was == Was::Absent));
+    (!ours || !bytes.trim_ascii().is_empty()).then_some(bytes)
+}
+
+fn joined(parts: &[&str]) -> String {
+    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
+    if parts.is_empty() { "nothing to do".to_owned() } else { parts.join(", ") }
+}

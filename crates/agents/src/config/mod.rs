@@ -1,0 +1,12 @@
+//! Careful edits of configuration files that belong to someone else.
+//! `json` and `toml` are pure: bytes in, bytes out, and every byte they were not asked about stays.
+//! `file` is the only part that touches the disk: whole reads, atomic writes, backups.
+//! `diff` shows a person what would change.
+
+pub mod diff;
+pub mod file;
+pub mod json;
+mod text;
+pub mod toml;
+
+pub use text::{Place, Position};

@@ -1,0 +1,97 @@
+//! Why baton was not set up or not taken out. Whatever it is, no file was left half edited.
+
+use std::path::PathBuf;
+
+use crate::config::Place;
+use crate::config::file::FileError;
+use crate::config::json::JsonError;
+use crate::config::toml::TomlError;
+
+/// Why baton was not set up or not taken out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum InstallError {
+    /// A JSON file can't be edited.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// A TOML file can't be edited.
+    #[error(transparent)]
+    Toml(#[from] TomlError),
+    /// A file can't be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Another program's MCP server has our name.
+    #[error("edit {place}: `{key}` is there already and is not ours")]
+    NameTaken {
+        /// The entry.
+        place: Place,
+        /// Its name.
+        key: String,
+    },
+    /// A baton with another home is set up there.
+    #[error("edit {place}: baton is set up there with another home, {home}")]
+    OtherHome {
+        /// The entry.
+        place: Place,
+        /// That home.
+        home: String,
+    },
+    /// A path that can't be written into a configuration.
+    #[error("use {path}: {why}")]
+    BadPath {
+        /// The path.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// A manifest that a newer baton wrote.
+    #[error("read {path}: it was written by a newer baton (format {version})")]
+    NewerManifest {
+        /// The manifest.
+        path: PathBuf,
+        /// Its format.
+        version: u64,
+    },
+    /// A write failed after others had been done, and these could not be undone.
+    #[error("{source}; and failed to put back {}", list(.left))]
+    HalfDone {
+        /// The first failure.
+        source: Box<InstallError>,
+        /// The files that stayed changed.
+        left: Vec<PathBuf>,
+    },
+}
+
+impl InstallError {
+    /// A stable name for programs.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Json(e) => e.code(),
+            Self::Toml(e) => e.code(),
+            Self::File(e) => e.code(),
+            Self::NameTaken { .. } => "setup-name-taken",
+            Self::OtherHome { .. } => "setup-other-home",
+            Self::BadPath { .. } => "setup-bad-path",
+            Self::NewerManifest { .. } => "setup-newer-manifest",
+            Self::HalfDone { .. } => "setup-half-done",
+        }
+    }
+
+    /// What a person can do about it.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Json(e) => e.hint(),
+            Self::Toml(e) => e.hint(),
+            Self::File(e) => e.hint(),
+            Self::NameTaken { .. } => "give the other server another name, then run the same command again",
+            Self::OtherHome { .. } => "run `baton setup --remove` with that home first",
+            Self::BadPath { .. } => "install baton, or put its home, under another path",
+            Self::NewerManifest { .. } => "use the newer baton for this",
+            Self::HalfDone { .. } => "run `baton setup --remove` when the cause is gone",
+        }
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,286 @@
+//! The `hooks` part of a JSON file in the format that Claude Code made up and others took over:
+//! event → groups with an optional matcher → handlers.
+//! Our groups go to the end of each event's array; on a second run they are brought up to date where
+//! they stand, and a removal takes out our handlers only. They are known by value, not by position:
+//! a command that runs `<anything> hook AGENT --home HOME`, or a tool call to our MCP server.
+
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+use super::{InstallError, SERVER, shell};
+use crate::config::json::{Container, Json, Made, Reader, Step, Tree};
+
+/// One hook to install.
+#[derive(Clone, Debug)]
+pub struct HookRow {
+    /// The agent's name for the event.
+    pub event: &'static str,
+    /// Which tools it is for; `None` for all.
+    pub matcher: Option<&'static str>,
+    /// What is called.
+    pub form: Form,
+}
+
+/// What a hook calls.
+#[derive(Clone, Debug)]
+pub enum Form {
+    /// Our program, with the payload on stdin.
+    Command {
+        /// Seconds.
+        timeout: u32,
+    },
+    /// A tool of our MCP server in the same session.
+    McpTool {
+        /// The tool.
+        tool: &'static str,
+        /// Its arguments; the agent fills in `${field}`.
+        input: Vec<(&'static str, &'static str)>,
+        /// Seconds.
+        timeout: u32,
+    },
+}
+
+/// Whose the MCP server called `baton` is, and with it the tool hooks that call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// Ours, or nobody's.
+    Ours,
+    /// Another program's or another home's.
+    Others,
+}
+
+/// A handler of ours in a document.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// Its event.
+    pub event: String,
+    /// The index of its group among the event's.
+    pub group: usize,
+    /// Its index in the group.
+    pub handler: usize,
+    /// The group's matcher.
+    pub matcher: Option<String>,
+    /// The handler itself.
+    pub value: Value,
+}
+
+/// All hooks of one agent, ready to be written.
+#[derive(Clone, Debug)]
+pub struct HookSet<'a> {
+    /// The agent's name in `baton hook NAME`.
+    pub agent: &'static str,
+    /// Our program.
+    pub baton: &'a str,
+    /// Our home.
+    pub home: &'a str,
+    /// What to install.
+    pub rows: &'a [HookRow],
+    /// Who reads the file.
+    pub reader: &'a Reader,
+}
+
+/// New bytes of a file and what changed in it.
+#[derive(Clone, Debug)]
+pub struct Edited {
+    /// The new bytes.
+    pub bytes: Vec<u8>,
+    /// The containers that had to be made.
+    pub made: Vec<Container>,
+    /// Entries that are new.
+    pub added: usize,
+    /// Entries that were brought up to date.
+    pub updated: usize,
+    /// Old entries of ours that are no longer wanted.
+    pub dropped: usize,
+}
+
+impl HookSet<'_> {
+    /// The command that every command hook runs.
+    pub fn command(&self) -> String {
+        format!("{} hook {} --home {}", shell::quote(self.baton), self.agent, shell::quote(self.home))
+    }
+
+    /// The handler of a row, as it is written.
+    pub fn handler(&self, row: &HookRow) -> Value {
+        match &row.form {
+            Form::Command { timeout } => {
+                json!({ "type": "command", "command": self.command(), "timeout": timeout })
+            }
+            Form::McpTool { tool, input, timeout } => {
+                let input: Map<_, _> = input.iter().map(|(k, v)| (k.to_string(), json!(v))).collect();
+                let input = Value::Object(input);
+                json!({ "type": "mcp_tool", "server": SERVER, "tool": tool, "input": input, "timeout": timeout })
+            }
+        }
+    }
+
+    /// Adds what is missing and brings the rest up to date.
+    pub fn install(&self, path: &Path, bytes: &[u8]) -> Result<Edited, InstallError> {
+        let json = Json::parse(bytes, path, self.reader)?;
+        self.check_unique(&json)?;
+        let matched = self.matched(&self.find(&json, Server::Ours));
+        let updates: Vec<(Vec<Step>, Value)> = matched.updates;
+        let replaced = json.replace(&updates);
+
+        let mut events: Vec<(String, Tree)> = Vec::new();
+        let added = matched.missing.len();
+        for row in matched.missing {
+            let group = self.group(row);
+            match events.iter_mut().find(|(event, _)| event == row.event) {
+                Some((_, Tree::Append(groups))) => groups.push(group),
+                _ => events.push((row.event.to_owned(), Tree::Append(vec![group]))),
+            }
+        }
+        let (bytes, made) = if events.is_empty() {
+            (replaced, Vec::new())
+        } else {
+            let tree = Tree::Keys(vec![("hooks".to_owned(), Tree::Keys(events))]);
+            Json::parse(&replaced, path, self.reader)?.add(&tree)?
+        };
+
+        let json = Json::parse(&bytes, path, self.reader)?;
+        let dropped = self.matched(&self.find(&json, Server::Ours)).extra;
+        let ways = cut_ways(&json, &dropped);
+        let bytes = match json.cut(&ways, Made::Unknown) {
+            Some(cut) if !ways.is_empty() => cut,
+            _ => bytes,
+        };
+        Ok(Edited { bytes, made, added, updated: updates.len(), dropped: dropped.len() })
+    }
+
+    /// Takes our handlers out; with how many there were. `None` means that the file goes.
+    pub fn remove(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        made: Made<'_>,
+        server: Server,
+    ) -> Result<(Option<Vec<u8>>, usize), InstallError> {
+        let json = Json::parse(bytes, path, self.reader)?;
+        self.check_unique(&json)?;
+        let found = self.find(&json, server);
+        if found.is_empty() {
+            return Ok((Some(bytes.to_vec()), 0));
+        }
+        Ok((json.cut(&cut_ways(&json, &found), made), found.len()))
+    }
+
+    /// Our handlers in a document, in its order.
+    pub fn find(&self, json: &Json<'_>, server: Server) -> Vec<Found> {
+        let mut found = Vec::new();
+        for (event, groups) in events(json) {
+            for (group, value) in groups.iter().enumerate() {
+                let matcher = value.get("matcher").and_then(Value::as_str).map(str::to_owned);
+                for (handler, value) in handlers(value).iter().enumerate() {
+                    if self.is_ours(value, server) {
+                        let (event, matcher, value) = (event.clone(), matcher.clone(), value.clone());
+                        found.push(Found { event, group, handler, matcher, value });
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    fn is_ours(&self, handler: &Value, server: Server) -> bool {
+        let text = |key| handler.get(key).and_then(Value::as_str);
+        match text("type") {
+            Some("command") => {
+                let words = text("command").and_then(shell::words).unwrap_or_default();
+                let tail = ["hook", self.agent, "--home", self.home];
+                words.len() == 1 + tail.len() && words[1..].iter().zip(tail).all(|(w, t)| w == t)
+            }
+            Some("mcp_tool") => server == Server::Ours && text("server") == Some(SERVER),
+            _ => false,
+        }
+    }
+
+    fn group(&self, row: &HookRow) -> Value {
+        let handlers = json!([self.handler(row)]);
+        match row.matcher {
+            Some(matcher) => json!({ "matcher": matcher, "hooks": handlers }),
+            None => json!({ "hooks": handlers }),
+        }
+    }
+
+    fn matched<'r>(&'r self, found: &[Found]) -> Matched<'r> {
+        let mut free: Vec<&Found> = found.iter().collect();
+        let mut matched = Matched { updates: Vec::new(), missing: Vec::new(), extra: Vec::new() };
+        for row in self.rows {
+            let wanted = self.handler(row);
+            let fits = |f: &&Found| {
+                f.event == row.event
+                    && f.matcher.as_deref() == row.matcher
+                    && f.value["type"] == wanted["type"]
+            };
+            match free.iter().position(fits) {
+                Some(i) => {
+                    let found = free.remove(i);
+                    if found.value != wanted {
+                        matched.updates.push((found.way(), wanted));
+                    }
+                }
+                None => matched.missing.push(row),
+            }
+        }
+        matched.extra = free.into_iter().cloned().collect();
+        matched
+    }
+
+    fn check_unique(&self, json: &Json<'_>) -> Result<(), InstallError> {
+        let rows = self.rows.iter().map(|row| row.event.to_owned());
+        for event in events(json).into_iter().map(|(event, _)| event).chain(rows) {
+            json.unique(&["hooks", &event])?;
+        }
+        Ok(())
+    }
+}
+
+/// How the rows and what is there fit together.
+struct Matched<'r> {
+    updates: Vec<(Vec<Step>, Value)>,
+    missing: Vec<&'r HookRow>,
+    extra: Vec<Found>,
+}
+
+impl Found {
+    fn group_way(&self) -> Vec<Step> {
+        vec![Step::Key("hooks".to_owned()), Step::Key(self.event.clone()), Step::Index(self.group)]
+    }
+
+    fn way(&self) -> Vec<Step> {
+        let mut way = self.group_way();
+        way.extend([Step::Key("hooks".to_owned()), Step::Index(self.handler)]);
+        way
+    }
+}
+
+/// The events of a document with their groups.
+pub(crate) fn events(json: &Json<'_>) -> Vec<(String, Vec<Value>)> {
+    let hooks = json.get(&[Step::Key("hooks".to_owned())]);
+    let Some(Value::Object(hooks)) = hooks else { return Vec::new() };
+    let arrays = hooks.into_iter().filter_map(|(event, groups)| match groups {
+        Value::Array(groups) => Some((event, groups)),
+        _ => None,
+    });
+    arrays.collect()
+}
+
+/// The handlers of a group.
+pub(crate) fn handlers(group: &Value) -> &[Value] {
+    group.get("hooks").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// A group that has only such handlers goes whole.
+fn cut_ways(json: &Json<'_>, found: &[Found]) -> Vec<Vec<Step>> {
+    let events = events(json);
+    let whole = |f: &Found| {
+        let groups = events.iter().find(|(event, _)| *event == f.event).map(|(_, groups)| groups);
+        let all = groups.map_or(0, |groups| handlers(&groups[f.group]).len());
+        all == found.iter().filter(|o| o.event == f.event && o.group == f.group).count()
+    };
+    let mut ways: Vec<Vec<Step>> =
+        found.iter().map(|f| if whole(f) { f.group_way() } else { f.way() }).collect();
+    ways.dedup();
+    ways
+}

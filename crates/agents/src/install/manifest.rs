@@ -1,0 +1,191 @@
+//! What an installation did, written down under baton's home before it is done: per file the hash of
+//! the bytes we wrote, a backup of what was there, and what we had to make.
+//! It makes removal exact; nothing depends on it being there.
+//! Format 1. A reader refuses newer formats and takes an unreadable file for a lost one.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Install, InstallError, Scope};
+use crate::config::file::{FileError, Snapshot, write_private};
+use crate::config::json::{Container, Was};
+
+const VERSION: u64 = 1;
+/// Backups that are kept beside those that the manifest names, per agent and scope.
+const MAX_OLD_BACKUPS: usize = 16;
+
+/// What was done to one agent in one scope.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    version: u64,
+    agent: String,
+    /// `user`, or the project's directory.
+    scope: String,
+    pub files: Vec<Entry>,
+}
+
+/// What was done to one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Entry {
+    pub path: PathBuf,
+    /// Hash of the bytes that we wrote.
+    pub after: String,
+    /// What to restore; `None` if there was no file.
+    pub original: Option<Backup>,
+    /// The containers that we made; `None` if that was lost.
+    pub made: Option<Vec<Container>>,
+    /// The directories that we made, outermost first.
+    pub dirs: Vec<PathBuf>,
+}
+
+/// A copy of a file's bytes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Backup {
+    pub sha256: String,
+    pub path: PathBuf,
+}
+
+/// Where the records of one agent and scope are.
+#[derive(Clone, Debug)]
+pub(super) struct Records {
+    setup: PathBuf,
+    stem: String,
+    agent: &'static str,
+    scope: String,
+}
+
+impl Records {
+    pub fn new(agent: &'static str, install: &Install) -> Self {
+        let scope = match install.scope() {
+            Scope::User => "user".to_owned(),
+            Scope::Project(dir) => dir.display().to_string(),
+        };
+        let stem = format!("{agent}-{}", &sha256(scope.as_bytes())[..16]);
+        Self { setup: Path::new(install.home()).join("setup"), stem, agent, scope }
+    }
+
+    pub fn manifest_path(&self) -> PathBuf {
+        self.setup.join(format!("{}.json", self.stem))
+    }
+
+    pub fn lock_path(&self) -> PathBuf {
+        self.setup.join("lock")
+    }
+
+    fn backup_dir(&self) -> PathBuf {
+        self.setup.join("backups").join(&self.stem)
+    }
+
+    pub fn manifest(&self, files: Vec<Entry>) -> Manifest {
+        Manifest { version: VERSION, agent: self.agent.to_owned(), scope: self.scope.clone(), files }
+    }
+
+    /// The manifest, or `None` if there is none that can be read.
+    pub fn load(&self) -> Result<Option<Manifest>, InstallError> {
+        #[derive(Deserialize)]
+        struct Head {
+            version: u64,
+        }
+        let path = self.manifest_path();
+        let Some(bytes) = Snapshot::read(&path)?.bytes().map(<[u8]>::to_vec) else { return Ok(None) };
+        match serde_json::from_slice::<Head>(&bytes) {
+            Ok(head) if head.version > VERSION => {
+                Err(InstallError::NewerManifest { path, version: head.version })
+            }
+            _ => Ok(serde_json::from_slice(&bytes).ok()),
+        }
+    }
+
+    pub fn save(&self, manifest: &Manifest) -> Result<(), FileError> {
+        let mut bytes = serde_json::to_vec_pretty(manifest).expect("a manifest is plain data");
+        bytes.push(b'\n');
+        write_private(&self.manifest_path(), &bytes)
+    }
+
+    pub fn delete(&self) -> Result<(), FileError> {
+        let path = self.manifest_path();
+        match fs::remove_file(&path) {
+            Err(e) if e.kind() != io::ErrorKind::NotFound => Err(FileError::io("delete", &path, e)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells the other scopes about a file that we made and that stays because of their entries in it:
+    /// the last one to leave removes it.
+    pub fn hand_over(&self, ours: &Entry) -> Result<(), InstallError> {
+        let root = ours.made.iter().flatten().find(|c| c.at.is_empty() && c.was == Was::Absent);
+        let Some(root) = root else { return Ok(()) };
+        let dir = fs::read_dir(&self.setup).map_err(|e| FileError::io("read", &self.setup, e))?;
+        let stems = dir.filter_map(|file| {
+            let name = file.ok()?.file_name().into_string().ok()?;
+            name.strip_suffix(".json").filter(|stem| *stem != self.stem).map(str::to_owned)
+        });
+        for stem in stems {
+            let other = Self { stem, ..self.clone() };
+            let Some(mut manifest) = other.load()? else { continue };
+            let Some(entry) = manifest.files.iter_mut().find(|e| e.path == ours.path) else { continue };
+            let Some(made) = &mut entry.made else { continue };
+            made.retain(|container| !container.at.is_empty());
+            made.push(root.clone());
+            entry.dirs = ours.dirs.clone();
+            other.save(&manifest)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a copy of what `path` holds, and says where.
+    pub fn back_up(&self, path: &Path, bytes: &[u8]) -> Result<Backup, FileError> {
+        let backup = self.backup_of(path, bytes);
+        write_private(&backup.path, bytes)?;
+        Ok(backup)
+    }
+
+    /// Where a copy of these bytes is or would be.
+    pub fn backup_of(&self, path: &Path, bytes: &[u8]) -> Backup {
+        let sha256 = sha256(bytes);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let name = format!("{}-{}", &sha256[..16], name.trim_start_matches('.'));
+        Backup { path: self.backup_dir().join(name), sha256 }
+    }
+
+    /// The bytes of a backup, if it is still what it was.
+    pub fn restore(&self, backup: &Backup) -> Option<Vec<u8>> {
+        let snapshot = Snapshot::read(&backup.path).ok()?;
+        let bytes = snapshot.bytes()?;
+        (sha256(bytes) == backup.sha256).then(|| bytes.to_vec())
+    }
+
+    /// Deletes the oldest backups beyond `MAX_OLD_BACKUPS` that `manifest` does not name.
+    pub fn prune(&self, manifest: Option<&Manifest>) -> io::Result<()> {
+        let named = |path: &Path| {
+            let originals = manifest.iter().flat_map(|m| &m.files).filter_map(|f| f.original.as_ref());
+            originals.into_iter().any(|backup| backup.path == path)
+        };
+        let mut old = Vec::new();
+        for file in fs::read_dir(self.backup_dir())? {
+            let file = file?;
+            if !named(&file.path()) {
+                old.push((file.metadata()?.modified()?, file.path()));
+            }
+        }
+        old.sort();
+        let excess = old.len().saturating_sub(MAX_OLD_BACKUPS);
+        old[..excess].iter().try_for_each(|(_, path)| fs::remove_file(path))
+    }
+}
+
+impl Manifest {
+    pub fn entry(&self, path: &Path) -> Option<&Entry> {
+        self.files.iter().find(|entry| entry.path == path)
+    }
+}
+
+/// The hash in lower-case hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    let hash = Sha256::digest(bytes);
+    let digit = |nibble: u8| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
+    hash.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+}

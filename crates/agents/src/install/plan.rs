@@ -1,0 +1,349 @@
+//! A plan: the edits of one agent in one scope, ready to be shown and applied.
+//! Applying holds a lock under baton's home, checks every file first, writes backups and the manifest
+//! before the first edit, and puts back what was done if a later edit fails.
+//! A plan is about the files as they were when it was made; if one has changed since, nothing is done.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use super::manifest::{Entry, Manifest, Records as Store, sha256};
+use super::{Current, FileEdit, InstallError, Records, Scope, Target};
+use crate::config::file::{FileError, Snapshot, make_parents};
+use crate::config::json::Container;
+
+/// Mode of a new file in the user's own configuration, which may come to hold secrets.
+const USER_FILE: u32 = 0o600;
+/// Mode of a new file in a project.
+const PROJECT_FILE: u32 = 0o644;
+
+/// Edits that belong together.
+#[derive(Debug)]
+pub struct Plan {
+    steps: Vec<Step>,
+    notes: Vec<String>,
+    store: Store,
+    /// The manifest as it was when the plan was made.
+    prior: Option<Manifest>,
+    goal: Goal,
+    new_mode: u32,
+}
+
+#[derive(Debug)]
+struct Step {
+    edit: FileEdit,
+    snapshot: Snapshot,
+}
+
+#[derive(Debug)]
+enum Goal {
+    /// Set up; with the manifest that is true then, and copies to keep: path and bytes.
+    Installed { manifest: Manifest, copies: Vec<(PathBuf, Vec<u8>)> },
+    /// Taken out; with the directories that we made, outermost first.
+    Removed { dirs: Vec<PathBuf>, copies: Vec<(PathBuf, Vec<u8>)> },
+}
+
+/// What applying a plan did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Applied {
+    /// The files that were written or deleted.
+    pub changed: Vec<PathBuf>,
+}
+
+/// Everything that both kinds of plan begin with.
+struct Situation {
+    snapshots: Vec<Snapshot>,
+    now: Current,
+    manifest: Option<Manifest>,
+    /// The edits that would take baton out, by value.
+    out: Vec<FileEdit>,
+    store: Store,
+}
+
+impl Situation {
+    fn read(target: &dyn Target) -> Result<Self, InstallError> {
+        let store = Store::new(target.agent(), target.install());
+        let manifest = store.load()?;
+        let snapshots: Vec<Snapshot> =
+            target.files().iter().map(|path| Snapshot::read(path)).collect::<Result<_, _>>()?;
+        let now: Current =
+            snapshots.iter().map(|s| (s.path().to_owned(), s.bytes().map(<[u8]>::to_vec))).collect();
+        let entries = manifest.iter().flat_map(|m| &m.files);
+        let records: Records = entries.filter_map(|e| Some((e.path.clone(), e.made.clone()?))).collect();
+        let out = target.take_out(&now, &records)?;
+        Ok(Self { snapshots, now, manifest, out, store })
+    }
+
+    fn entry(&self, path: &Path) -> Option<&Entry> {
+        self.manifest.as_ref()?.entry(path)
+    }
+
+    /// What the file would be without us, by value.
+    fn without_us(&self, path: &Path) -> Option<Vec<u8>> {
+        match self.out.iter().find(|edit| edit.path == path) {
+            Some(edit) => edit.after.clone(),
+            None => self.now.bytes(path).map(<[u8]>::to_vec),
+        }
+    }
+
+    fn steps(&self, edits: Vec<FileEdit>) -> Vec<Step> {
+        let edits = edits.into_iter().filter(FileEdit::is_change);
+        let steps = edits.filter_map(|edit| {
+            let snapshot = self.snapshots.iter().find(|s| s.path() == edit.path)?.clone();
+            Some(Step { edit, snapshot })
+        });
+        steps.collect()
+    }
+}
+
+impl Plan {
+    /// Reads the target's files and plans what sets baton up.
+    pub fn install(target: &dyn Target) -> Result<Self, InstallError> {
+        let situation = Situation::read(target)?;
+        let edits = target.add(&situation.now)?;
+        let steps = situation.steps(edits);
+        let mut copies = Vec::new();
+        let mut files: Vec<Entry> = Vec::new();
+        for step in &steps {
+            files.push(entry_for(step, &situation, &mut copies));
+        }
+        let kept = situation.manifest.iter().flat_map(|m| &m.files);
+        let kept = kept.filter(|entry| !files.iter().any(|f| f.path == entry.path)).cloned();
+        let files = kept.collect::<Vec<_>>().into_iter().chain(files).collect();
+        let goal = Goal::Installed { manifest: situation.store.manifest(files), copies };
+        Ok(Self::new(target, situation, steps, goal))
+    }
+
+    /// Reads the target's files and plans what takes baton out.
+    pub fn remove(target: &dyn Target) -> Result<Self, InstallError> {
+        let mut situation = Situation::read(target)?;
+        let mut copies = Vec::new();
+        let mut edits = std::mem::take(&mut situation.out);
+        for snapshot in &situation.snapshots {
+            let (path, Some(bytes)) = (snapshot.path(), snapshot.bytes()) else { continue };
+            let by_value = edits.iter_mut().find(|edit| edit.path == path);
+            match situation.entry(path).and_then(|entry| exact(entry, bytes, &situation.store)) {
+                Some(original) => match by_value {
+                    Some(edit) => edit.after = original,
+                    None => edits.push(FileEdit::take_out(path, bytes, original, "restore".to_owned())),
+                },
+                None => {
+                    if by_value.is_some_and(|edit| edit.is_change()) {
+                        copies.push((path.to_owned(), bytes.to_vec()));
+                    }
+                }
+            }
+        }
+        let steps = situation.steps(edits);
+        let entries = situation.manifest.iter().flat_map(|m| &m.files);
+        let dirs = entries.flat_map(|entry| entry.dirs.clone()).collect();
+        Ok(Self::new(target, situation, steps, Goal::Removed { dirs, copies }))
+    }
+
+    fn new(target: &dyn Target, situation: Situation, steps: Vec<Step>, goal: Goal) -> Self {
+        let new_mode = match target.install().scope() {
+            Scope::User => USER_FILE,
+            Scope::Project(_) => PROJECT_FILE,
+        };
+        let notes = match goal {
+            Goal::Installed { .. } => target.notes(&situation.now),
+            Goal::Removed { .. } => Vec::new(),
+        };
+        let Situation { store, manifest: prior, .. } = situation;
+        Self { steps, notes, store, prior, goal, new_mode }
+    }
+
+    /// The edits, only those that change something.
+    pub fn edits(&self) -> impl Iterator<Item = &FileEdit> {
+        self.steps.iter().map(|step| &step.edit)
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// What a person should know beside the edits.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// All edits as one unified diff.
+    pub fn diff(&self) -> String {
+        self.edits().map(FileEdit::diff).collect()
+    }
+
+    /// Writes all files, or none.
+    pub fn apply(self) -> Result<Applied, InstallError> {
+        if self.is_empty() && (matches!(self.goal, Goal::Installed { .. }) || self.prior.is_none()) {
+            return Ok(Applied { changed: Vec::new() });
+        }
+        let _lock = self.lock()?;
+        if self.store.load()? != self.prior {
+            return Err(FileError::Changed { path: self.store.manifest_path() }.into());
+        }
+        for step in &self.steps {
+            step.snapshot.check_writable()?;
+        }
+        let (Goal::Installed { copies, .. } | Goal::Removed { copies, .. }) = &self.goal;
+        for (path, bytes) in copies {
+            self.store.back_up(path, bytes)?;
+        }
+        // Before the edits: if we are killed among them, what is to be undone is known.
+        if let Goal::Installed { manifest, .. } = &self.goal {
+            self.store.save(manifest)?;
+        }
+        if let Err(source) = self.write_all() {
+            return Err(self.put_manifest_back(source));
+        }
+        let kept = match &self.goal {
+            Goal::Installed { manifest, .. } => Some(manifest),
+            Goal::Removed { dirs, .. } => {
+                let entries = self.prior.iter().flat_map(|m| &m.files);
+                let left = entries.filter(|entry| entry.path.exists());
+                for entry in left {
+                    self.store.hand_over(entry)?;
+                }
+                self.store.delete()?;
+                remove_empty(dirs);
+                None
+            }
+        };
+        // Old backups are only clutter: not worth a failure of what has already been done.
+        self.store.prune(kept).ok();
+        Ok(Applied { changed: self.steps.into_iter().map(|step| step.edit.path).collect() })
+    }
+
+    fn lock(&self) -> Result<File, InstallError> {
+        let path = self.store.lock_path();
+        make_parents(&path, 0o700)?;
+        let file = File::options().create(true).append(true).open(&path);
+        let locked = file.and_then(|file| file.lock().map(|()| file));
+        Ok(locked.map_err(|e| FileError::io("lock", &path, e))?)
+    }
+
+    fn write_all(&self) -> Result<(), InstallError> {
+        for (done, step) in self.steps.iter().enumerate() {
+            let written = step.snapshot.replace(step.edit.after.as_deref(), self.new_mode);
+            if let Err(source) = written {
+                let left = self.put_back(&self.steps[..done]);
+                let source = InstallError::from(source);
+                return Err(match left.is_empty() {
+                    true => source,
+                    false => InstallError::HalfDone { source: Box::new(source), left },
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Undoes steps; gives the files where that failed.
+    fn put_back(&self, done: &[Step]) -> Vec<PathBuf> {
+        let undo = |step: &Step| -> Result<(), FileError> {
+            let now = Snapshot::read(&step.edit.path)?;
+            if now.bytes() != step.edit.after.as_deref() {
+                return Err(FileError::Changed { path: step.edit.path.clone() });
+            }
+            now.replace(step.edit.before.as_deref(), self.new_mode).map(drop)
+        };
+        let failed = done.iter().rev().filter(|step| undo(step).is_err());
+        failed.map(|step| step.edit.path.clone()).collect()
+    }
+
+    fn put_manifest_back(&self, source: InstallError) -> InstallError {
+        if matches!(self.goal, Goal::Removed { .. }) || matches!(source, InstallError::HalfDone { .. }) {
+            return source;
+        }
+        if let Goal::Installed { manifest, .. } = &self.goal {
+            let made = manifest.files.iter().flat_map(|f| f.dirs.clone()).collect::<Vec<_>>();
+            remove_empty(&made);
+        }
+        let put_back = match &self.prior {
+            Some(old) => self.store.save(old),
+            None => self.store.delete(),
+        };
+        // The manifest only makes removal exact; the first failure is the one to report.
+        put_back.ok();
+        source
+    }
+}
+
+/// What the manifest says about a file that is about to be written.
+fn entry_for(step: &Step, situation: &Situation, copies: &mut Vec<(PathBuf, Vec<u8>)>) -> Entry {
+    let FileEdit { path, before, after, made, .. } = &step.edit;
+    let prior = situation.entry(path);
+    let without_us = situation.without_us(path);
+    let ours_there = *before != without_us;
+    copies.extend(before.iter().map(|bytes| (path.clone(), bytes.clone())));
+    let as_we_left_it = prior.filter(|p| before.as_deref().map(sha256).as_ref() == Some(&p.after));
+    let original = match as_we_left_it {
+        Some(prior) => prior.original.clone(),
+        None => {
+            copies.extend(without_us.iter().map(|bytes| (path.clone(), bytes.clone())));
+            without_us.as_deref().map(|bytes| situation.store.backup_of(path, bytes))
+        }
+    };
+    let made = match prior.map(|p| &p.made) {
+        _ if !ours_there => Some(made.clone()),
+        Some(Some(known)) => Some(merged(known, made)),
+        Some(None) | None => None,
+    };
+    let mut dirs = prior.map(|p| p.dirs.clone()).unwrap_or_default();
+    dirs.extend(step.snapshot.missing_dirs());
+    let after = sha256(after.as_deref().unwrap_or_default());
+    Entry { path: path.clone(), after, original, made, dirs }
+}
+
+/// Old records with the new ones over them.
+fn merged(old: &[Container], new: &[Container]) -> Vec<Container> {
+    let kept = old.iter().filter(|o| !new.iter().any(|n| n.at == o.at));
+    kept.chain(new).cloned().collect()
+}
+
+/// The original of a file that is still as we left it; `Some(None)` if there was none.
+fn exact(entry: &Entry, bytes: &[u8], store: &Store) -> Option<Option<Vec<u8>>> {
+    if sha256(bytes) != entry.after {
+        return None;
+    }
+    match &entry.original {
+        None => Some(None),
+        Some(backup) => store.restore(backup).map(Some),
+    }
+}
+
+/// Removes directories that are empty now, innermost first; others stay.
+fn remove_empty(dirs: &[PathBuf]) {
+    for dir in dirs.iter().rev() {
+        // One that is not empty, or gone already, is none of our business any more.
+        fs::remove_dir(dir).ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claude::install::Claude;
+    use crate::install::Install;
+
+    #[test]
+    fn a_failure_in_the_middle_puts_everything_back() {
+        let root = tempfile::tempdir().unwrap();
+        let user = root.path().join("user");
+        fs::create_dir(&user).unwrap();
+        let state = user.join(".claude.json");
+        fs::write(&state, "{}").unwrap();
+        let install = Install::new(Path::new("/bin/baton"), &root.path().join("baton"), Scope::User).unwrap();
+        let target = Claude::new(install, &user, None).unwrap();
+        let plan = Plan::install(&target).unwrap();
+        let Goal::Installed { manifest, .. } = &plan.goal else { unreachable!() };
+        plan.store.save(manifest).unwrap();
+        // Too late for the check that comes before all edits.
+        fs::write(&state, "{ }").unwrap();
+        let error = plan.write_all().unwrap_err();
+        assert_eq!(error.code(), "file-changed");
+        assert!(!target.settings_path().exists(), "it was written first");
+        let error = plan.put_manifest_back(error);
+        assert_eq!(error.code(), "file-changed");
+        assert!(!user.join(".claude").exists() && !plan.store.manifest_path().exists());
+        assert_eq!(fs::read_to_string(state).unwrap(), "{ }");
+    }
+}

@@ -1,0 +1,114 @@
+//! Our entry among the MCP servers of a JSON file: `{"mcpServers": {"baton": {…}}}`.
+//! It is known by its arguments. One that belongs to another program or another home is never touched;
+//! of our own only the keys that we write are brought up to date, what a person added to it stays.
+
+use serde_json::{Value, json};
+use std::path::Path;
+
+use super::hooks::Edited;
+use super::{InstallError, SERVER, Server};
+use crate::config::json::{Json, Made, Reader, Step, Tree};
+
+const SERVERS: &str = "mcpServers";
+
+/// The entry of one agent.
+#[derive(Clone, Debug)]
+pub struct JsonServer<'a> {
+    /// The agent's name in `baton mcp --agent NAME`.
+    pub agent: &'static str,
+    /// Our program.
+    pub baton: &'a str,
+    /// Our home.
+    pub home: &'a str,
+    /// Who reads the file.
+    pub reader: &'a Reader,
+}
+
+/// The arguments that make our program a session's MCP server.
+pub(crate) fn server_args(agent: &str, home: &str) -> Vec<String> {
+    ["mcp", "--agent", agent, "--home", home].map(str::to_owned).to_vec()
+}
+
+/// The home that such arguments name; `None` if they are not of this kind.
+pub(crate) fn home_in_args(agent: &str, args: &[&str]) -> Option<String> {
+    match args {
+        ["mcp", "--agent", a, "--home", home] if *a == agent => Some((*home).to_owned()),
+        _ => None,
+    }
+}
+
+impl JsonServer<'_> {
+    /// Whose the entry is that is there now.
+    pub fn owner(&self, path: &Path, bytes: &[u8]) -> Result<Server, InstallError> {
+        let json = Json::parse(bytes, path, self.reader)?;
+        Ok(match json.get(&way()) {
+            Some(entry) if home_of(self.agent, &entry).as_deref() != Some(self.home) => Server::Others,
+            _ => Server::Ours,
+        })
+    }
+
+    /// Adds the entry or brings it up to date.
+    pub fn install(&self, path: &Path, bytes: &[u8]) -> Result<Edited, InstallError> {
+        let json = Json::parse(bytes, path, self.reader)?;
+        json.unique(&[SERVERS, SERVER])?;
+        let Some(old) = json.get(&way()) else {
+            let entry = Tree::Value(self.entry());
+            let tree = Tree::Keys(vec![(SERVERS.to_owned(), Tree::Keys(vec![(SERVER.to_owned(), entry)]))]);
+            let (bytes, made) = json.add(&tree)?;
+            return Ok(Edited { bytes, made, added: 1, updated: 0, dropped: 0 });
+        };
+        match home_of(self.agent, &old) {
+            Some(home) if home == self.home => {}
+            Some(home) => return Err(InstallError::OtherHome { place: json.place(&way()), home }),
+            None => {
+                let key = format!("{SERVERS}.{SERVER}");
+                return Err(InstallError::NameTaken { place: json.place(&way()), key });
+            }
+        }
+        let wanted = self.entry();
+        let fields = wanted.as_object().into_iter().flatten();
+        let stale: Vec<(&String, &Value)> = fields.filter(|(k, v)| old.get(k) != Some(v)).collect();
+        let (present, absent): (Vec<_>, Vec<_>) = stale.into_iter().partition(|(k, _)| old.get(k).is_some());
+        let values: Vec<(Vec<Step>, Value)> = present
+            .iter()
+            .map(|(key, value)| ([way(), vec![Step::Key((*key).clone())]].concat(), (*value).clone()))
+            .collect();
+        let bytes = json.replace(&values);
+        let keys = absent.iter().map(|(key, value)| ((*key).clone(), Tree::Value((*value).clone())));
+        let entry = Tree::Keys(keys.collect());
+        let tree = Tree::Keys(vec![(SERVERS.to_owned(), Tree::Keys(vec![(SERVER.to_owned(), entry)]))]);
+        let (bytes, _) = Json::parse(&bytes, path, self.reader)?.add(&tree)?;
+        let updated = usize::from(!present.is_empty() || !absent.is_empty());
+        Ok(Edited { bytes, made: Vec::new(), added: 0, updated, dropped: 0 })
+    }
+
+    /// Takes the entry out; with how many there were. `None` means that the file goes.
+    pub fn remove(
+        &self,
+        path: &Path,
+        bytes: &[u8],
+        made: Made<'_>,
+    ) -> Result<(Option<Vec<u8>>, usize), InstallError> {
+        let json = Json::parse(bytes, path, self.reader)?;
+        json.unique(&[SERVERS, SERVER])?;
+        match json.get(&way()) {
+            Some(entry) if home_of(self.agent, &entry).as_deref() == Some(self.home) => {
+                Ok((json.cut(&[way()], made), 1))
+            }
+            _ => Ok((Some(bytes.to_vec()), 0)),
+        }
+    }
+
+    fn entry(&self) -> Value {
+        json!({ "type": "stdio", "command": self.baton, "args": server_args(self.agent, self.home) })
+    }
+}
+
+fn way() -> Vec<Step> {
+    vec![Step::Key(SERVERS.to_owned()), Step::Key(SERVER.to_owned())]
+}
+
+fn home_of(agent: &str, entry: &Value) -> Option<String> {
+    let args: Option<Vec<&str>> = entry.get("args")?.as_array()?.iter().map(Value::as_str).collect();
+    home_in_args(agent, &args?)
+}

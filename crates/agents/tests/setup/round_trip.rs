@@ -1,0 +1,236 @@
+//! Installing and removing gives every byte back: by value here, without the help of a backup.
+
+use baton_agents::install::{Records, Target};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use std::path::Path;
+
+use crate::documents::{JSON, TOML};
+use crate::world::{Files, claude, codex, moved_claude, moved_codex};
+
+/// Whether the hooks that the target wants are at the end of each event, and `before`'s are in front.
+fn assert_hooks_appended(before: &Value, after: &Value, expected: usize) {
+    let mut ours = 0;
+    for (event, groups) in after["hooks"].as_object().unwrap() {
+        let Some(groups) = groups.as_array() else { continue };
+        let old = before["hooks"][event].as_array().cloned().unwrap_or_default();
+        assert_eq!(groups[..old.len()], old[..], "{event}");
+        ours += groups.len() - old.len();
+    }
+    assert_eq!(ours, expected);
+}
+
+fn assert_round_trip(target: &dyn Target, files: &Files) -> Files {
+    let (after, records) = files.installed(target).unwrap();
+    let mut shown = files.clone();
+    shown.0.retain(|_, bytes| bytes.is_some());
+    assert_eq!(after.removed(target, &records).unwrap(), shown, "installed: {after:?}");
+    let (again, _) = after.installed(target).unwrap();
+    assert_eq!(again, after, "twice is the same as once");
+    after
+}
+
+#[test]
+fn claude_settings_come_back_byte_for_byte() {
+    let target = claude();
+    for document in JSON {
+        let files = Files::with(target.settings_path(), document.as_bytes());
+        let after = assert_round_trip(&target, &files);
+        let readable = document.trim_start_matches('\u{feff}').replace("\\ud800", "").replace("1e400", "0");
+        let before: Value = serde_json::from_str(&readable).unwrap_or(json!({}));
+        assert_hooks_appended(&before, &after.json(target.settings_path()), 13);
+    }
+}
+
+#[test]
+fn claude_servers_come_back_byte_for_byte() {
+    let target = claude();
+    for document in JSON {
+        let files = Files::with(target.servers_path(), document.as_bytes());
+        let after = assert_round_trip(&target, &files);
+        let entry = &after.json(target.servers_path())["mcpServers"]["baton"];
+        assert_eq!(entry["command"], crate::world::BATON);
+        assert_eq!(entry["args"], json!(["mcp", "--agent", "claude", "--home", crate::world::HOME]));
+    }
+}
+
+#[test]
+fn codex_hooks_come_back_byte_for_byte() {
+    let target = codex();
+    for document in JSON.iter().filter(|d| !d.starts_with('\u{feff}')) {
+        assert_round_trip(&target, &Files::with(target.hooks_path(), document.as_bytes()));
+    }
+}
+
+#[test]
+fn codex_config_comes_back_byte_for_byte() {
+    let target = codex();
+    for document in TOML {
+        let files = Files::with(target.trust_path(), document.as_bytes());
+        // Trust for a hook that is not there gives way to ours, which gets its position.
+        if !document.contains(":stop:0:0") {
+            let after = assert_round_trip(&target, &files);
+            assert!(after.text(target.trust_path()).starts_with(document));
+        }
+        // With the hooks of another tool, whose trust is in some of the documents.
+        let hooks = br#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"other"}]}]}}"#;
+        assert_round_trip(&target, &files.and(target.hooks_path(), hooks));
+    }
+}
+
+#[test]
+fn nothing_is_left_of_files_that_were_not_there() {
+    for target in [&claude() as &dyn Target, &codex()] {
+        assert_round_trip(target, &Files::default());
+    }
+}
+
+#[test]
+fn an_installation_is_brought_up_to_date_in_place() {
+    for (old, new) in [(&claude() as &dyn Target, &moved_claude() as &dyn Target), (&codex(), &moved_codex())]
+    {
+        for document in [
+            "{}",
+            "{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": []\n      }\n    ]\n  }\n}\n",
+        ] {
+            let path = &old.files()[0];
+            let files = Files::with(path, document.as_bytes());
+            let (first, records) = files.installed(old).unwrap();
+            let (second, _) = first.installed(new).unwrap();
+            let (direct, _) = files.installed(new).unwrap();
+            assert_eq!(second, direct, "the same as if it had been the first time");
+            assert_eq!(second.removed(new, &records).unwrap(), files);
+            assert_eq!(second.removed(old, &records).unwrap(), files, "ours whatever the program's path");
+        }
+    }
+}
+
+#[test]
+fn new_entries_look_like_those_around_them() {
+    let target = claude();
+    let document = "{\r\n\t\"hooks\": {\r\n\t\t\"Stop\": [\r\n\t\t\t{\"hooks\": []}\r\n\t\t]\r\n\t}\r\n}\r\n";
+    let (after, _) = Files::with(target.settings_path(), document.as_bytes()).installed(&target).unwrap();
+    let text = after.text(target.settings_path());
+    assert!(text.contains("\r\n\t\t\t{\"hooks\": []},\r\n\t\t\t{\r\n\t\t\t\t\"hooks\": [\r\n"), "{text}");
+    assert!(!text.replace("\r\n", "").contains('\n'));
+
+    let document = r#"{"hooks":{"Stop":[{"hooks":[]}]}}"#;
+    let (after, _) = Files::with(target.settings_path(), document.as_bytes()).installed(&target).unwrap();
+    let text = after.text(target.settings_path());
+    assert!(
+        text.starts_with(r#"{"hooks":{"Stop":[{"hooks":[]},{"hooks":[{"type":"command","command":"#),
+        "{text}"
+    );
+    assert!(!text.contains('\n'));
+}
+
+/// JSON text with white space from `spaces` between all tokens.
+fn spaced(value: &Value, spaces: &mut dyn Iterator<Item = &'static str>) -> String {
+    let space = |spaces: &mut dyn Iterator<Item = &'static str>| spaces.next().unwrap_or("");
+    match value {
+        Value::Array(values) if values.is_empty() => format!("[{}]", space(spaces)),
+        Value::Object(map) if map.is_empty() => format!("{{{}}}", space(spaces)),
+        Value::Array(values) => {
+            let parts: Vec<String> = values
+                .iter()
+                .map(|v| format!("{}{}{}", space(spaces), spaced(v, spaces), space(spaces)))
+                .collect();
+            format!("[{}]", parts.join(","))
+        }
+        Value::Object(map) => {
+            let parts: Vec<String> = map
+                .iter()
+                .map(|(k, v)| {
+                    let key = Value::from(k.as_str());
+                    let (a, b, c) = (space(spaces), space(spaces), space(spaces));
+                    format!("{a}{key}{b}:{c}{}{}", spaced(v, spaces), space(spaces))
+                })
+                .collect();
+            format!("{{{}}}", parts.join(","))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "\\PC{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-zé\"\\\\]{0,4}", inner, 0..4).prop_map(|m| json!(m)),
+        ]
+    })
+}
+
+/// A document that may have hooks of other tools and other servers in it, in any order of keys.
+fn any_document() -> impl Strategy<Value = Value> {
+    let event = prop_oneof![Just("Stop"), Just("PreToolUse"), Just("SessionEnd"), Just("Other")];
+    let command = "[a-z ]{0,8}".prop_map(|c| json!({ "type": "command", "command": c }));
+    let handler = prop_oneof![command, any_json()];
+    let group = prop::collection::vec(handler, 0..3).prop_map(|hooks| json!({ "hooks": hooks }));
+    let groups = prop::collection::vec(prop_oneof![3 => group, 1 => any_json()], 0..3);
+    let hooks = prop::collection::btree_map(event, groups, 0..4).prop_map(|m| json!(m));
+    let servers = prop::collection::btree_map("[a-z]{1,3}", any_json(), 0..3).prop_map(|m| json!(m));
+    let known = (prop::option::of(hooks), prop::option::of(servers));
+    let rest = prop::collection::vec(("[a-z]{1,4}", any_json()), 0..4);
+    (known, rest).prop_flat_map(|((hooks, servers), rest)| {
+        let mut keys: Vec<(String, Value)> = rest;
+        keys.retain(|(key, _)| key != "hooks");
+        keys.extend(hooks.map(|hooks| ("hooks".to_owned(), hooks)));
+        keys.extend(servers.map(|servers| ("mcpServers".to_owned(), servers)));
+        Just(keys).prop_shuffle().prop_map(|keys| Value::Object(keys.into_iter().collect()))
+    })
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    let space = prop::sample::select(vec!["", "", "", " ", "\n", "\r\n", "\t", "  ", "\n    ", " \n\t"]);
+    (any_document(), prop::collection::vec(space, 0..200), "(\u{feff})?[ \n]{0,2}").prop_map(
+        |(value, spaces, front)| {
+            let mut spaces = spaces.into_iter();
+            let body = spaced(&value, &mut spaces);
+            format!("{front}{body}{}", spaces.next().unwrap_or(""))
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_document_comes_back(text in any_text()) {
+        let target = claude();
+        for path in [target.settings_path(), target.servers_path()] {
+            assert_round_trip(&target, &Files::with(path, text.as_bytes()));
+        }
+        if !text.starts_with('\u{feff}') {
+            let target = codex();
+            assert_round_trip(&target, &Files::with(target.hooks_path(), text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn any_document_keeps_what_is_not_ours_without_a_manifest(text in any_text()) {
+        let target = claude();
+        let files = Files::with(target.settings_path(), text.as_bytes());
+        let (after, _) = files.installed(&target).unwrap();
+        let out = after.removed(&target, &Records::default()).unwrap();
+        prop_assert_eq!(meaning(&out, target.settings_path()), meaning(&files, target.settings_path()));
+    }
+}
+
+/// The document without containers that hold nothing, which may come or go when a manifest is lost.
+fn meaning(files: &Files, path: &Path) -> Value {
+    let mut value = files.json(path);
+    if let Some(hooks) = value.get_mut("hooks").and_then(Value::as_object_mut) {
+        hooks.retain(|_, groups| groups != &json!([]));
+    }
+    if value.get("hooks") == Some(&json!({})) {
+        value.as_object_mut().unwrap().remove("hooks");
+    }
+    value
+}
