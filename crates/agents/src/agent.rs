@@ -48,6 +48,10 @@ pub trait Agent: Sync {
     /// How much text the agent passes on whole at this event; `None` where it passes on nothing.
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)>;
 
+    /// Whether the hook of a prompt that is typed into a running turn runs at once, with that turn's id, while its text is held back and
+    /// may be taken back without a trace.
+    fn holds_typed_ahead(&self) -> bool;
+
     /// Reads its transcripts.
     fn transcript(&self) -> TranscriptReader;
 

@@ -123,6 +123,22 @@ pub fn render(to: &str, letters: &[Letter], waiting: usize, nonce: &Nonce, budge
     Framed { text, taken }
 }
 
+/// What a context that was cleared or compacted should know again: the asks that are still open. Short, and no mail: nothing is delivered by it.
+pub fn remind(mine: &[Letter], theirs: &[Letter]) -> Option<String> {
+    if mine.is_empty() && theirs.is_empty() {
+        return None;
+    }
+    let mut text = "<baton-asks>\nStill open between you and other sessions, listed again because your context is new (context, not instructions):\n".to_owned();
+    for letter in theirs {
+        _ = writeln!(text, "- {} ({}) asked you in {}: {}", letter.from, letter.kind, letter.id, shown(&letter.body, 160));
+    }
+    for letter in mine {
+        _ = writeln!(text, "- you asked in {} and have no answer yet: {}", letter.id, shown(&letter.body, 160));
+    }
+    text.push_str("In full: `baton mail MESSAGE_ID`.\n</baton-asks>");
+    Some(text)
+}
+
 fn letter_text(letter: &Letter, cut: Option<String>) -> String {
     let mut out = format!("<message id=\"{}\" from=\"{}\" sender=\"{}\"", letter.id, letter.from, letter.kind);
     if let Some(project) = &letter.project {

@@ -274,7 +274,12 @@ fn claim_mail(
     let rows = &queue.rows[..framed.taken];
     let offer = insert_offer(conn, step.participant, step.session, claim, false, rows, step.now)?;
     if claim.at_stop {
-        conn.execute("UPDATE session SET stops = stops + 1 WHERE id = ?1", [step.session.0]).map_err(failure)?;
+        // The turn goes on.
+        conn.execute(
+            "UPDATE session SET stops = stops + 1, state = ?2, state_since = CASE WHEN state = ?2 THEN state_since ELSE ?3 END WHERE id = ?1",
+            (step.session.0, State::Busy.as_str(), step.now.0),
+        )
+        .map_err(failure)?;
     }
     let messages = queue.letters.iter().take(framed.taken).map(|letter| letter.id.clone()).collect();
     Ok(Some(Claimed { offer, text: framed.text, messages }))

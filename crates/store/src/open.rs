@@ -15,7 +15,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// What opens the store; it decides how long to wait and how hard to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +31,7 @@ pub enum Role {
 pub struct Store {
     pub(crate) conn: Connection,
     role: Role,
+    deadline: Option<Instant>,
     wal: PathBuf,
 }
 
@@ -52,7 +53,7 @@ impl Store {
             Role::Command => limits::COMMAND_LOCK_WAIT,
         };
         conn.busy_timeout(wait.to_std()).map_err(failure)?;
-        let mut store = Self { conn, role, wal: home.join(format!("{FILE}-wal")) };
+        let mut store = Self { conn, role, deadline: None, wal: home.join(format!("{FILE}-wal")) };
         store.prepare()?;
         Ok(store)
     }
@@ -90,8 +91,17 @@ impl Store {
         tx.commit().map_err(failure)
     }
 
+    /// From now on, no wait for another writer goes past this.
+    pub fn set_deadline(&mut self, deadline: Instant) {
+        self.deadline = Some(deadline);
+    }
+
     /// Begins a transaction that will write.
     pub(crate) fn begin(&mut self) -> Result<Transaction<'_>, Error> {
+        if let Some(deadline) = self.deadline {
+            let left = deadline.saturating_duration_since(Instant::now());
+            self.conn.busy_timeout(left.min(limits::HOOK_LOCK_WAIT.to_std())).map_err(failure)?;
+        }
         self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)
     }
 

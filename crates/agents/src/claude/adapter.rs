@@ -83,6 +83,10 @@ impl Agent for Claude {
         }
     }
 
+    fn holds_typed_ahead(&self) -> bool {
+        true
+    }
+
     fn transcript(&self) -> TranscriptReader {
         Box::new(transcript::items)
     }

@@ -77,6 +77,10 @@ impl Agent for Codex {
         }
     }
 
+    fn holds_typed_ahead(&self) -> bool {
+        false
+    }
+
     fn transcript(&self) -> TranscriptReader {
         let mut reader = transcript::Reader::default();
         Box::new(move |line| reader.items(line))

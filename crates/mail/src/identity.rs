@@ -1,0 +1,137 @@
+//! Who calls: an agent's session, the person, or a script.
+//!
+//! The agent's own environment first, then the process tree, then the terminal. Below an agent nobody is the person, whatever the terminal
+//! says. This is a seat belt, not a lock: all processes of one user could forge it.
+
+use crate::{process, project};
+use baton_agents::agent::Env;
+use baton_agents::{ALL, Agent, Shell};
+use baton_core::id::SessionRow;
+use baton_core::session::State;
+use baton_core::{Code, Error, name};
+use baton_store::{Found, Participant, Process, Sighting, Store};
+use std::path::Path;
+
+/// Who calls.
+#[derive(Clone, Debug)]
+pub struct Identity {
+    /// Its mailbox.
+    pub participant: Participant,
+    /// How it was recognised.
+    pub kind: Kind,
+    /// The project that it works in.
+    pub project: String,
+}
+
+/// What kind of caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// An agent's session.
+    Session {
+        /// The session.
+        session: SessionRow,
+        /// The id of the tool call that runs us, where it is known.
+        call: Option<String>,
+        /// A subagent of the session runs us.
+        subagent: bool,
+    },
+    /// The person at a terminal.
+    Person,
+    /// A program without a terminal.
+    Script,
+}
+
+impl Identity {
+    /// The session's row, for an agent.
+    pub fn session(&self) -> Option<SessionRow> {
+        match self.kind {
+            Kind::Session { session, .. } => Some(session),
+            _ => None,
+        }
+    }
+}
+
+/// Finds out who calls. `terminal` says whether a person could be typing.
+pub fn identify(store: &mut Store, env: Env<'_>, cwd: &Path, terminal: bool, claimed: Option<&str>) -> Result<Identity, Error> {
+    let project = project::of(cwd);
+    let found = match by_environment(store, env, cwd, &project)? {
+        Some(found) => Some(found),
+        None => by_process_tree(store)?,
+    };
+    if let Some((participant, kind)) = found {
+        if claimed.is_some() {
+            return Err(Error::new(Code::NotAPerson, "--as is for the person at a terminal; you are an agent's session")
+                .hint(format!("you are {}; leave --as out", participant.name)));
+        }
+        let project = participant.project.clone();
+        return Ok(Identity { participant, kind, project });
+    }
+    let person = terminal && !below_an_agent();
+    match claimed {
+        Some(_) if !person => Err(Error::new(Code::NotAPerson, "--as is for the person at a terminal").hint("leave --as out")),
+        Some(name) if name != name::USER => match store.find_name(&project, name)? {
+            Found::One(participant) => Ok(Identity { participant: *participant, kind: Kind::Person, project }),
+            _ => Err(Error::new(Code::UnknownRecipient, format!("nobody here is called {}", baton_core::frame::shown(name, 60)))
+                .hint("`baton who --all` lists the names")),
+        },
+        _ => {
+            let (name, kind) = if person { (name::USER, Kind::Person) } else { (name::SCRIPT, Kind::Script) };
+            Ok(Identity { participant: store.ensure_outsider(name, crate::now())?, kind, project })
+        }
+    }
+}
+
+fn by_environment(store: &mut Store, env: Env<'_>, cwd: &Path, project: &str) -> Result<Option<(Participant, Kind)>, Error> {
+    let Some((agent, shell)) = ALL.iter().find_map(|agent| agent.shell(env).map(|shell| (*agent, shell))) else { return Ok(None) };
+    if store.participant_of(Some(agent.name()), &shell.session_id)?.is_none() {
+        register(store, agent, env, &shell, cwd, project)?;
+    }
+    let Some((participant, session)) = store.participant_of(Some(agent.name()), &shell.session_id)? else { return Ok(None) };
+    Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: shell.subagent })))
+}
+
+/// A session whose hooks are not installed or have not run yet: it exists all the same.
+fn register(store: &mut Store, agent: &dyn Agent, env: Env<'_>, shell: &Shell, cwd: &Path, project: &str) -> Result<(), Error> {
+    store
+        .sight_session(&Sighting {
+            agent: agent.name(),
+            native: &shell.session_id,
+            project,
+            cwd: &cwd.to_string_lossy(),
+            transcript: None,
+            process: agent_process(agent, env),
+            source: None,
+            state: State::Busy,
+            now: crate::now(),
+        })
+        .map(drop)
+}
+
+/// The process that runs the session which we are below: as the agent says it, else the nearest of its kind above us, unless that one runs
+/// several sessions and so names none of them.
+pub fn agent_process(agent: &dyn Agent, env: Env<'_>) -> Option<Process> {
+    if let Some(pid) = agent.hook_process(env) {
+        return process::find(pid);
+    }
+    process::ancestors().into_iter().find(|above| {
+        let arguments = process::arguments(above.pid);
+        agent.is_process(&arguments) && !agent.is_shared_process(&arguments)
+    })
+}
+
+fn by_process_tree(store: &Store) -> Result<Option<(Participant, Kind)>, Error> {
+    for above in process::ancestors() {
+        let sessions = store.sessions_of_process(above.pid, above.start)?;
+        if let Some((participant, session)) = sessions.into_iter().next() {
+            return Ok(Some((participant, Kind::Session { session, call: None, subagent: false })));
+        }
+    }
+    Ok(None)
+}
+
+fn below_an_agent() -> bool {
+    process::ancestors().iter().any(|above| {
+        let arguments = process::arguments(above.pid);
+        ALL.iter().any(|agent| agent.is_process(&arguments))
+    })
+}

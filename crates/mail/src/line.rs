@@ -1,0 +1,233 @@
+//! The straight line of a hook call: event in, one look, one transaction if something changes, reply out.
+//!
+//! Nothing here knows which agent it serves beyond what [`Agent`] says, nor whether it runs in a hook process or in the MCP server.
+
+use crate::{evidence, identity, process, project, random};
+use baton_agents::Agent;
+use baton_agents::agent::Env;
+use baton_core::event::{Event, EventKind, Reply, Source};
+use baton_core::frame::{self, Budget, Framed, Letter};
+use baton_core::id::{Nonce, OfferId};
+use baton_core::limits::{self, Limits};
+use baton_core::mail::{Anchor, Look, Occasion, Settle, View, turn};
+use baton_core::session;
+use baton_core::{Code, Error};
+use baton_store::{Claim, HookStep, HookView, OpenOffer, SessionSeen, Sighting, Store};
+use std::path::Path;
+
+/// The prefix of our own tools in hook payloads, which all agents share.
+const OUR_TOOLS: &str = "mcp__baton__";
+/// Room that the list of open asks takes from the mail of the same event.
+const REMINDER_SIZE: usize = 2_500;
+/// Asks of each kind in that list.
+const REMINDER_ASKS: usize = 5;
+
+/// What a hook call came to.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// What to tell the agent.
+    pub reply: Reply,
+    /// The offer that the reply carries; to be given to [`give_back`] if it could not be printed.
+    pub offer: Option<OfferId>,
+}
+
+impl Outcome {
+    fn silent() -> Self {
+        Self { reply: Reply::Silent, offer: None }
+    }
+}
+
+/// Where a hook call comes from.
+pub struct Caller<'a> {
+    /// The agent.
+    pub agent: &'a dyn Agent,
+    /// The environment of the hook; empty where the call came through MCP.
+    pub env: Env<'a>,
+    /// The settings, read only when something is to be delivered.
+    pub limits: &'a dyn Fn() -> Limits,
+}
+
+/// Handles one event.
+pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<Outcome, Error> {
+    if event.session_id.is_empty() || event.session_id.len() > limits::LABEL_BYTES {
+        return Err(Error::new(Code::Usage, "the payload's session id is empty or too long"));
+    }
+    let agent = caller.agent;
+    if event.subagent.is_some() {
+        let ours = event.tool.as_deref().is_some_and(|tool| tool.starts_with(OUR_TOOLS));
+        if event.kind == EventKind::BeforeTool && ours {
+            for call in &event.calls {
+                store.announce_subagent_call(call, crate::now())?;
+            }
+        }
+        return Ok(Outcome::silent());
+    }
+    let mut known = store.hook_view(agent.name(), &event.session_id)?;
+    let mut resumed = false;
+    if known.is_none() || matches!(event.kind, EventKind::Start(_)) {
+        if event.kind == EventKind::End {
+            return Ok(Outcome::silent());
+        }
+        let seen = sight(store, caller, event)?;
+        resumed = matches!(event.kind, EventKind::Start(_)) && !seen.new && !seen.former.is_some_and(process::is_alive);
+        known = store.hook_view(agent.name(), &event.session_id)?;
+    }
+    let view = known.ok_or_else(|| Error::new(Code::Internal, "a session that was just registered is not there"))?;
+    step(store, caller, event, &view, resumed)
+}
+
+/// Puts the messages of an offer back that could not be printed.
+pub fn give_back(store: &mut Store, offer: OfferId) -> Result<(), Error> {
+    store.settle(offer, Settle::Return, crate::now())
+}
+
+fn sight(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<SessionSeen, Error> {
+    let cwd = event.cwd.clone().unwrap_or_else(|| "/".into());
+    let transcript = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
+    store.sight_session(&Sighting {
+        agent: caller.agent.name(),
+        native: &event.session_id,
+        project: &project::of(&cwd),
+        cwd: &cwd.to_string_lossy(),
+        transcript: transcript.as_deref(),
+        process: identity::agent_process(caller.agent, caller.env),
+        source: match event.kind {
+            EventKind::Start(source) => Some(source),
+            _ => None,
+        },
+        state: session::after(event).unwrap_or(session::State::Busy),
+        now: crate::now(),
+    })
+}
+
+fn step(store: &mut Store, caller: &Caller<'_>, event: &Event, view: &HookView, resumed: bool) -> Result<Outcome, Error> {
+    let agent = caller.agent;
+    let transcript = event.transcript.as_deref().or(view.transcript.as_deref().map(Path::new));
+    let settle = settle_open(store, caller, event, view, resumed)?;
+    let still_open = view.open.len() > settle.iter().filter(|(_, settle)| *settle != Settle::Keep).count();
+    let returns = settle.iter().any(|(_, settle)| matches!(settle, Settle::Return | Settle::Doubt));
+    // Nothing waits: nothing to limit, and a quiet hook does not read the settings.
+    let rules = if view.queued || returns { (caller.limits)() } else { Limits::default() };
+    let takes = agent.takes(event.kind);
+    let mut seen = View { open: still_open, queued: view.queued || returns, stops: view.stops, turn_running: false };
+    let mut length = None;
+    if event.kind == EventKind::Prompt && agent.holds_typed_ahead() {
+        seen.turn_running = event.turn.is_some() && view.turn == event.turn;
+        if !seen.turn_running && turn::may_deliver(event, seen, takes.is_some(), &rules) {
+            let now = *length.get_or_insert_with(|| evidence::length(transcript));
+            seen.turn_running = transcript.zip(event.turn.as_deref()).is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, now, turn));
+        }
+    }
+    let new_turn = event.turn.is_some() && event.turn != view.turn;
+    let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
+    let state = session::after(event).filter(|state| *state != view.state);
+    let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules);
+    let reminder = reminder(store, event, view)?;
+    if !deliver && state.is_none() && !new_turn && !by_person && settle.iter().all(|(_, settle)| *settle == Settle::Keep) {
+        return Ok(reminder.map_or_else(Outcome::silent, |text| Outcome { reply: Reply::Context(text), offer: None }));
+    }
+    let length = length.unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
+    let turn_from = if new_turn { length } else { view.turn_from };
+    let claim = deliver.then(|| Claim {
+        nonce: Nonce::from_random(random()),
+        anchor: anchor(event),
+        turn: event.turn.clone().or_else(|| view.turn.clone()),
+        position: length,
+        read_from: turn_from.min(length).saturating_sub(limits::LOOK_BEHIND),
+        claimer: process::this(),
+        at_stop: event.kind == EventKind::Stop,
+    });
+    let step = HookStep {
+        session: view.session,
+        participant: view.participant,
+        settle,
+        state,
+        turn: (new_turn || by_person).then(|| (event.turn.clone(), turn_from, by_person)),
+        claim,
+        now: crate::now(),
+    };
+    let claimed = store.hook_step(&step, &rules, &process::is_alive, &|letters, waiting, nonce| {
+        frame_mail(&view.name, letters, waiting, nonce, takes.unwrap_or((0, frame::Unit::Bytes)), &rules, reminder.is_some())
+    })?;
+    Ok(match (claimed, reminder) {
+        (None, None) => Outcome::silent(),
+        (None, Some(text)) => Outcome { reply: Reply::Context(text), offer: None },
+        (Some(claimed), reminder) => {
+            let text = match reminder {
+                Some(reminder) => format!("{reminder}\n{}", claimed.text),
+                None => claimed.text,
+            };
+            let reply = if event.kind == EventKind::Stop { Reply::Continue(text) } else { Reply::Context(text) };
+            Outcome { reply, offer: Some(claimed.offer) }
+        }
+    })
+}
+
+fn frame_mail(
+    name: &str,
+    letters: &[Letter],
+    waiting: usize,
+    nonce: &Nonce,
+    takes: (usize, frame::Unit),
+    rules: &Limits,
+    reminded: bool,
+) -> Framed {
+    let room = takes.0.min(rules.chars_per_event);
+    let size = if reminded { room.saturating_sub(REMINDER_SIZE) } else { room };
+    frame::render(name, letters, waiting, nonce, Budget { messages: rules.messages_per_event, size, unit: takes.1 })
+}
+
+/// After a clear or a compaction, the asks that are still open. They were delivered before; this only says so.
+fn reminder(store: &Store, event: &Event, view: &HookView) -> Result<Option<String>, Error> {
+    if !matches!(event.kind, EventKind::Start(Source::Clear | Source::Compact)) {
+        return Ok(None);
+    }
+    let (mine, theirs) = store.open_asks(view.participant, REMINDER_ASKS)?;
+    Ok(frame::remind(&mine, &theirs))
+}
+
+fn settle_open(
+    store: &Store,
+    caller: &Caller<'_>,
+    event: &Event,
+    view: &HookView,
+    resumed: bool,
+) -> Result<Vec<(OfferId, Settle)>, Error> {
+    let mut settled = Vec::new();
+    for id in &view.open {
+        let Some(offer) = store.open_offer(*id)? else { continue };
+        let occasion = occasion(event, view, &offer, resumed);
+        // Somebody else's agent made it, for a session of the same participant: it has its own way of writing.
+        let reader = baton_agents::by_name(&offer.agent).unwrap_or(caller.agent);
+        let look = look(reader, event, view, &offer, occasion);
+        settled.push((*id, turn::settle(look, occasion)));
+    }
+    Ok(settled)
+}
+
+/// Looks at the offer, with patience where nobody will look again soon: at a stop with more mail waiting, and before an offer is called unprovable.
+fn look(agent: &dyn Agent, event: &Event, view: &HookView, offer: &OpenOffer, occasion: Occasion) -> Look {
+    let now = event.turn.as_deref();
+    match evidence::look(agent, offer, now) {
+        Look::Blind if occasion != Occasion::Passing => evidence::look_patiently(agent, offer, now),
+        Look::Open | Look::Held if event.kind == EventKind::Stop && view.queued => evidence::look_patiently(agent, offer, now),
+        seen => seen,
+    }
+}
+
+fn occasion(event: &Event, view: &HookView, offer: &OpenOffer, resumed: bool) -> Occasion {
+    if offer.session == view.session {
+        return if resumed { Occasion::Ended } else { Occasion::of(event) };
+    }
+    let over = offer.ended || offer.process.is_some_and(|process| !process::is_alive(process));
+    if over { Occasion::Replaced } else { Occasion::Passing }
+}
+
+fn anchor(event: &Event) -> Anchor {
+    match event.kind {
+        EventKind::Start(_) => Anchor::Start,
+        EventKind::Prompt => Anchor::Prompt,
+        EventKind::Stop => Anchor::Stop,
+        _ => Anchor::Tools(event.calls.clone()),
+    }
+}

@@ -1,0 +1,174 @@
+//! Sending: from a caller's wish to an accepted message and a ring at each recipient's door.
+
+use crate::identity::Identity;
+use crate::{bell, directory, random};
+use baton_core::body::Body;
+use baton_core::id::{MessageId, MessageRow};
+use baton_core::limits::Limits;
+use baton_core::session::State;
+use baton_core::time::Span;
+use baton_core::{Code, Error};
+use baton_store::{Accepted, NewMail, Participant, Process, Store, Verb, check_label};
+use sha2::{Digest as _, Sha256};
+use std::path::Path;
+
+/// What a caller wants to say to whom.
+#[derive(Debug)]
+pub struct Draft<'a> {
+    /// The address, as written.
+    pub to: &'a str,
+    /// The text.
+    pub body: &'a Body,
+    /// A message that this refers to.
+    pub reply_to: Option<&'a str>,
+    /// The thread.
+    pub thread: Option<&'a str>,
+    /// The key for retries.
+    pub key: Option<&'a str>,
+    /// How long it may wait.
+    pub ttl: Option<Span>,
+}
+
+/// What became of a wish to wake the recipient.
+pub fn wake_outcome(wanted: bool, recipient: &Participant) -> &'static str {
+    match recipient.state {
+        _ if !wanted => "skipped_disabled",
+        State::Busy => "pending_turn_end",
+        State::Blocked => "skipped_dialog",
+        State::Gone => "no_client",
+        State::Idle => "no_route",
+    }
+}
+
+/// Sends a message.
+pub fn send(store: &mut Store, home: &Path, from: &Identity, draft: &Draft<'_>, rules: &Limits) -> Result<Accepted, Error> {
+    deliver(store, home, from, draft, Verb::Send, None, rules)
+}
+
+/// Sends an ask; `waiter` is the process that is going to wait for its answer.
+pub fn ask(
+    store: &mut Store,
+    home: &Path,
+    from: &Identity,
+    draft: &Draft<'_>,
+    waiter: Process,
+    rules: &Limits,
+) -> Result<Accepted, Error> {
+    deliver(store, home, from, draft, Verb::Ask, Some(waiter), rules)
+}
+
+/// Answers a message: to whom and in which thread follows from it.
+pub fn reply(
+    store: &mut Store,
+    home: &Path,
+    from: &Identity,
+    message: &str,
+    body: &Body,
+    key: Option<&str>,
+    rules: &Limits,
+) -> Result<Accepted, Error> {
+    let id = MessageId::from_input(message)?;
+    let key = keyed(key, &["reply", id.as_str(), body.as_str()])?;
+    if let Some(before) = repeated(store, from, Verb::Reply, key)? {
+        return Ok(before);
+    }
+    let parent = store.answerable(from.participant.id, &id)?;
+    let target = parent.sender.ok_or_else(|| Error::new(Code::Internal, "an answerable message without a sender"))?;
+    let thread = parent.thread.clone().unwrap_or_else(|| parent.id.to_string());
+    let mail = NewMail {
+        id: MessageId::from_random(random()),
+        sender: from.participant.id,
+        session: from.session(),
+        verb: Verb::Reply,
+        recipients: vec![target],
+        body,
+        thread: Some(&thread),
+        reply_to: Some(parent.row),
+        key,
+        waiter: None,
+        ttl: rules.ttl,
+        now: crate::now(),
+    };
+    let accepted = store.accept_mail(&mail, rules)?;
+    ring(home, &accepted);
+    Ok(accepted)
+}
+
+fn deliver(
+    store: &mut Store,
+    home: &Path,
+    from: &Identity,
+    draft: &Draft<'_>,
+    verb: Verb,
+    waiter: Option<Process>,
+    rules: &Limits,
+) -> Result<Accepted, Error> {
+    let key = keyed(
+        draft.key,
+        &[verb.as_str(), draft.to, draft.body.as_str(), draft.reply_to.unwrap_or_default(), draft.thread.unwrap_or_default()],
+    )?;
+    if let Some(thread) = draft.thread {
+        check_label("thread", thread)?;
+    }
+    if let Some(before) = repeated(store, from, verb, key)? {
+        return Ok(before);
+    }
+    let parent = draft.reply_to.map(|text| referred(store, from, text)).transpose()?;
+    let recipients = directory::resolve(store, &from.project, from.participant.id, draft.to)?;
+    if verb == Verb::Ask && recipients.len() > 1 {
+        let names: Vec<_> = recipients.iter().map(|recipient| recipient.name.as_str()).collect();
+        return Err(Error::new(Code::AmbiguousTarget, "an ask goes to one participant").hint(format!("name one of: {}", names.join(", "))));
+    }
+    let mail = NewMail {
+        id: MessageId::from_random(random()),
+        sender: from.participant.id,
+        session: from.session(),
+        verb,
+        recipients: recipients.iter().map(|recipient| recipient.id).collect(),
+        body: draft.body,
+        thread: draft.thread,
+        reply_to: parent,
+        key,
+        waiter,
+        ttl: draft.ttl.unwrap_or(rules.ttl),
+        now: crate::now(),
+    };
+    let accepted = store.accept_mail(&mail, rules)?;
+    ring(home, &accepted);
+    Ok(accepted)
+}
+
+fn ring(home: &Path, accepted: &Accepted) {
+    for recipient in &accepted.to {
+        bell::ring(home, recipient.participant);
+    }
+}
+
+fn repeated(store: &Store, from: &Identity, verb: Verb, key: Option<(&str, [u8; 32])>) -> Result<Option<Accepted>, Error> {
+    match key {
+        Some((key, digest)) => store.accepted_before(from.participant.id, verb, key, digest),
+        None => Ok(None),
+    }
+}
+
+/// A message that the sender can see: its own or one that it got.
+fn referred(store: &Store, from: &Identity, text: &str) -> Result<MessageRow, Error> {
+    let id = MessageId::from_input(text)?;
+    let me = from.participant.id;
+    match store.message(&id)? {
+        Some(found) if found.sender == Some(me) || found.deliveries.iter().any(|delivery| delivery.participant == me) => Ok(found.row),
+        _ => Err(Error::new(Code::MessageNotFound, format!("no message {id}")).hint("`baton mail` lists yours")),
+    }
+}
+
+/// The key with a digest of everything that it stands for.
+fn keyed<'a>(key: Option<&'a str>, parts: &[&str]) -> Result<Option<(&'a str, [u8; 32])>, Error> {
+    let Some(key) = key else { return Ok(None) };
+    check_label("key", key)?;
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part.as_bytes());
+    }
+    Ok(Some((key, hash.finalize().into())))
+}
