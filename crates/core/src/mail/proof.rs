@@ -272,10 +272,14 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The line that ends an offer's text. Only a complete offer has it, so output that was cut short never counts; no quotes, so
-/// that it reads the same inside JSON; and no body can contain it, because [`crate::frame::defuse`] takes its `<` away.
+/// What a mark begins with.
+pub const MARK: &str = "[baton-offer ";
+
+/// The line that ends an offer's text. Only a complete offer has it, so output that was cut short never counts; without quotes and angle
+/// brackets, so that it reads the same inside JSON and inside the tags that some agents put around a hook's text; and no body can contain
+/// it, because [`crate::frame::defuse`] takes its bracket away.
 pub fn mark(nonce: &Nonce) -> String {
-    format!("<baton-offer:{nonce}>")
+    format!("{MARK}{nonce}]")
 }
 
 #[cfg(test)]

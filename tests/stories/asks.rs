@@ -1,0 +1,1 @@
+//! Asks and answers across agents.
