@@ -85,6 +85,7 @@ fn m6_nothing_is_dropped_at_any_size() {
     }
 }
 
+
 /// What an agent reads in its shell must fit into what its shell tool shows: Claude Code shows 30,000 characters.
 #[test]
 fn m6_an_inbox_in_an_agents_shell_fits_into_a_tool_result() {
@@ -99,14 +100,26 @@ fn m6_an_inbox_in_an_agents_shell_fits_into_a_tool_result() {
         puppet.event(Moment::Prompt);
         for form in [&["inbox", "--limit", "1000"][..], &["inbox", "--limit", "1000", "--json"]].into_iter().cycle().take(12) {
             puppet.answer(1);
+            puppet.paper.flush();
             let call = puppet.calls()[0].clone();
             let shown = puppet.shell(form).expect(0).stdout;
             assert!(shown.chars().count() <= 30_000, "{form:?} printed {}", shown.chars().count());
             let turn = puppet.turn().map(str::to_owned);
-            puppet.paper.tool_result(turn.as_deref(), &call, &shown);
+            let taken = taken_in(&shown);
+            puppet.paper.tool_result(turn.as_deref(), &call, &shown, &taken);
+            puppet.paper.request(false);
         }
         puppet.finish_turn();
         puppet.settle_down();
         assert!(world.mail().iter().all(|row| row["deliveries"][0]["state"] == "seen"));
+        assert_eq!(heard(&world), sent);
+    }
+}
+
+/// The messages that a reading printed, in either form.
+fn taken_in(shown: &str) -> Vec<String> {
+    match serde_json::from_str::<Vec<serde_json::Value>>(shown) {
+        Ok(list) => list.iter().map(|letter| letter["message_id"].as_str().unwrap().to_owned()).collect(),
+        Err(_) => messages_in(shown),
     }
 }

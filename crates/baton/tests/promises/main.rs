@@ -20,3 +20,13 @@ mod budget;
 mod frame;
 #[cfg(all(test, target_os = "linux"))]
 mod output;
+#[cfg(test)]
+mod asks;
+#[cfg(test)]
+mod loops;
+#[cfg(test)]
+mod senders;
+#[cfg(test)]
+mod failing;
+#[cfg(all(test, target_os = "linux"))]
+mod identity;

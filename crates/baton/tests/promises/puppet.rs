@@ -89,6 +89,8 @@ pub struct Puppet<'w> {
     counter: Rc<Cell<u32>>,
     calls: Vec<String>,
     stop_active: bool,
+    /// A terminal session writes its request down before the prompt that it sends.
+    pub interactive: bool,
 }
 
 impl<'w> Puppet<'w> {
@@ -115,6 +117,7 @@ impl<'w> Puppet<'w> {
             counter: Rc::default(),
             calls: Vec::new(),
             stop_active: false,
+            interactive: true,
         }
     }
 
@@ -224,7 +227,7 @@ impl<'w> Puppet<'w> {
             Moment::Tools => match self.style {
                 Style::Claude => {
                     for call in &self.calls {
-                        self.paper.tool_result(self.turn.as_deref(), call, "ok");
+                        self.paper.tool_result(self.turn.as_deref(), call, "ok", &[]);
                     }
                     let calls: Vec<_> = self.calls.iter().map(|call| json!({"tool_name": "Bash", "tool_use_id": call})).collect();
                     vec![self.payload("PostToolBatch", json!({"tool_calls": calls}))]
@@ -255,7 +258,7 @@ impl<'w> Puppet<'w> {
                 }
                 if self.style == Style::Codex {
                     for call in &self.calls {
-                        self.paper.tool_result(None, call, "ok");
+                        self.paper.tool_result(None, call, "ok", &[]);
                     }
                 }
                 self.calls.clear();
@@ -272,7 +275,11 @@ impl<'w> Puppet<'w> {
                 self.stop_active = !texts.is_empty();
             }
         }
-        moment == Moment::Stop && !texts.is_empty()
+        let goes_on = moment != Moment::Stop || self.stop_active;
+        if goes_on {
+            self.paper.request(self.interactive && moment == Moment::Prompt);
+        }
+        moment == Moment::Stop && goes_on
     }
 
     /// An event from beginning to end, with the transcript written before; gives what its hooks printed.
@@ -328,7 +335,7 @@ impl<'w> Puppet<'w> {
     /// Turns in peace until nothing of the message's way is left to go.
     #[track_caller]
     pub fn settle_down(&mut self) {
-        for _ in 0..4 {
+        for _ in 0..2 {
             self.turn_in_peace();
         }
     }
@@ -380,7 +387,8 @@ impl<'w> Puppet<'w> {
     }
 
     /// `/branch` or `--fork-session`: a copy of the conversation under a new id.
-    pub fn fork(&self, name: &str) -> Puppet<'w> {
+    pub fn fork(&mut self, name: &str) -> Puppet<'w> {
+        self.paper.flush();
         let mut fork = self.clone();
         name.clone_into(&mut fork.name);
         fork.session = format!("{}-{name}", self.style.name());
