@@ -69,7 +69,9 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
             return Ok(Outcome::silent());
         }
         let seen = sight(store, caller, event)?;
-        resumed = matches!(event.kind, EventKind::Start(_)) && !seen.new && !seen.former.is_some_and(process::is_alive);
+        // A compaction is no start of a process: what the agent has taken and not yet written down is not lost by it.
+        let started = matches!(event.kind, EventKind::Start(source) if source.is_new_turnless());
+        resumed = started && !seen.new && !seen.former.is_some_and(process::is_alive);
         known = store.hook_view(agent.name(), &event.session_id)?;
     }
     let view = known.ok_or_else(|| Error::new(Code::Internal, "a session that was just registered is not there"))?;

@@ -78,7 +78,7 @@ fn report(store: &mut Store, me: &Identity, ask: &MessageId, waited: Waited, out
             if let Some(nonce) = &nonce {
                 document["offer"] = json!(proof::mark(nonce));
             }
-            out.data(&document, || match &nonce {
+            out.mail(&document, || match &nonce {
                 Some(nonce) => inbox::framed(me, std::slice::from_ref(&letter), 0, nonce),
                 None => letter.body.clone(),
             })?;

@@ -56,7 +56,7 @@ fn m10_hostile_session_ids_stay_data() {
         puppet.assert_heard_once(&message, id);
         // Nothing of it reaches a terminal raw.
         let shown = world.script(&["who"]).expect(0).stdout + &world.script(&["log", "--limit", "20"]).expect(0).stdout;
-        assert!(!shown.chars().any(|c| c.is_control() && c != '\n' || "\u{202e}\u{202c}\u{200f}".contains(c)), "{shown:?}");
+        assert!(!shown.chars().any(|c| c.is_control() && !"\n\t".contains(c) || "\u{202e}\u{202c}\u{200f}".contains(c)), "{shown:?}");
     }
     let known: Vec<String> = files(&world.path("")).into_iter().filter(|file| !before.contains(file)).collect();
     let expected = |file: &String| ["/claude/plain", "/log/", "/baton/baton.db"].iter().any(|part| file.contains(part));
