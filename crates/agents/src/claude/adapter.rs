@@ -5,6 +5,7 @@
 
 use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
@@ -28,6 +29,24 @@ impl Agent for Claude {
 
     fn title(&self) -> &'static str {
         "Claude Code"
+    }
+
+    fn program(&self) -> &'static str {
+        "claude"
+    }
+
+    fn verified(&self) -> &'static str {
+        "2.1.325"
+    }
+
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError> {
+        let folder = env("CLAUDE_CONFIG_DIR").map(PathBuf::from);
+        Ok(Box::new(super::install::Claude::new(install, user_home, folder.as_deref())?))
     }
 
     fn parse(&self, payload: &[u8]) -> Result<Event, Error> {

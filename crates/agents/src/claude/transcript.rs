@@ -5,19 +5,19 @@
 //!
 //! Not every `assistant` line is an answer in this conversation. The program writes some itself (errors, "No response requested." on
 //! resuming). And a fork begins with copies of its parent's lines, whose responses answered the parent: they name a request
-//! (`requestRef`) that this file does not have, because each `api-request` line stands before its response and is not copied.
+//! (`requestRef`) that this file has no record of.
 //!
 //! Not every `user` line of a turn is its prompt: a compaction's summary, the note that the person interrupted, and commands that the
-//! program runs itself have a `promptId` too. `last-prompt` lines say nothing: the one about a prompt that was taken back comes
-//! after the next prompt, which hangs on the same line as the first and so says it all.
+//! program runs itself have a `promptId` too. `last-prompt` lines say nothing: the one about a prompt that was taken back comes after
+//! the next prompt. What was taken back with it is missing in the next request.
 
+use super::requests::Requests;
 use crate::surrogates;
 use baton_core::mail::Item;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::borrow::Cow;
-use std::collections::HashSet;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -36,8 +36,6 @@ struct Line<'a> {
     is_api_error_message: bool,
     #[serde(borrow, default)]
     prompt_id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    parent_uuid: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     request_ref: Option<Cow<'a, str>>,
     #[serde(default)]
@@ -68,15 +66,6 @@ struct Attachment {
     stdout: Option<String>,
 }
 
-#[derive(Deserialize)]
-struct Request<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-}
-
-/// How each record of a request begins. There are many, of up to some 100 KB, and only one kind has something for us.
-const RECORDS: &str = "{\"type\":\"api-request";
-const REQUEST: &str = "{\"type\":\"api-request\",";
 /// The model of lines that the program wrote itself.
 const NO_MODEL: &str = "<synthetic>";
 /// How user lines begin that are no prompt: notes about an interruption, and commands that never reach the model.
@@ -85,19 +74,13 @@ const NOTES: [&str; 3] = ["[Request interrupted by user", "<command-name>", "<lo
 /// Reads a transcript from somewhere on.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// The ids of the requests so far.
-    requests: HashSet<String>,
+    requests: Requests,
 }
 
 impl Reader {
     /// What one line means. A line that can't be read means nothing.
     pub(super) fn items(&mut self, line: &str) -> Vec<Item> {
-        if line.starts_with(RECORDS) {
-            if line.starts_with(REQUEST)
-                && let Ok(request) = serde_json::from_str::<Request<'_>>(line)
-            {
-                self.requests.insert(request.id.into_owned());
-            }
+        if self.requests.take(line) {
             return Vec::new();
         }
         if let Ok(line) = serde_json::from_str(line) {
@@ -127,15 +110,17 @@ impl Reader {
     fn response(&self, line: Line<'_>) -> Option<Item> {
         let message = line.message?;
         let by_program = line.is_api_error_message || message.model.as_deref() == Some(NO_MODEL);
-        let copied = line.forked_from.is_some()
-            || line.request_ref.is_some_and(|id| !self.requests.contains(id.as_ref()));
-        if by_program || copied {
+        if by_program || line.forked_from.is_some() {
             return None;
         }
+        let request = match line.request_ref {
+            Some(id) => Some(self.requests.marks(&id)?),
+            None => None,
+        };
         let calls = blocks(&message.content, "tool_use")
             .filter_map(|block| Some(block.get("id")?.as_str()?.to_owned()))
             .collect();
-        Some(Item::Response { id: message.id?, calls })
+        Some(Item::Response { id: message.id?, calls, request })
     }
 }
 
@@ -154,7 +139,7 @@ fn user(line: Line<'_>) -> Vec<Item> {
                 && !line.is_compact_summary
                 && !is_note(&message.content) =>
         {
-            vec![Item::Prompt { id: id.into_owned(), parent: line.parent_uuid.map(Cow::into_owned) }]
+            vec![Item::Prompt { id: id.into_owned() }]
         }
         _ => results,
     }

@@ -5,6 +5,7 @@
 
 use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
@@ -25,6 +26,24 @@ impl Agent for Codex {
 
     fn title(&self) -> &'static str {
         "Codex"
+    }
+
+    fn program(&self) -> &'static str {
+        "codex"
+    }
+
+    fn verified(&self) -> &'static str {
+        "0.166.0"
+    }
+
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError> {
+        let folder = env("CODEX_HOME").map(PathBuf::from);
+        Ok(Box::new(super::install::Codex::new(install, user_home, folder.as_deref())?))
     }
 
     fn parse(&self, payload: &[u8]) -> Result<Event, Error> {

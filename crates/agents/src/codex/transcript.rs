@@ -62,7 +62,7 @@ impl Reader {
 
     fn meaning(&mut self, line: Line) -> Option<Item> {
         match line.kind.as_str() {
-            "turn_context" => line.payload.turn_id.map(|id| Item::Prompt { id, parent: None }),
+            "turn_context" => line.payload.turn_id.map(|id| Item::Prompt { id }),
             "response_item" if !line.metadata.is_some_and(|metadata| metadata.compaction_output) => {
                 self.response_item(line.payload)
             }
@@ -75,7 +75,9 @@ impl Reader {
             ("message", "developer") => Some(Item::Injected { text: text_of(&payload.content) }),
             ("message", "user") => {
                 self.spoken_to = true;
-                hook_prompts(&text_of(&payload.content)).map(|text| Item::Injected { text })
+                // Its text is escaped, of which a mark knows nothing.
+                let text = text_of(&payload.content);
+                text.starts_with("<hook_prompt").then_some(Item::Injected { text })
             }
             ("function_call_output" | "custom_tool_call_output" | "tool_search_output", _) => {
                 self.spoken_to = true;
@@ -98,19 +100,12 @@ impl Reader {
                 Some(Item::Response {
                     id: self.response.to_string(),
                     calls: payload.call_id.into_iter().collect(),
+                    request: None,
                 })
             }
             _ => None,
         }
     }
-}
-
-/// What stop hooks said, with its escapes undone, if a message holds that and nothing else.
-fn hook_prompts(text: &str) -> Option<String> {
-    // The ampersand comes last: what a body has written as `&lt;` must stay so.
-    let escapes = [("&lt;", "<"), ("&gt;", ">"), ("&quot;", "\""), ("&apos;", "'"), ("&amp;", "&")];
-    text.starts_with("<hook_prompt")
-        .then(|| escapes.iter().fold(text.to_owned(), |text, (escape, plain)| text.replace(escape, plain)))
 }
 
 /// All text of a content or output value.

@@ -14,7 +14,7 @@ fn a_turn_reads_as_it_happened() {
         "
             hook printed CTX-SessionStart-1
             injected CTX-SessionStart-1
-            prompt 4b06c055 on 83d9f008
+            prompt 4b06c055
             injected CTX-UserPromptSubmit-1
             response msg_0001
             response msg_0001 calls toolu_0002
@@ -107,7 +107,7 @@ fn what_a_blocking_stop_hook_says_is_no_prompt_and_no_context() {
 
 /// The note about it comes after the next prompt, and must not be taken for one about that.
 #[test]
-fn a_prompt_that_was_taken_back_shares_its_parent_with_the_next() {
+fn the_note_about_a_prompt_that_was_taken_back_says_nothing() {
     assert_reads(
         "claude-taken-back",
         "
@@ -116,13 +116,13 @@ fn a_prompt_that_was_taken_back_shares_its_parent_with_the_next() {
             stop handled
             response msg_0009
             stop handled
-            prompt 29de872c on bb262837
+            prompt 29de872c
             injected CTX-UserPromptSubmit-1
-            prompt 0ea6b080 on bb262837
+            prompt 0ea6b080
             injected CTX-UserPromptSubmit-2
             response msg_0011
             stop handled
-            prompt e7dfa8a9 on 3635442c
+            prompt e7dfa8a9
             injected CTX-UserPromptSubmit-3
             response msg_0012
         ",
@@ -134,7 +134,7 @@ fn a_prompt_that_a_running_turn_absorbed_is_no_prompt_of_another_turn() {
     assert_reads(
         "claude-absorbed",
         "
-            prompt 3fb1d5dc on b5088759
+            prompt 3fb1d5dc
             injected CTX-UserPromptSubmit-1
             response msg_0002 calls toolu_0003
             result toolu_0003: (Bash completed with no output)
@@ -152,7 +152,7 @@ fn the_note_about_an_interrupted_tool_is_no_prompt() {
     assert_reads(
         "claude-interrupted",
         "
-            prompt b95a50ec on 1724957b
+            prompt b95a50ec
             injected CTX-UserPromptSubmit-1
             response msg_0010 calls toolu_0011
             result toolu_0011: (Bash completed with no output)
@@ -160,7 +160,7 @@ fn the_note_about_an_interrupted_tool_is_no_prompt() {
             injected CTX-PostToolBatch-1
             response msg_0012 calls toolu_0013
             result toolu_0013: The user doesn't want to proceed with this tool use. The too
-            prompt 998766f9 on ee8b5fd2
+            prompt 998766f9
             injected CTX-UserPromptSubmit-2
             response msg_0014
             stop handled
@@ -173,10 +173,10 @@ fn the_note_about_an_interrupted_answer_is_no_prompt() {
     assert_reads(
         "claude-cut-short",
         "
-            prompt 4c60ed2d on 70b84a62
+            prompt 4c60ed2d
             injected CTX-UserPromptSubmit-1
             response msg_0002
-            prompt 7dfb5600 on 1644e884
+            prompt 7dfb5600
             injected CTX-UserPromptSubmit-2
             response msg_0003
             response msg_0003
@@ -191,17 +191,17 @@ fn a_compaction_is_neither_prompt_nor_response() {
     assert_reads(
         "claude-compacted",
         "
-            prompt 998766f9 on ee8b5fd2
+            prompt 998766f9
             injected CTX-UserPromptSubmit-1
             response msg_0014
             stop handled
             hook printed CTX-SessionStart-1
             injected CTX-SessionStart-1
-            prompt 57f8f22e on 38cb2106
+            prompt 57f8f22e
             injected CTX-UserPromptSubmit-2
             response msg_0016
             stop handled
-            prompt cc39549f on 38cb2106
+            prompt cc39549f
             injected CTX-UserPromptSubmit-3
             response msg_0017
             stop handled
@@ -216,8 +216,8 @@ fn a_compaction_amid_a_turn_is_neither_prompt_nor_response() {
         "
             response msg_0003 calls toolu_0004
             result toolu_0004: t2
-            hook printed CTX-PostToolBatch-1
-            injected CTX-PostToolBatch-1
+            hook printed CTX-PostToolBatch-2
+            injected CTX-PostToolBatch-2
             hook printed CTX-SessionStart-1
             injected CTX-SessionStart-1
             response msg_0006
@@ -232,18 +232,18 @@ fn errors_are_no_responses_and_commands_for_the_model_are_prompts() {
     assert_reads(
         "claude-errors",
         "
-            prompt 876d2694 on 9c7c129f
+            prompt 876d2694
             injected CTX-UserPromptSubmit-1
-            prompt b7f4d211 on 21b5cb67
-            prompt b7f4d211 on 1e2c9eec
-            prompt 95107204 on 2aa988fa
-            injected CTX-UserPromptSubmit-2
+            prompt b7f4d211
+            prompt b7f4d211
+            prompt 95107204
+            injected CTX-UserPromptSubmit-5
             response msg_0004 calls toolu_0005
             result toolu_0005: (Bash completed with no output)
             hook printed CTX-PostToolBatch-1
             injected CTX-PostToolBatch-1
-            prompt b1373a3b on 67b43938
-            injected CTX-UserPromptSubmit-3
+            prompt b1373a3b
+            injected CTX-UserPromptSubmit-6
             response msg_0006
             stop handled
         ",
@@ -257,10 +257,10 @@ fn what_the_program_says_in_the_models_name_on_resuming_is_no_response() {
         "
             response msg_0001 calls toolu_0002
             result toolu_0002: [Tool call interrupted: the session ended before this call's
-            hook printed CTX-SessionStart-1
-            injected CTX-SessionStart-1
-            prompt 5582e60e on 64e2f47e
-            injected CTX-UserPromptSubmit-1
+            hook printed CTX-SessionStart-2
+            injected CTX-SessionStart-2
+            prompt 5582e60e
+            injected CTX-UserPromptSubmit-2
             response msg_0003
             stop handled
         ",
@@ -273,17 +273,17 @@ fn responses_that_a_fork_copied_are_none_of_its_own() {
     assert_reads(
         "claude-forked",
         "
-            prompt 48c7adb9 on 70b84a62
+            prompt 48c7adb9
             injected CTX-UserPromptSubmit-1
-            prompt 48c7adb9 on 1644e884
+            prompt 48c7adb9
             injected CTX-UserPromptSubmit-2
             stop handled
-            prompt 48c7adb9 on 67b43938
+            prompt 48c7adb9
             injected CTX-UserPromptSubmit-3
             stop handled
             hook printed CTX-SessionStart-1
             injected CTX-SessionStart-1
-            prompt 48c7adb9 on 9d59427f
+            prompt 48c7adb9
             injected CTX-UserPromptSubmit-4
             response msg_0007
             stop handled
@@ -296,10 +296,10 @@ fn responses_that_a_branch_copied_are_none_of_its_own() {
     assert_reads(
         "claude-branched",
         "
-            prompt e7dfa8a9 on 3635442c
+            prompt e7dfa8a9
             injected CTX-UserPromptSubmit-1
             stop handled
-            prompt 7ee44b10 on c4078149
+            prompt 7ee44b10
             injected CTX-UserPromptSubmit-2
             response msg_0016
             stop handled

@@ -9,6 +9,11 @@ fn is_context(line: &str) -> bool {
     line.contains("\"type\":\"hook_additional_context\"")
 }
 
+/// The record of what was in a request.
+fn is_record(line: &str) -> bool {
+    line.starts_with("{\"type\":\"api-request")
+}
+
 fn tools(calls: &[&str]) -> Anchor {
     Anchor::Tools(calls.iter().map(|&call| call.to_owned()).collect())
 }
@@ -57,13 +62,31 @@ fn an_offer_that_left_no_trace_is_passed_by_the_next_response() {
 }
 
 #[test]
-fn raw_output_of_a_hook_and_records_of_requests_do_not_count() {
+fn raw_output_of_a_hook_and_words_of_the_person_do_not_count() {
     let sample = Sample::named("claude-turn");
     for (offer, _, _) in offers() {
-        // Of a prompt's hook only the context is written down; there, what the person says must not count.
+        // Of a prompt's hook only what the model has is written down; there, the person says it.
         let text = if matches!(offer.anchor, Anchor::Prompt) { "Hello PROMPT1" } else { offer.before };
-        let elsewhere = sample.with_in(|line| !is_context(line), text, &mark());
+        let elsewhere = sample.with_in(
+            |line| !is_context(line) && (text != offer.before || !is_record(line)),
+            text,
+            &mark(),
+        );
         assert_eq!(elsewhere.looks(&offer), [Open, Passed], "{}", offer.before);
+    }
+}
+
+#[test]
+fn the_record_of_the_answered_request_decides() {
+    let sample = Sample::named("claude-turn");
+    for (offer, response, _) in offers() {
+        let recorded = sample.with_in(is_record, offer.before, &mark());
+        let course = recorded.course(&offer);
+        let last = course.last().unwrap();
+        assert!(last.0 == Proven && last.1.contains(response), "{}: {course:?}", offer.before);
+        let dropped = sample.with_in(is_context, offer.before, &mark());
+        let offer = Offer { before: &mark(), ..offer };
+        assert_eq!(dropped.looks(&offer), [Open, Held, Passed], "it was taken back");
     }
 }
 
@@ -115,7 +138,7 @@ fn a_prompt_that_was_taken_back_passes_and_the_next_one_does_not() {
     let marked = Sample::named(sample).with("CTX-UserPromptSubmit-1", &mark());
     let course = marked.course(&Offer { anchor: Anchor::Prompt, turn: first, before: &mark() });
     assert_eq!(course.iter().map(|(look, _)| *look).collect::<Vec<_>>(), [Open, Held, Passed]);
-    assert!(course[2].1.contains("slow please/clear"), "as soon as the next prompt is there");
+    assert!(course[2].1.contains("msg_0011"), "the next prompt is answered without it");
     assert_proven(sample, Anchor::Prompt, second, "CTX-UserPromptSubmit-2", "msg_0011");
     assert_proven(sample, Anchor::Stop, "before the sample", "CTX-Stop-1", "msg_0009");
 }
@@ -130,9 +153,9 @@ fn going_back_to_an_earlier_prompt_takes_nothing_from_the_next_one() {
 #[test]
 fn a_compaction_between_tools_and_response_takes_nothing_away() {
     let (sample, anchor) = ("claude-compacted-midway", tools(&["toolu_0004"]));
-    assert_proven(sample, anchor.clone(), "17c8f031", "CTX-PostToolBatch-1", "msg_0006");
+    assert_proven(sample, anchor.clone(), "17c8f031", "CTX-PostToolBatch-2", "msg_0006");
     let untaken =
-        Sample::named(sample).looks(&Offer { anchor, turn: "17c8f031", before: "CTX-PostToolBatch-1" });
+        Sample::named(sample).looks(&Offer { anchor, turn: "17c8f031", before: "CTX-PostToolBatch-2" });
     assert_eq!(untaken, [Open, Passed]);
 }
 
@@ -165,16 +188,16 @@ fn a_failed_request_proves_nothing_and_takes_nothing_away() {
 #[test]
 fn a_killed_session_that_is_resumed_answers_only_after_its_start() {
     let sample = Sample::named("claude-resumed");
-    assert_proven("claude-resumed", Anchor::Prompt, "5582e60e", "CTX-UserPromptSubmit-1", "msg_0003");
+    assert_proven("claude-resumed", Anchor::Prompt, "5582e60e", "CTX-UserPromptSubmit-2", "msg_0003");
     // Only what came after the resumption is after the offer.
-    let marked = sample.with("CTX-SessionStart-1", &mark()).without_before("P-resume");
+    let marked = sample.with("CTX-SessionStart-2", &mark()).without_before("P-resume");
     assert_eq!(
         marked.looks(&Offer { anchor: Anchor::Start, turn: "none", before: &mark() }),
         [Open, Held, Proven]
     );
     let untaken = sample.without_before("P-resume");
     assert_eq!(
-        untaken.looks(&Offer { anchor: Anchor::Start, turn: "none", before: "CTX-SessionStart-1" }),
+        untaken.looks(&Offer { anchor: Anchor::Start, turn: "none", before: "CTX-SessionStart-2" }),
         [Open, Passed]
     );
 }
@@ -191,10 +214,14 @@ fn copies_in_a_fork_neither_prove_nor_pass_what_the_fork_is_offered() {
     assert_proven("claude-branched", Anchor::Prompt, "7ee44b10", "CTX-UserPromptSubmit-2", "msg_0016");
 }
 
+/// We never block, for then the model would read it twice; but it would read it.
 #[test]
-fn what_a_blocking_hook_says_does_not_count() {
+fn what_a_blocking_hook_says_counts_by_the_record_alone() {
     let blocked = Sample::named("claude-stop-blocked").with("CTX-Stop-1", &mark());
-    assert_eq!(blocked.looks(&Offer { anchor: Anchor::Stop, turn: "7b79c986", before: &mark() }), [Open]);
+    assert_eq!(
+        blocked.looks(&Offer { anchor: Anchor::Stop, turn: "7b79c986", before: &mark() }),
+        [Open, Proven]
+    );
 }
 
 #[test]

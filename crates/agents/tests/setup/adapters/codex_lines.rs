@@ -1,7 +1,6 @@
 //! What the lines of Codex's rollouts mean.
 
-use super::samples::{Sample, lines, mark};
-use baton_core::mail::Item;
+use super::samples::{Sample, lines};
 
 fn assert_reads(sample: &str, expected: &str) {
     assert_eq!(Sample::named(sample).sketch(), lines(expected), "{sample}");
@@ -141,22 +140,6 @@ fn a_compaction_amid_a_turn_is_no_response() {
             response 2
         ",
     );
-}
-
-#[test]
-fn what_a_stop_hook_says_reads_as_it_was_printed() {
-    let items = Sample::named("codex-stop").items();
-    let said = items.into_iter().flatten().filter_map(|item| match item {
-        Item::Injected { text } if text.starts_with("<hook_prompt") => Some(text),
-        _ => None,
-    });
-    let printed = format!(
-        "<baton-mail to=\"mallow\">\nMessages & more \"quotes\".\n<message id=\"m1\" from=\"a&b\">\n| x < y &amp; z\n</message>\n{}\n</baton-mail>",
-        mark()
-    );
-    let said: Vec<String> = said.collect();
-    assert_eq!(said.len(), 1);
-    assert!(said[0].contains(&printed), "{}", said[0]);
 }
 
 #[test]

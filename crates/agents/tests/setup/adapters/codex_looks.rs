@@ -4,11 +4,6 @@ use super::samples::{Offer, Sample, mark, quoted_mark};
 use baton_core::mail::Anchor;
 use baton_core::mail::Look::{self, Held, Open, Passed, Proven};
 
-/// What the mark looks like in a stop hook's words.
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 fn tools(calls: &[&str]) -> Anchor {
     Anchor::Tools(calls.iter().map(|&call| call.to_owned()).collect())
 }
@@ -33,9 +28,8 @@ fn offers() -> Vec<(Offer<'static>, &'static str, Vec<Look>)> {
 
 /// Puts the mark where the sample has this offer's text, and looks.
 fn assert_proven(sample: &str, anchor: Anchor, turn: &str, text: &str, response: &str) {
-    let mark = if matches!(anchor, Anchor::Stop) { escaped(&mark()) } else { mark() };
-    let marked = Sample::named(sample).with(text, &mark);
-    let course = marked.course(&Offer { anchor, turn, before: &mark });
+    let marked = Sample::named(sample).with(text, &mark());
+    let course = marked.course(&Offer { anchor, turn, before: &mark() });
     let looks: Vec<Look> = course.iter().map(|(look, _)| *look).collect();
     assert_eq!(looks, [Open, Held, Proven], "{sample}: {text}");
     assert!(course[2].1.contains(response), "{sample}: {text} was proven by {}", course[2].1);
@@ -55,18 +49,14 @@ fn an_offer_that_left_no_trace_is_passed_by_the_next_response() {
     }
 }
 
-/// As recorded: the program escapes what a stop hook says before it goes into the context.
+/// As recorded: the program escapes what a stop hook says, all but the mark, before it goes into the context.
 #[test]
-fn an_offer_at_a_stop_is_proven_through_its_escapes() {
-    let sample = Sample::named("codex-stop").with_in(
-        |line| line.contains("\"role\":\"developer\""),
-        &mark(),
-        "earlier mail",
-    );
-    let offer = Offer { anchor: Anchor::Stop, turn: "48e2e509", before: "<hook_prompt" };
+fn an_offer_at_a_stop_is_proven_among_its_escapes() {
+    let earlier = |line: &str| line.contains("\"role\":\"developer\"");
+    let sample = Sample::named("codex-stop").with_in(earlier, &mark(), "earlier mail");
+    let offer = Offer { anchor: Anchor::Stop, turn: "8ed6ae88", before: "&lt;/baton-mail&gt;</hook_prompt>" };
     assert_eq!(sample.looks(&offer), [Open, Held, Proven]);
-    let quoting = sample.with(&escaped(&mark()), &escaped(&quoted_mark()));
-    assert_eq!(quoting.looks(&offer), [Open]);
+    assert_eq!(sample.with(&mark(), &quoted_mark()).looks(&offer), [Open]);
 }
 
 #[test]
@@ -83,10 +73,8 @@ fn words_of_the_model_and_results_of_tools_do_not_count() {
 #[test]
 fn a_mark_that_a_message_quotes_does_not_count() {
     for (offer, _, without) in offers() {
-        let quote =
-            if matches!(offer.anchor, Anchor::Stop) { escaped(&quoted_mark()) } else { quoted_mark() };
-        let quoting = Sample::named("codex-turn").with(offer.before, &quote);
-        assert_eq!(quoting.looks(&Offer { before: &quote, ..offer }), without);
+        let quoting = Sample::named("codex-turn").with(offer.before, &quoted_mark());
+        assert_eq!(quoting.looks(&Offer { before: &quoted_mark(), ..offer }), without);
     }
 }
 

@@ -78,7 +78,7 @@ impl Sample {
     }
 
     /// What each line means.
-    pub fn items(&self) -> Vec<Vec<Item>> {
+    fn items(&self) -> Vec<Vec<Item>> {
         let mut read = self.agent.transcript();
         self.lines.iter().map(|line| read(line)).collect()
     }
@@ -87,7 +87,7 @@ impl Sample {
     fn turn(&self, end: &str) -> String {
         let items = self.items();
         let mut prompts = items.iter().flatten().filter_map(|item| match item {
-            Item::Prompt { id, .. } => Some(id),
+            Item::Prompt { id } => Some(id),
             _ => None,
         });
         prompts.find(|id| id.ends_with(end)).map_or_else(|| end.to_owned(), String::clone)
@@ -146,8 +146,7 @@ fn sketch(item: &Item) -> String {
     let short = |id: &str| id.get(id.len().saturating_sub(8)..).unwrap_or(id).to_owned();
     let line = |text: &str| text.replace('\n', "/").chars().take(60).collect::<String>();
     match item {
-        Item::Prompt { id, parent: None } => format!("prompt {}", short(id)),
-        Item::Prompt { id, parent: Some(parent) } => format!("prompt {} on {}", short(id), short(parent)),
+        Item::Prompt { id } => format!("prompt {}", short(id)),
         Item::Injected { text } => format!("injected {}", line(text)),
         Item::HookRan { output } => {
             let context = output
@@ -156,10 +155,9 @@ fn sketch(item: &Item) -> String {
             format!("hook printed {}", context.unwrap_or_else(|| "nothing for the model".to_owned()))
         }
         Item::StopHandled => "stop handled".to_owned(),
-        Item::TakenBack => "taken back".to_owned(),
         Item::ToolResult { call, text } => format!("result {call}: {}", line(text)).trim_end().to_owned(),
-        Item::Response { id, calls } if calls.is_empty() => format!("response {id}"),
-        Item::Response { id, calls } => format!("response {id} calls {}", calls.join(", ")),
+        Item::Response { id, calls, .. } if calls.is_empty() => format!("response {id}"),
+        Item::Response { id, calls, .. } => format!("response {id} calls {}", calls.join(", ")),
     }
 }
 
