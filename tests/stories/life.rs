@@ -40,9 +40,9 @@ fn killed_agents_have_it_once_after_their_resume() {
 #[test]
 fn a_subagent_does_not_eat_its_parents_mail() {
     isolated(|| {
-        let script = Script::by(|request| match request.results().len() {
-            0 => Step::tool("Agent", json!({"description": "look", "prompt": "SUBAGENT-PROMPT", "subagent_type": "general-purpose"})),
-            1 => Step::shell("sleep 0.2"),
+        let script = Script::by(|request| match (request.shows("agent launched"), request.results().len()) {
+            (false, _) => Step::tool("Agent", json!({"description": "look", "prompt": "SUBAGENT-PROMPT", "subagent_type": "general-purpose"})),
+            (true, 1) => Step::shell("sleep 2"),
             _ => Step::say("finished"),
         })
         .subagents(|request| match request.results().len() {
