@@ -202,18 +202,19 @@ fn settle_open(
         let occasion = occasion(event, view, &offer, resumed);
         // Somebody else's agent made it, for a session of the same participant: it has its own way of writing.
         let reader = baton_agents::by_name(&offer.agent).unwrap_or(caller.agent);
-        let look = look(reader, event, view, &offer, occasion);
+        let look = look(reader, event, &offer, occasion);
         settled.push((*id, turn::settle(look, occasion)));
     }
     Ok(settled)
 }
 
-/// Looks at the offer, with patience where nobody will look again soon: at a stop with more mail waiting, and before an offer is called unprovable.
-fn look(agent: &dyn Agent, event: &Event, view: &HookView, offer: &OpenOffer, occasion: Occasion) -> Look {
+/// Looks at the offer, with patience where nobody will look again soon: at a stop, where mail that was not taken has its last chance to come
+/// again in this turn, and before an offer is called unprovable.
+fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion) -> Look {
     let now = event.turn.as_deref();
     match evidence::look(agent, offer, now) {
         Look::Blind if occasion != Occasion::Passing => evidence::look_patiently(agent, offer, now),
-        Look::Open | Look::Held if event.kind == EventKind::Stop && view.queued => evidence::look_patiently(agent, offer, now),
+        Look::Open | Look::Held if event.kind == EventKind::Stop => evidence::look_patiently(agent, offer, now),
         seen => seen,
     }
 }
