@@ -63,7 +63,8 @@ impl Out {
         }
         let mut stdout = io::stdout().lock();
         stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| {
-            Error::new(Code::OutputClosed, format!("the output could not be written: {error}")).hint("nothing was marked as read")
+            Error::new(Code::OutputClosed, format!("the output could not be written: {error}"))
+                .hint("nothing was marked as read")
         })
     }
 
@@ -115,7 +116,9 @@ pub fn table(out: Out, head: &[&str], rows: &[Vec<String>], tones: &[Option<Tone
     };
     let mut text = line(head.iter().map(|cell| ((*cell).to_owned(), Some(Tone::Dim))).collect());
     for row in rows {
-        text.push_str(&line(row.iter().cloned().zip(tones.iter().copied().chain(std::iter::repeat(None))).collect()));
+        text.push_str(&line(
+            row.iter().cloned().zip(tones.iter().copied().chain(std::iter::repeat(None))).collect(),
+        ));
     }
     text
 }
