@@ -112,3 +112,27 @@ fn parallel_tools_bring_it_once() {
         }
     });
 }
+
+/// Three seconds by default; ten under `scripts/prove`, which sets `BATON_ROUNDS`.
+#[test]
+fn a_tool_of_ten_seconds_brings_it_once() {
+    isolated(|| {
+        let seconds = if rounds() > 1 { 10.0 } else { 3.0 };
+        for who in BOTH {
+            let stage = Stage::new(slow_tool(seconds));
+            let agent = stage.start(who, Session::New, "please begin");
+            stage.request(|_| true);
+            let name = stage.name_of(who);
+            for body in ["MAIL-EARLY", "MAIL-LATER"] {
+                stage.send(&name, body);
+                std::thread::sleep(Duration::from_secs_f32(seconds / 3.0));
+                assert_eq!(stage.state_of(body), "queued", "nothing is offered while the tool runs");
+            }
+            agent.finish(LIMIT).expect_ok();
+            for body in ["MAIL-EARLY", "MAIL-LATER"] {
+                stage.shown_once(body);
+                assert_eq!(stage.end_of(body), "seen", "{who:?}: {}", stage.trouble());
+            }
+        }
+    });
+}
