@@ -115,9 +115,15 @@ fn usage(error: &clap::Error) -> Error {
     let text = error.render().to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("wrong usage").trim_start_matches("error: ").to_owned();
-    let details: Vec<_> = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
-    let message = if details.is_empty() || first.ends_with('.') { first } else { format!("{first} {}", details.join(" ")) };
-    Error::new(Code::Usage, message).hint("`baton --help` lists the commands, `baton COMMAND --help` their options")
+    let details: Vec<_> =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
+    let message = if details.is_empty() || first.ends_with('.') {
+        first
+    } else {
+        format!("{first} {}", details.join(" "))
+    };
+    Error::new(Code::Usage, message)
+        .hint("`baton --help` lists the commands, `baton COMMAND --help` their options")
 }
 
 #[cfg(test)]

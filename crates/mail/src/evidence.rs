@@ -17,7 +17,9 @@ pub fn look(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
     let Some(transcript) = &offer.transcript else { return Look::Blind };
     let turns = Turns { offer: offer.turn.clone(), now: now.map(str::to_owned) };
     let mut search = Search::new(&offer.nonce, &offer.anchor, &turns);
-    let seen = read_items(agent, Path::new(transcript), offer.read_from, |item, at| search.feed(item, at >= offer.position));
+    let seen = read_items(agent, Path::new(transcript), offer.read_from, |item, at| {
+        search.feed(item, at >= offer.position)
+    });
     if seen.is_some() { search.look() } else { Look::Blind }
 }
 
@@ -57,9 +59,18 @@ pub fn length(transcript: Option<&Path>) -> u64 {
 }
 
 /// Feeds the items of a transcript from a position on, each with the position of its line. `None` if there is no such file.
-fn read_items(agent: &dyn Agent, transcript: &Path, from: u64, mut feed: impl FnMut(&Item, u64) -> bool) -> Option<()> {
+fn read_items(
+    agent: &dyn Agent,
+    transcript: &Path,
+    from: u64,
+    mut feed: impl FnMut(&Item, u64) -> bool,
+) -> Option<()> {
     // The path is the agent's word. A pipe behind it must not hold up a hook until somebody writes to it.
-    let mut file = OpenOptions::new().read(true).custom_flags(OFlags::NONBLOCK.bits().cast_signed()).open(transcript).ok()?;
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(transcript)
+        .ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }

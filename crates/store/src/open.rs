@@ -61,7 +61,8 @@ impl Store {
 
     fn prepare(&mut self) -> Result<(), Error> {
         self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
-        let version: i32 = self.conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
+        let version: i32 =
+            self.conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
         if version > VERSION {
             return Err(newer(version));
         }
@@ -107,7 +108,9 @@ impl Store {
             Role::Hook => limits::WAL_BYTES_HOOK,
             Role::Command => limits::WAL_BYTES_COMMAND,
         };
-        if std::fs::metadata(&self.wal).is_ok_and(|wal| wal.len() > limit) && self.conn.busy_timeout(Duration::ZERO).is_ok() {
+        if std::fs::metadata(&self.wal).is_ok_and(|wal| wal.len() > limit)
+            && self.conn.busy_timeout(Duration::ZERO).is_ok()
+        {
             // Refused when somebody reads or writes just now; the next one will do it.
             self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").ok();
         }
@@ -115,8 +118,13 @@ impl Store {
 
     /// Whether the file is sound, by SQLite's own check.
     pub fn check(&self) -> Result<(), Error> {
-        let said: String = self.conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failure)?;
-        if said == "ok" { Ok(()) } else { Err(Error::new(Code::StoreCorrupt, format!("the store is damaged: {said}"))) }
+        let said: String =
+            self.conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failure)?;
+        if said == "ok" {
+            Ok(())
+        } else {
+            Err(Error::new(Code::StoreCorrupt, format!("the store is damaged: {said}")))
+        }
     }
 
     /// Bytes of the WAL that wait to be folded.
@@ -126,7 +134,8 @@ impl Store {
 }
 
 fn connect(file: &Path) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     Connection::open_with_flags(file, flags).map_err(failure)
 }
 
@@ -197,5 +206,6 @@ fn unusable(what: &str, home: &Path, error: &io::Error) -> Error {
         Some(raw) if raw == rustix::io::Errno::ROFS.raw_os_error() => Code::StoreReadOnly,
         _ => Code::StoreUnavailable,
     };
-    Error::new(code, format!("can't {what} {}: {error}", home.display())).hint("set BATON_HOME to a folder that you may write to")
+    Error::new(code, format!("can't {what} {}: {error}", home.display()))
+        .hint("set BATON_HOME to a folder that you may write to")
 }

@@ -39,7 +39,8 @@ const SHELL_TEXT: usize = 28_000;
 impl Inbox {
     /// Reads.
     pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let deadline = self.wait.as_deref().map(Span::parse).transpose()?.map(|wait| Instant::now() + wait.to_std());
+        let deadline =
+            self.wait.as_deref().map(Span::parse).transpose()?.map(|wait| Instant::now() + wait.to_std());
         let rules = session.limits()?;
         let mut store = session.store()?;
         let me = session.identity(&mut store)?;
@@ -54,13 +55,15 @@ impl Inbox {
             } else {
                 inbox::take(&mut store, &me, place.as_ref(), most, bytes, &rules)?
             };
-            let waiting = taken.letters.is_empty() && deadline.zip(bell.as_mut()).is_some_and(|(deadline, bell)| bell.wait(deadline));
+            let waiting = taken.letters.is_empty()
+                && deadline.zip(bell.as_mut()).is_some_and(|(deadline, bell)| bell.wait(deadline));
             if !waiting {
                 break taken;
             }
         };
         if taken.letters.is_empty() && deadline.is_some() {
-            return Err(Error::new(Code::TimedOut, "no mail came").hint("mail also comes by itself, with your agent's next step"));
+            return Err(Error::new(Code::TimedOut, "no mail came")
+                .hint("mail also comes by itself, with your agent's next step"));
         }
         let printed = self.print(&me, &taken, *out);
         match (&printed, &taken.offer) {
@@ -95,7 +98,12 @@ impl Inbox {
 }
 
 /// Letters in the frame that an agent gets from its hooks too.
-pub fn framed<L: std::borrow::Borrow<Letter>>(me: &Identity, letters: &[L], more: usize, nonce: &Nonce) -> String {
+pub fn framed<L: std::borrow::Borrow<Letter>>(
+    me: &Identity,
+    letters: &[L],
+    more: usize,
+    nonce: &Nonce,
+) -> String {
     let letters: Vec<Letter> = letters.iter().map(|letter| letter.borrow().clone()).collect();
     let budget = Budget { messages: letters.len(), size: SHELL_TEXT, unit: Unit::Bytes };
     frame::render(&me.participant.name, &letters, letters.len() + more, nonce, budget).text
@@ -109,7 +117,11 @@ pub fn describe(letter: &Letter, me: &Identity) -> Value {
         && let Some(end) = frame::json_end(&body, SHELL_BYTES)
     {
         body.truncate(end);
-        cut = json!(format!("cut here, {} bytes in all; in full: `baton mail {}`", letter.body.len(), letter.id));
+        cut = json!(format!(
+            "cut here, {} bytes in all; in full: `baton mail {}`",
+            letter.body.len(),
+            letter.id
+        ));
     }
     json!({
         "message_id": letter.id.as_str(),
@@ -129,7 +141,13 @@ fn for_people(out: Out, letters: &[Letter], more: usize) -> String {
     let mut text = String::new();
     for letter in letters {
         let asks = if letter.ask { "  waits for your answer" } else { "" };
-        let head = format!("{}  {} ({})  {}{asks}", letter.id, letter.from, letter.kind, letter.sent_at.to_rfc3339());
+        let head = format!(
+            "{}  {} ({})  {}{asks}",
+            letter.id,
+            letter.from,
+            letter.kind,
+            letter.sent_at.to_rfc3339()
+        );
         text.push_str(&out.tone(Tone::Bold, &head));
         text.push('\n');
         text.push_str(&frame::defuse(&letter.body));

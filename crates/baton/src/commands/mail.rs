@@ -67,7 +67,9 @@ impl Mail {
 fn may_see(me: &Identity, mail: &MailRow) -> bool {
     let mine = me.participant.id;
     match me.kind {
-        Kind::Session { .. } => mail.sender == Some(mine) || mail.deliveries.iter().any(|delivery| delivery.participant == mine),
+        Kind::Session { .. } => {
+            mail.sender == Some(mine) || mail.deliveries.iter().any(|delivery| delivery.participant == mine)
+        }
         Kind::Person | Kind::Script => true,
     }
 }
@@ -100,9 +102,18 @@ fn describe(mail: &MailRow, me: &Identity) -> Value {
 }
 
 fn in_full(out: Out, mail: &MailRow, me: &Identity) -> String {
-    let states: Vec<_> = mail.deliveries.iter().map(|delivery| format!("{} {}", delivery.to, delivery.state.as_str())).collect();
+    let states: Vec<_> = mail
+        .deliveries
+        .iter()
+        .map(|delivery| format!("{} {}", delivery.to, delivery.state.as_str()))
+        .collect();
     let head = format!("{}  {} ({})  {}", mail.id, mail.from, mail.kind, mail.sent_at.to_rfc3339());
-    format!("{}\n{}\n\n{}\n", out.tone(Tone::Bold, &head), out.tone(Tone::Dim, &format!("to {}", states.join(", "))), shown_body(mail, me))
+    format!(
+        "{}\n{}\n\n{}\n",
+        out.tone(Tone::Bold, &head),
+        out.tone(Tone::Dim, &format!("to {}", states.join(", "))),
+        shown_body(mail, me)
+    )
 }
 
 fn listing(out: Out, rows: &[MailRow]) -> String {
@@ -126,5 +137,10 @@ fn listing(out: Out, rows: &[MailRow]) -> String {
             })
         })
         .collect();
-    table(out, &["MESSAGE", "SENT", "FROM", "TO", "STATE", "", "BODY"], &cells, &[Some(Tone::Bold), Some(Tone::Dim)])
+    table(
+        out,
+        &["MESSAGE", "SENT", "FROM", "TO", "STATE", "", "BODY"],
+        &cells,
+        &[Some(Tone::Bold), Some(Tone::Dim)],
+    )
 }

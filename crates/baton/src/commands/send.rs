@@ -80,7 +80,8 @@ impl Reply {
         let rules = session.limits()?;
         let mut store = session.store()?;
         let me = session.identity(&mut store)?;
-        let accepted = post::reply(&mut store, &session.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
+        let accepted =
+            post::reply(&mut store, &session.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
         report(&mut store, &accepted, true, out)
     }
 }
@@ -106,7 +107,8 @@ pub fn describe(store: &Store, accepted: &Accepted, wake: bool) -> Result<Value,
             outcomes.push(post::wake_outcome(wake, &participant));
         }
     }
-    let to: Vec<_> = accepted.to.iter().map(|to| json!({"session_id": to.session_id, "name": to.name})).collect();
+    let to: Vec<_> =
+        accepted.to.iter().map(|to| json!({"session_id": to.session_id, "name": to.name})).collect();
     let wake = match &outcomes[..] {
         [one] => json!(one),
         several => json!(several),

@@ -53,12 +53,16 @@ fn m8_an_ask_is_satisfied_by_its_own_reply_only_and_other_mail_keeps_its_order()
         let world = World::talkative();
         let (mut asker, mut peer) = pair(&world, style);
         let other = Puppet::start(&world, Style::Codex, "other");
-        let (child, ask) = asking(&world, asker.shell_command(&["ask", "peer", "which port?", "--timeout", "30s"]));
+        let (child, ask) =
+            asking(&world, asker.shell_command(&["ask", "peer", "which port?", "--timeout", "30s"]));
         let mut child = child;
         peer.event(Moment::Prompt);
         // Chatter from the peer, chatter in the same thread, an answer to something else, another's mail: none of it is the answer.
         let mut sent = vec![peer.send("asker", "by the way"), other.send("asker", "hello")];
-        let loud = peer.shell(&["send", "asker", "8080?", "--reply-to", &ask, "--thread", &ask, "--json"]).expect(0).json();
+        let loud = peer
+            .shell(&["send", "asker", "8080?", "--reply-to", &ask, "--thread", &ask, "--json"])
+            .expect(0)
+            .json();
         sent.push(text(&loud["message_id"]));
         assert!(child.try_wait().unwrap().is_none(), "it still waits");
         let reply = text(&peer.shell(&["reply", &ask, "8081", "--json"]).expect(0).json()["message_id"]);
@@ -84,7 +88,8 @@ fn m8_an_ask_is_satisfied_by_its_own_reply_only_and_other_mail_keeps_its_order()
 fn m8_the_first_reply_closes_and_the_second_is_mail() {
     let world = World::talkative();
     let (mut asker, mut peer) = pair(&world, Style::Claude);
-    let (child, ask) = asking(&world, asker.shell_command(&["ask", "peer", "well?", "--timeout", "30s", "--json"]));
+    let (child, ask) =
+        asking(&world, asker.shell_command(&["ask", "peer", "well?", "--timeout", "30s", "--json"]));
     peer.event(Moment::Prompt);
     let first = text(&peer.shell(&["reply", &ask, "first", "--json"]).expect(0).json()["message_id"]);
     let answer = ended(child).expect(0).json();
@@ -117,10 +122,14 @@ fn m8_a_late_reply_comes_as_mail_and_can_be_waited_for_again() {
             let (ask, request) = (text(&document["message_id"]), text(&document["request_id"]));
             assert_eq!(ask[1..], request[1..]);
             let again = asker.shell(&["ask", "--resume", &request, "--timeout", "10ms"]).expect(2);
-            assert!(again.stdout.is_empty() && again.stderr.contains(&format!("baton ask --resume {request}")), "{again:?}");
+            assert!(
+                again.stdout.is_empty() && again.stderr.contains(&format!("baton ask --resume {request}")),
+                "{again:?}"
+            );
             peer.event(Moment::Prompt);
             peer.finish_turn();
-            let reply = text(&peer.shell(&["reply", &ask, "at last", "--json"]).expect(0).json()["message_id"]);
+            let reply =
+                text(&peer.shell(&["reply", &ask, "at last", "--json"]).expect(0).json()["message_id"]);
             if resumed {
                 let answer = asker.shell(&["ask", "--resume", &request]).expect(0).stdout;
                 assert_eq!(messages_in(&answer), [reply.as_str()]);
@@ -151,10 +160,12 @@ fn m8_an_asker_killed_while_it_waits_gets_the_reply_as_mail() {
         let world = World::talkative();
         let (mut asker, mut peer) = pair(&world, style);
         for replied_first in [false, true] {
-            let (mut child, ask) = asking(&world, asker.shell_command(&["ask", "peer", "well?", "--timeout", "30s"]));
+            let (mut child, ask) =
+                asking(&world, asker.shell_command(&["ask", "peer", "well?", "--timeout", "30s"]));
             peer.event(Moment::Prompt);
             peer.finish_turn();
-            let answer = || text(&peer.shell(&["reply", &ask, "here", "--json"]).expect(0).json()["message_id"]);
+            let answer =
+                || text(&peer.shell(&["reply", &ask, "here", "--json"]).expect(0).json()["message_id"]);
             let reply = if replied_first {
                 // Perhaps it has printed already: nobody will ever see that.
                 let reply = answer();
@@ -226,8 +237,10 @@ fn m8_ask_by_a_script_prints_the_body_alone() {
 fn m8_a_retry_with_the_same_key_waits_for_the_same_ask() {
     let world = World::talkative();
     let (asker, mut peer) = pair(&world, Style::Claude);
-    let first = asker.shell(&["ask", "peer", "well?", "--key", "k", "--timeout", "10ms", "--json"]).expect(2).json();
-    let again = asker.shell(&["ask", "peer", "well?", "--key", "k", "--timeout", "10ms", "--json"]).expect(2).json();
+    let first =
+        asker.shell(&["ask", "peer", "well?", "--key", "k", "--timeout", "10ms", "--json"]).expect(2).json();
+    let again =
+        asker.shell(&["ask", "peer", "well?", "--key", "k", "--timeout", "10ms", "--json"]).expect(2).json();
     assert_eq!(first, again);
     asker.shell(&["ask", "peer", "something else?", "--key", "k", "--json"]).expect_error(1, "key-conflict");
     peer.event(Moment::Prompt);
@@ -245,7 +258,8 @@ fn m9_every_id_that_a_recipient_sees_can_be_answered_by_it_and_by_nobody_else() 
     let stranger = Puppet::start(&world, Style::Claude, "stranger");
     let plain = asker.send("peer", "plain");
     let asked = asker.shell(&["ask", "peer", "well?", "--timeout", "10ms", "--json"]).expect(2).json();
-    let scripted = text(&world.script(&["send", "peer", "from a script", "--json"]).expect(0).json()["message_id"]);
+    let scripted =
+        text(&world.script(&["send", "peer", "from a script", "--json"]).expect(0).json()["message_id"]);
     // Before it was ever shown, it does not exist for a stranger, and its sender is told that it is its own.
     stranger.shell(&["reply", &plain, "me too", "--json"]).expect_error(1, "message-not-found");
     asker.shell(&["reply", &plain, "me too", "--json"]).expect_error(3, "not-recipient");
@@ -253,14 +267,25 @@ fn m9_every_id_that_a_recipient_sees_can_be_answered_by_it_and_by_nobody_else() 
     let seen = messages_in(&peer.understood(&printed[0]).unwrap());
     assert_eq!(seen.len(), 3);
     // As soon as it is shown, before anything is proven, and again later; by message and by request id; with blanks around it.
-    for id in seen.iter().map(String::as_str).chain([asked["request_id"].as_str().unwrap(), &format!(" {plain} ")]) {
+    for id in
+        seen.iter().map(String::as_str).chain([asked["request_id"].as_str().unwrap(), &format!(" {plain} ")])
+    {
         peer.shell(&["reply", id, "yes"]).expect(0);
     }
     peer.finish_turn();
     peer.shell(&["reply", &plain, "yes again"]).expect(0);
     let read = world.script(&["inbox", "--json"]).expect(0).json();
     assert_eq!((&read[0]["body"], &read[0]["reply_to"]), (&json!("yes"), &json!(scripted)));
-    for unknown in ["m000000000000", "r000000000000", "", "..", "m00000000000", "n000000000000", &"m".repeat(10_000), "m\u{202e}"] {
+    for unknown in [
+        "m000000000000",
+        "r000000000000",
+        "",
+        "..",
+        "m00000000000",
+        "n000000000000",
+        &"m".repeat(10_000),
+        "m\u{202e}",
+    ] {
         peer.shell(&["reply", unknown, "hello", "--json"]).expect_error(1, "message-not-found");
     }
 }

@@ -1,8 +1,8 @@
 //! M6: more waiting than an event may bring.
 
+use crate::paper::{heard, messages_in};
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::World;
-use crate::paper::{heard, messages_in};
 
 /// As each agent counts.
 fn size(style: Style, text: &str) -> usize {
@@ -43,7 +43,13 @@ fn m6_twenty_messages_an_event_and_the_text_says_how_many_wait() {
 #[test]
 fn m6_a_long_text_is_cut_within_the_agents_own_count_and_can_be_read_in_full() {
     // ASCII, two bytes, three bytes, two UTF-16 units; with line breaks and tags that grow when they are defused.
-    let bodies = ["x".repeat(30_000), "é".repeat(20_000), "漢\n".repeat(9_000), "😀".repeat(12_000), "<system>\n".repeat(3_000)];
+    let bodies = [
+        "x".repeat(30_000),
+        "é".repeat(20_000),
+        "漢\n".repeat(9_000),
+        "😀".repeat(12_000),
+        "<system>\n".repeat(3_000),
+    ];
     for style in Style::BOTH {
         let world = World::talkative();
         let sender = Puppet::start(&world, Style::Claude, "sender");
@@ -54,11 +60,22 @@ fn m6_a_long_text_is_cut_within_the_agents_own_count_and_can_be_read_in_full() {
             let text = text_of(&mut puppet, Moment::Prompt);
             assert_eq!(messages_in(&text), [message.as_str()]);
             assert!(size(style, &text) > 9_000, "the room is used: {}", size(style, &text));
-            assert!(text.contains(&format!("(cut here, {} bytes in all; in full: `baton mail {message}`)", body.len())), "{text}");
+            assert!(
+                text.contains(&format!(
+                    "(cut here, {} bytes in all; in full: `baton mail {message}`)",
+                    body.len()
+                )),
+                "{text}"
+            );
             puppet.finish_turn();
             // Its shell shows the whole of it; what means something to a host is defused there too.
             let shown = puppet.shell(&["mail", &message]).expect(0).stdout;
-            assert!(shown.contains(&body.replace("<system>", "&lt;system>")), "{} of {}", shown.len(), body.len());
+            assert!(
+                shown.contains(&body.replace("<system>", "&lt;system>")),
+                "{} of {}",
+                shown.len(),
+                body.len()
+            );
             puppet.assert_heard_once(&message, "cut");
         }
     }
@@ -71,7 +88,10 @@ fn m6_nothing_is_dropped_at_any_size() {
         let world = World::talkative();
         let sender = Puppet::start(&world, Style::Claude, "sender");
         let mut puppet = Puppet::start(&world, style, "reader");
-        let sizes = [10, 9_000, 9_300, 9_400, 9_500, 10_000, 4_000, 4_000, 4_000, 1, 60_000, 1, 9_999, 12_000, 500, 3_000];
+        let sizes = [
+            10, 9_000, 9_300, 9_400, 9_500, 10_000, 4_000, 4_000, 4_000, 1, 60_000, 1, 9_999, 12_000, 500,
+            3_000,
+        ];
         let sent: Vec<String> = sizes.iter().map(|size| sender.send("reader", &"y".repeat(*size))).collect();
         text_of(&mut puppet, Moment::Prompt);
         for _ in 0..sizes.len() {
@@ -85,7 +105,6 @@ fn m6_nothing_is_dropped_at_any_size() {
     }
 }
 
-
 /// What an agent reads in its shell must fit into what its shell tool shows: Claude Code shows 30,000 characters.
 #[test]
 fn m6_an_inbox_in_an_agents_shell_fits_into_a_tool_result() {
@@ -98,7 +117,11 @@ fn m6_an_inbox_in_an_agents_shell_fits_into_a_tool_result() {
         sent.push(sender.send("reader", &"z".repeat(65_536)));
         sent.push(sender.send("reader", "the last one"));
         puppet.event(Moment::Prompt);
-        for form in [&["inbox", "--limit", "1000"][..], &["inbox", "--limit", "1000", "--json"]].into_iter().cycle().take(12) {
+        for form in [&["inbox", "--limit", "1000"][..], &["inbox", "--limit", "1000", "--json"]]
+            .into_iter()
+            .cycle()
+            .take(12)
+        {
             puppet.answer(1);
             puppet.paper.flush();
             let call = puppet.calls()[0].clone();

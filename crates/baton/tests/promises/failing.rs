@@ -85,7 +85,8 @@ fn m12_payloads_that_are_none() {
 fn m12_events_that_nobody_knows() {
     let world = World::new();
     let puppet = prepared(&world);
-    for event in ["", "MessageDisplay", "PostCompact", "FutureEvent", "\u{202e}", "stop", &"E".repeat(10_000)] {
+    for event in ["", "MessageDisplay", "PostCompact", "FutureEvent", "\u{202e}", "stop", &"E".repeat(10_000)]
+    {
         silent(puppet.hook_command(), &puppet.payload(event, json!({"new_field": {"a": [1, 2]}})), event);
     }
     assert_eq!(world.state(world.mail()[0]["message_id"].as_str().unwrap()), "queued");
@@ -95,7 +96,12 @@ fn m12_events_that_nobody_knows() {
 fn m12_fifty_megabytes_of_input() {
     let world = World::new();
     let puppet = prepared(&world);
-    let more = |size: usize| puppet.payload("PostToolBatch", json!({"tool_calls": [{"tool_use_id": "c", "tool_response": "x".repeat(size)}]}));
+    let more = |size: usize| {
+        puppet.payload(
+            "PostToolBatch",
+            json!({"tool_calls": [{"tool_use_id": "c", "tool_response": "x".repeat(size)}]}),
+        )
+    };
     silent(puppet.hook_command(), &more(50 << 20), "50 MB");
     logged(&world, 1, "too large");
     // A large one that is allowed works.
@@ -107,7 +113,13 @@ fn m12_input_that_never_ends() {
     let world = World::new();
     let puppet = prepared(&world);
     for (lines, begin) in [(1, &b""[..]), (2, b"{\"session_id\":\"x\"")] {
-        let mut child = puppet.hook_command().stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut child = puppet
+            .hook_command()
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(begin).unwrap();
         let begun = Instant::now();
@@ -120,7 +132,11 @@ fn m12_input_that_never_ends() {
     // Input that drips, for ever.
     let mut child = puppet.hook_command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    let drip = thread::spawn(move || while stdin.write_all(b" ").is_ok() { thread::sleep(Duration::from_millis(20)) });
+    let drip = thread::spawn(move || {
+        while stdin.write_all(b" ").is_ok() {
+            thread::sleep(Duration::from_millis(20))
+        }
+    });
     let begun = Instant::now();
     assert!(child.wait().unwrap().success());
     assert!(begun.elapsed() < BOUND);
@@ -148,7 +164,9 @@ fn m12_homes_that_can_not_be() {
     let payload = puppet.payload("UserPromptSubmit", json!({"prompt": "x"}));
     fs::write(world.path("file"), "x").unwrap();
     let long = format!("/{}", "x".repeat(5000));
-    for home in [world.path("file"), world.path("file/below"), "/proc/none".into(), "/dev/null".into(), long.into()] {
+    for home in
+        [world.path("file"), world.path("file/below"), "/proc/none".into(), "/dev/null".into(), long.into()]
+    {
         let mut command = puppet.hook_command();
         command.env("BATON_HOME", &home);
         silent(command, &payload, &home.display().to_string());
@@ -163,14 +181,26 @@ fn m12_a_store_that_a_writer_holds_for_longer_than_two_seconds() {
     let writer = rusqlite::Connection::open(Store::path(world.home())).unwrap();
     for (lines, lock) in [(3, "BEGIN IMMEDIATE"), (6, "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE")] {
         writer.execute_batch(lock).unwrap();
-        silent(puppet.hook_command(), &puppet.payload("UserPromptSubmit", json!({"prompt": "x"})), "a prompt");
-        silent(newcomer.hook_command(), &newcomer.payload("SessionStart", json!({"source": "startup"})), "a new session");
+        silent(
+            puppet.hook_command(),
+            &puppet.payload("UserPromptSubmit", json!({"prompt": "x"})),
+            "a prompt",
+        );
+        silent(
+            newcomer.hook_command(),
+            &newcomer.payload("SessionStart", json!({"source": "startup"})),
+            "a new session",
+        );
         silent(puppet.hook_command(), &puppet.payload("Stop", json!({})), "a stop");
         writer.execute_batch("ROLLBACK; PRAGMA locking_mode = NORMAL; SELECT count(*) FROM message").unwrap();
         logged(&world, lines, "store-locked");
     }
     drop(writer);
-    assert!(puppet.understood(&puppet.hook(&puppet.payload("UserPromptSubmit", json!({"prompt": "x"})))).is_some());
+    assert!(
+        puppet
+            .understood(&puppet.hook(&puppet.payload("UserPromptSubmit", json!({"prompt": "x"}))))
+            .is_some()
+    );
 }
 
 /// Files of a home that are damaged in every way; each hook is silent and the file is left as it is.
@@ -252,9 +282,16 @@ fn m12_transcripts_that_can_not_be_read() {
     let folder = world.path("folder");
     fs::create_dir(&folder).unwrap();
     let garbage = world.path("garbage");
-    fs::write(&garbage, [&b"\xff\xfe\n{\"type\":\n[[[[\n{\"type\":\"user\",\"message\":7}\n"[..], &vec![b'{'; 1 << 20]].concat()).unwrap();
+    fs::write(
+        &garbage,
+        [&b"\xff\xfe\n{\"type\":\n[[[[\n{\"type\":\"user\",\"message\":7}\n"[..], &vec![b'{'; 1 << 20]]
+            .concat(),
+    )
+    .unwrap();
     let names = ["fifo", "folder", "garbage", "none", "dev"];
-    for (name, file) in names.iter().zip([fifo, folder, garbage, world.path("no/such/file"), "/dev/zero".into()]) {
+    for (name, file) in
+        names.iter().zip([fifo, folder, garbage, world.path("no/such/file"), "/dev/zero".into()])
+    {
         let mut puppet = Puppet::begin(&world, Style::Claude, name, name);
         puppet.paper.file = file;
         puppet.session_start("startup");
@@ -271,7 +308,10 @@ fn m12_transcripts_that_can_not_be_read() {
         }
         // Without proof it is offered at most twice, and its sender can see that.
         let state = world.state(&message);
-        assert!((1..=2).contains(&brought) && ["offered", "unconfirmed"].contains(&state.as_str()), "{name}: {brought}, {state}");
+        assert!(
+            (1..=2).contains(&brought) && ["offered", "unconfirmed"].contains(&state.as_str()),
+            "{name}: {brought}, {state}"
+        );
     }
 }
 
@@ -311,13 +351,23 @@ fn m12_a_full_disk() {
         "$1" mail --json > "$TMPDIR/mail"; echo "mail $?"
         "$1" hook claude < "$2" > "$TMPDIR/brought"; echo "hook $?"
     "#;
-    let Some(done) = in_namespace(&world, script, &[crate::world::program(), payload.to_str().unwrap()]) else { return };
+    let Some(done) = in_namespace(&world, script, &[crate::world::program(), payload.to_str().unwrap()])
+    else {
+        return;
+    };
     let lines: Vec<&str> = done.stdout.lines().collect();
     let [first, error, send, second, mail, third] = lines[..] else { panic!("{done:?}") };
-    assert_eq!([first, send, second, mail, third], ["hook 0", "send 1", "hook 0", "mail 0", "hook 0"], "{done:?}");
+    assert_eq!(
+        [first, send, second, mail, third],
+        ["hook 0", "send 1", "hook 0", "mail 0", "hook 0"],
+        "{done:?}"
+    );
     let code = serde_json::from_str::<Value>(error).unwrap()["error"]["code"].clone();
     assert_eq!(code, "disk-full", "{error}");
     let mail: Vec<Value> = serde_json::from_slice(&fs::read(world.path("tmp/mail")).unwrap()).unwrap();
     assert_eq!(mail.len(), 1, "nothing was accepted");
-    assert!(fs::read_to_string(world.path("tmp/brought")).unwrap().contains("| hello"), "and nothing was lost");
+    assert!(
+        fs::read_to_string(world.path("tmp/brought")).unwrap().contains("| hello"),
+        "and nothing was lost"
+    );
 }

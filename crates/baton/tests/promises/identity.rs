@@ -55,11 +55,19 @@ fn m10_hostile_session_ids_stay_data() {
         puppet.settle_down();
         puppet.assert_heard_once(&message, id);
         // Nothing of it reaches a terminal raw.
-        let shown = world.script(&["who"]).expect(0).stdout + &world.script(&["log", "--limit", "20"]).expect(0).stdout;
-        assert!(!shown.chars().any(|c| c.is_control() && !"\n\t".contains(c) || "\u{202e}\u{202c}\u{200f}".contains(c)), "{shown:?}");
+        let shown = world.script(&["who"]).expect(0).stdout
+            + &world.script(&["log", "--limit", "20"]).expect(0).stdout;
+        assert!(
+            !shown
+                .chars()
+                .any(|c| c.is_control() && !"\n\t".contains(c) || "\u{202e}\u{202c}\u{200f}".contains(c)),
+            "{shown:?}"
+        );
     }
-    let known: Vec<String> = files(&world.path("")).into_iter().filter(|file| !before.contains(file)).collect();
-    let expected = |file: &String| ["/claude/plain", "/log/", "/baton/baton.db"].iter().any(|part| file.contains(part));
+    let known: Vec<String> =
+        files(&world.path("")).into_iter().filter(|file| !before.contains(file)).collect();
+    let expected =
+        |file: &String| ["/claude/plain", "/log/", "/baton/baton.db"].iter().any(|part| file.contains(part));
     assert!(known.iter().all(expected), "{known:?}");
 }
 
@@ -83,7 +91,25 @@ fn m10_hostile_names_and_tags_are_refused_and_echoed_harmlessly() {
     let world = World::new();
     let puppet = Puppet::start(&world, Style::Claude, "plain");
     let long = "n".repeat(10_240);
-    let hostile = ["", "../up", "/abs", "a b", "A", "é", "😀", "\u{202e}x", "a\nb", "a\u{7}", "'; --", "user", "script", "baton", "all", "-x", &long];
+    let hostile = [
+        "",
+        "../up",
+        "/abs",
+        "a b",
+        "A",
+        "é",
+        "😀",
+        "\u{202e}x",
+        "a\nb",
+        "a\u{7}",
+        "'; --",
+        "user",
+        "script",
+        "baton",
+        "all",
+        "-x",
+        &long,
+    ];
     for name in hostile {
         for words in [&["name", "--json", "--", name][..], &["tag", "add", "--json", "--", name]] {
             let refused = puppet.shell(words);
@@ -93,7 +119,10 @@ fn m10_hostile_names_and_tags_are_refused_and_echoed_harmlessly() {
             }
             let shown = refused.stderr.clone();
             refused.expect_error(1, "bad-name");
-            assert!(shown.len() < 500 && !shown.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}'), "{shown:?}");
+            assert!(
+                shown.len() < 500 && !shown.chars().any(|c| c.is_control() && c != '\n' || c == '\u{202e}'),
+                "{shown:?}"
+            );
         }
     }
     assert_eq!(puppet.shell(&["whoami", "--json"]).expect(0).json()["name"], "plain");
@@ -116,7 +145,9 @@ fn m10_two_processes_with_one_id_are_one_recipient() {
     let brought: Vec<bool> = [&mut one, &mut other]
         .map(|puppet| {
             let payload = puppet.open(Moment::Prompt).remove(0);
-            puppet.understood(&puppet.hook(&payload)).is_some_and(|text| messages_in(&text) == [message.as_str()])
+            puppet
+                .understood(&puppet.hook(&payload))
+                .is_some_and(|text| messages_in(&text) == [message.as_str()])
         })
         .to_vec();
     assert_eq!(brought, [true, false]);
@@ -125,7 +156,8 @@ fn m10_two_processes_with_one_id_are_one_recipient() {
 #[test]
 fn m10_a_known_session_keeps_its_participant_whatever_its_process_says() {
     let world = World::talkative();
-    let (mut ada, lin) = (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Claude, "lin"));
+    let (mut ada, lin) =
+        (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Claude, "lin"));
     // Its shell names another session's process: the id is the truth.
     let mut command = world.baton(&["whoami", "--json"]);
     command.envs(ada.environment()).env("CLAUDE_PID", lin.pid().unwrap().to_string());
@@ -150,12 +182,25 @@ fn m11_hooks_of_a_subagent_never_take_the_parents_mail() {
         puppet.event(Moment::Prompt);
         puppet.answer(1);
         let message = sender.send("parent", "for the parent");
-        let events = ["SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "PostToolBatch", "SubagentStart", "SubagentStop", "Stop", "SessionEnd"];
+        let events = [
+            "SessionStart",
+            "UserPromptSubmit",
+            "PreToolUse",
+            "PostToolUse",
+            "PostToolBatch",
+            "SubagentStart",
+            "SubagentStop",
+            "Stop",
+            "SessionEnd",
+        ];
         for event in events {
             puppet.quiet_hook(event, json!({"agent_id": "sub-1", "agent_type": "general-purpose", "source": "startup",
                 "tool_name": "Bash", "tool_use_id": "toolu_sub", "tool_calls": [{"tool_use_id": "toolu_sub"}], "prompt": "x"}));
         }
-        assert_eq!((world.state(&message), world.who(&puppet.session)["state"].clone()), ("queued".to_owned(), json!("busy")));
+        assert_eq!(
+            (world.state(&message), world.who(&puppet.session)["state"].clone()),
+            ("queued".to_owned(), json!("busy"))
+        );
         puppet.event(Moment::Tools);
         puppet.finish_turn();
         puppet.settle_down();
@@ -170,8 +215,10 @@ fn m11_a_subagents_inbox_never_keeps_the_parents_mail() {
     let sender = Puppet::start(&world, Style::Codex, "sender");
     let mut codex = Puppet::start(&world, Style::Codex, "parent");
     let mut claude = Puppet::start(&world, Style::Claude, "other");
-    let (to_codex, to_claude) = (sender.send("parent", "for the parent"), sender.send("other", "for the other"));
-    for words in [&["inbox", "--json"][..], &["inbox", "--peek", "--json"], &["ask", "other", "x", "--json"]] {
+    let (to_codex, to_claude) =
+        (sender.send("parent", "for the parent"), sender.send("other", "for the other"));
+    for words in [&["inbox", "--json"][..], &["inbox", "--peek", "--json"], &["ask", "other", "x", "--json"]]
+    {
         let mut command = codex.shell_command(words);
         command.env("CODEX_THREAD_ID", "the subagent's own");
         run(command, b"").expect_error(3, "subagent");
@@ -202,7 +249,11 @@ fn below(world: &World, agent: &str, words: &str) -> Done {
     // It must stay the parent, so it may not end with the command.
     fs::write(&fake, "#!/bin/sh\nsh -c \"$1\"\nexit $?\n").unwrap();
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
-    let line = format!("env -i BATON_HOME={} {} {words}", quoted(&world.home().display().to_string()), quoted(program()));
+    let line = format!(
+        "env -i BATON_HOME={} {} {words}",
+        quoted(&world.home().display().to_string()),
+        quoted(program())
+    );
     run(world.command(fake).arg(line), b"")
 }
 
@@ -224,31 +275,44 @@ fn m15_nobody_below_an_agent_is_the_person_even_on_a_terminal() {
     for style in Style::BOTH {
         let puppet = Puppet::start(&world, style, &format!("{}er", style.name()));
         let environment = puppet.environment();
-        let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let environment: Vec<(&str, &str)> =
+            environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let tries = ["--as user", "--as codexer", "--as claudeer", "--as user --json"];
         for claim in tries {
             let plain: Vec<&str> = ["send", "user", "hi"].into_iter().chain(claim.split(' ')).collect();
             let refused = puppet.shell(&plain);
             assert_eq!(refused.code, Some(3), "{style:?}, {claim}: {refused:?}");
-            let refused = world.on_terminal(&format!("{} send user hi {claim}", quoted(program())), &environment);
+            let refused =
+                world.on_terminal(&format!("{} send user hi {claim}", quoted(program())), &environment);
             assert_eq!(refused.code, Some(3), "{style:?} on a terminal, {claim}: {refused:?}");
             assert!(refused.stdout.contains("--as is for the person"), "{refused:?}");
         }
         // Without a claim it is itself, terminal or not.
-        let sent = world.on_terminal(&format!("{} send user hi --json", quoted(program())), &environment).expect(0);
-        let mail = world.script(&["mail", sent.json()["message_id"].as_str().unwrap(), "--json"]).expect(0).json();
+        let sent =
+            world.on_terminal(&format!("{} send user hi --json", quoted(program())), &environment).expect(0);
+        let mail =
+            world.script(&["mail", sent.json()["message_id"].as_str().unwrap(), "--json"]).expect(0).json();
         assert_eq!((&mail["from"], &mail["from_name"]), (&json!(style.name()), &json!(puppet.name)));
         // An environment that was wiped does not help: the process tree has the agent.
-        let terminal = format!("-V >/dev/null; script --quiet --return --command {} /dev/null", quoted(&format!("{} whoami --json", program())));
+        let terminal = format!(
+            "-V >/dev/null; script --quiet --return --command {} /dev/null",
+            quoted(&format!("{} whoami --json", program()))
+        );
         let told = below(&world, style.name(), &terminal);
         let kind = serde_json::from_str::<Value>(told.stdout.trim()).unwrap()["kind"].clone();
         assert_eq!(kind, "script", "{style:?}: {told:?}");
         let refused = below(&world, style.name(), "send user hi --as user");
         assert_eq!(refused.code, Some(3), "{refused:?}");
     }
-    assert_eq!(world.script(&["send", "user", "hi", "--as", "user", "--json"]).expect_error(3, "not-a-person"), "leave --as out");
+    assert_eq!(
+        world.script(&["send", "user", "hi", "--as", "user", "--json"]).expect_error(3, "not-a-person"),
+        "leave --as out"
+    );
     if person {
-        assert_eq!(world.person(&["whoami", "--as", "codexer", "--json"]).expect(0).json()["name"], "codexer");
+        assert_eq!(
+            world.person(&["whoami", "--as", "codexer", "--json"]).expect(0).json()["name"],
+            "codexer"
+        );
         let sent = world.person(&["send", "codexer", "from me", "--json"]).expect(0).json();
         let mail = world.script(&["mail", sent["message_id"].as_str().unwrap(), "--json"]).expect(0).json();
         assert_eq!((&mail["from"], &mail["from_name"]), (&json!("user"), &json!("user")));
@@ -261,7 +325,8 @@ fn m15_nobody_below_an_agent_is_the_person_even_on_a_terminal() {
 #[test]
 fn m10_an_agent_inside_another_agents_shell_is_itself() {
     let world = World::talkative();
-    let (claude, codex) = (Puppet::start(&world, Style::Claude, "outer"), Puppet::start(&world, Style::Codex, "inner"));
+    let (claude, codex) =
+        (Puppet::start(&world, Style::Claude, "outer"), Puppet::start(&world, Style::Codex, "inner"));
     for (inner, name) in [(&codex, "codex"), (&claude, "claude")] {
         let fake = world.path("bin").join(name);
         fs::write(&fake, "#!/bin/sh\n\"$@\"\nexit $?\n").unwrap();
@@ -279,12 +344,19 @@ fn m18_two_projects_do_not_see_each_other_unless_asked_for() {
     let here = Puppet::start(&world, Style::Claude, "here");
     let mut there = Puppet::begin(&world, Style::Codex, "codex-there", "there");
     let cwd = world.path("other");
-    let mut payload: Value = serde_json::from_slice(&there.payload("SessionStart", json!({"source": "startup"}))).unwrap();
+    let mut payload: Value =
+        serde_json::from_slice(&there.payload("SessionStart", json!({"source": "startup"}))).unwrap();
     payload["cwd"] = json!(cwd);
     there.hook(payload.to_string().as_bytes());
     there.shell(&["name", "there"]).expect(0);
     let names = |done: Done| -> Vec<String> {
-        done.expect(0).json().as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+        done.expect(0)
+            .json()
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| row["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(names(here.shell(&["who", "--json"])), ["here"]);
     assert_eq!(names(here.shell(&["who", "--all", "--json"])).len(), 2);
@@ -299,7 +371,10 @@ fn m18_two_projects_do_not_see_each_other_unless_asked_for() {
     let printed = there.event(Moment::Prompt);
     let text = there.understood(&printed[0]).unwrap();
     assert_eq!(messages_in(&text), sent);
-    assert!(text.contains(&format!(" project=\"{}\"", world.project().canonicalize().unwrap().display())), "{text}");
+    assert!(
+        text.contains(&format!(" project=\"{}\"", world.project().canonicalize().unwrap().display())),
+        "{text}"
+    );
     // The answer needs no address.
     let reply = there.shell(&["reply", &sent[0], "back", "--json"]).expect(0).json();
     let mut here = here;

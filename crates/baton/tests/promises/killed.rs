@@ -41,7 +41,11 @@ fn killed_hook_delivers_once(style: Style, moment: Moment) {
         let outcome = faults::run_killed_at(&command, &payload, &point);
         let printed = Printed::from(outcome);
         assert!(printed.killed, "{point} was not reached");
-        if printed.text.is_empty() { unprinted += 1 } else { printed_and_killed += 1 }
+        if printed.text.is_empty() {
+            unprinted += 1
+        } else {
+            printed_and_killed += 1
+        }
         puppet.close(moment, &[printed]);
         match moment {
             Moment::Prompt => {
@@ -106,7 +110,11 @@ fn m3_sender_killed_anywhere_and_a_retry_with_the_same_key_give_one_message() {
         let outcome = faults::run_killed_at(&command, b"", &point);
         assert!(outcome.killed, "{point} was not reached");
         let first: Option<serde_json::Value> = serde_json::from_slice(&outcome.stdout).ok();
-        if first.is_some() { told += 1 } else { untold += 1 }
+        if first.is_some() {
+            told += 1
+        } else {
+            untold += 1
+        }
         if let Some(first) = &first {
             // Whoever got the id need not retry.
             assert_eq!(world.state(first["message_id"].as_str().unwrap()), "queued", "{point}");

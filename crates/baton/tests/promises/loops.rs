@@ -60,7 +60,8 @@ fn id(done: crate::world::Done) -> String {
 #[test]
 fn m17_a_chain_of_replies_between_agents_is_cut_after_eight() {
     let world = World::new();
-    let (ada, lin) = (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
+    let (ada, lin) =
+        (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
     let mut last = ada.send("lin", "hello");
     for hop in 0..8 {
         last = id(reply(if hop % 2 == 0 { &lin } else { &ada }, &last));
@@ -68,7 +69,8 @@ fn m17_a_chain_of_replies_between_agents_is_cut_after_eight() {
     let hint = reply(&lin, &last).expect_error(3, "budget-exhausted");
     assert!(hint.contains("user"), "{hint}");
     // The same by hand, with a reference, is the same chain.
-    lin.shell(&["send", "ada", "and you?", "--reply-to", &last, "--json"]).expect_error(3, "budget-exhausted");
+    lin.shell(&["send", "ada", "and you?", "--reply-to", &last, "--json"])
+        .expect_error(3, "budget-exhausted");
     // Something new is no part of it, and neither is a turn that a person began.
     lin.send("ada", "something else");
     let mut prompted = lin.clone();
@@ -100,10 +102,15 @@ fn m17_a_turn_that_only_mail_keeps_going_is_no_turn_of_a_person() {
 #[test]
 fn m17_a_pair_of_agents_has_sixty_messages_in_ten_minutes() {
     let world = World::new();
-    let (ada, lin) = (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
+    let (ada, lin) =
+        (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
     let eve = Puppet::start(&world, Style::Codex, "eve");
     for n in 0..60 {
-        if n % 3 == 0 { ada.send("lin", "tick") } else { lin.send("ada", "tock") };
+        if n % 3 == 0 {
+            ada.send("lin", "tick")
+        } else {
+            lin.send("ada", "tock")
+        };
     }
     for (from, to) in [(&ada, "lin"), (&lin, "ada")] {
         let hint = from.shell(&["send", to, "one more", "--json"]).expect_error(3, "budget-exhausted");

@@ -11,22 +11,22 @@ mod puppet;
 mod world;
 
 #[cfg(test)]
-mod parallel;
-#[cfg(all(test, target_os = "linux"))]
-mod killed;
+mod asks;
 #[cfg(test)]
 mod budget;
 #[cfg(test)]
+mod failing;
+#[cfg(test)]
 mod frame;
+#[cfg(all(test, target_os = "linux"))]
+mod identity;
+#[cfg(all(test, target_os = "linux"))]
+mod killed;
+#[cfg(test)]
+mod loops;
 #[cfg(all(test, target_os = "linux"))]
 mod output;
 #[cfg(test)]
-mod asks;
-#[cfg(test)]
-mod loops;
+mod parallel;
 #[cfg(test)]
 mod senders;
-#[cfg(test)]
-mod failing;
-#[cfg(all(test, target_os = "linux"))]
-mod identity;

@@ -63,7 +63,9 @@ fn in_trouble(world: &World, command: Command, input: &[u8], trouble: Trouble) -
             let (_reader, writer, _) = full_pipe();
             run_into(command, input, writer)
         }
-        Trouble::FullDevice => run_into(command, input, OpenOptions::new().write(true).open("/dev/full").unwrap()),
+        Trouble::FullDevice => {
+            run_into(command, input, OpenOptions::new().write(true).open("/dev/full").unwrap())
+        }
     }
 }
 

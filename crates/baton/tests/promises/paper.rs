@@ -167,7 +167,9 @@ impl Paper {
                     line["forkedFrom"] = json!({"sessionId": "parent"});
                 }
             }
-            Style::Codex => copy.line(json!({"type": "session_meta", "payload": {"id": "s", "forked_from_id": "parent"}})),
+            Style::Codex => {
+                copy.line(json!({"type": "session_meta", "payload": {"id": "s", "forked_from_id": "parent"}}))
+            }
         }
         copy.flush();
         copy
@@ -178,9 +180,9 @@ impl Paper {
         self.before_prompt = (self.leaf.clone(), self.conversation.len());
         self.prompt_lines = self.unwritten.len();
         let line = match self.style {
-            Style::Claude => {
-                self.chained(json!({"type": "user", "promptId": turn, "message": {"role": "user", "content": text}}))
-            }
+            Style::Claude => self.chained(
+                json!({"type": "user", "promptId": turn, "message": {"role": "user", "content": text}}),
+            ),
             Style::Codex => {
                 self.line(json!({"type": "turn_context", "payload": {"turn_id": turn}}));
                 self.chained(codex_message("user", text))
@@ -197,11 +199,16 @@ impl Paper {
     /// Text that a hook added.
     pub fn context(&mut self, event: &str, place: &str, text: &str) {
         let mut line = match (self.style, event) {
-            (Style::Claude, _) => json!({"type": "attachment", "attachment": {"type": "hook_additional_context",
-                "content": [text], "hookName": event, "toolUseID": place, "hookEvent": event}}),
+            (Style::Claude, _) => {
+                json!({"type": "attachment", "attachment": {"type": "hook_additional_context",
+                "content": [text], "hookName": event, "toolUseID": place, "hookEvent": event}})
+            }
             (Style::Codex, "Stop") => {
                 let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-                codex_message("user", &format!("<hook_prompt hook_run_id=\"{place}\">{escaped}</hook_prompt>"))
+                codex_message(
+                    "user",
+                    &format!("<hook_prompt hook_run_id=\"{place}\">{escaped}</hook_prompt>"),
+                )
             }
             (Style::Codex, _) => {
                 let mut line = codex_message("developer", text);
@@ -215,7 +222,9 @@ impl Paper {
         let line = self.chained(line);
         let shown = format!("{event} hook additional context: {text}");
         let message = match event {
-            "Stop" => json!({"role": "user", "content": [{"type": "text", "text": format!("<system-reminder>\n{shown}\n</system-reminder>")}]}),
+            "Stop" => {
+                json!({"role": "user", "content": [{"type": "text", "text": format!("<system-reminder>\n{shown}\n</system-reminder>")}]})
+            }
             _ => json!({"role": "system", "content": [{"type": "text", "text": shown}]}),
         };
         self.said(message, Some(mail), line);
@@ -239,15 +248,22 @@ impl Paper {
     /// The conversation goes to the model. An interactive Claude Code writes that down before the prompt's own lines.
     pub fn request(&mut self, interactive: bool) {
         let id = self.fresh("request");
-        let (base, keep) = self.request.clone().map_or((None, 0), |(base, count)| (Some(base), count.min(self.conversation.len())));
+        let (base, keep) = self
+            .request
+            .clone()
+            .map_or((None, 0), |(base, count)| (Some(base), count.min(self.conversation.len())));
         // What was taken back is not kept: the part that both have in common is.
         let tail = self.conversation[keep..].to_vec();
         if self.style == Style::Claude {
-            let mut records: Vec<Value> =
-                tail.iter().map(|said| json!({"type": "api-request-blob", "hash": said.hash, "message": said.message})).collect();
+            let mut records: Vec<Value> = tail
+                .iter()
+                .map(|said| json!({"type": "api-request-blob", "hash": said.hash, "message": said.message}))
+                .collect();
             let hashes: Vec<&String> = tail.iter().map(|said| &said.hash).collect();
-            records.push(json!({"type": "api-request", "id": id, "base": base, "keep": keep, "tail": hashes}));
-            let at = if interactive { self.prompt_lines.min(self.unwritten.len()) } else { self.unwritten.len() };
+            records
+                .push(json!({"type": "api-request", "id": id, "base": base, "keep": keep, "tail": hashes}));
+            let at =
+                if interactive { self.prompt_lines.min(self.unwritten.len()) } else { self.unwritten.len() };
             self.unwritten.splice(at..at, records);
         }
         self.prompt_lines = self.unwritten.len();
@@ -257,11 +273,13 @@ impl Paper {
     /// The model's answer to the last request, a line for each piece.
     pub fn response(&mut self, id: &str, calls: &[String]) {
         let (request, count) = self.request.clone().expect("a request");
-        let heard: Vec<String> = self.conversation[..count].iter().filter_map(|said| said.mail.clone()).collect();
+        let heard: Vec<String> =
+            self.conversation[..count].iter().filter_map(|said| said.mail.clone()).collect();
         let pieces = match self.style {
             Style::Claude => {
                 let mut blocks = vec![json!({"type": "text", "text": "working"})];
-                blocks.extend(calls.iter().map(|call| json!({"type": "tool_use", "id": call, "name": "Bash"})));
+                blocks
+                    .extend(calls.iter().map(|call| json!({"type": "tool_use", "id": call, "name": "Bash"})));
                 let message = |block| json!({"id": id, "role": "assistant", "model": "claude-opus-5-5", "content": [block]});
                 blocks.into_iter().map(|block| json!({"type": "assistant", "requestRef": request, "message": message(block)})).collect()
             }
@@ -353,7 +371,11 @@ fn codex_message(role: &str, text: &str) -> Value {
 
 /// The ids of the messages in a framed text, in order.
 pub fn messages_in(text: &str) -> Vec<String> {
-    text.split("<message id=\"").skip(1).filter_map(|rest| rest.split('"').next()).map(str::to_owned).collect()
+    text.split("<message id=\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// What the models of this world heard, transcript by transcript, in order.
@@ -364,9 +386,18 @@ pub fn heard(world: &World) -> Vec<String> {
     for style in Style::BOTH {
         for file in transcript::files_below(&world.path(style.name()), ".jsonl") {
             for line in transcript::lines(&file) {
-                answered.extend(line["x_heard"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned));
+                answered.extend(
+                    line["x_heard"]
+                        .as_array()
+                        .into_iter()
+                        .flatten()
+                        .filter_map(Value::as_str)
+                        .map(str::to_owned),
+                );
                 // A fork has copies of its parent's lines.
-                let Some(id) = line["x_id"].as_str().filter(|id| known.insert((*id).to_owned())) else { continue };
+                let Some(id) = line["x_id"].as_str().filter(|id| known.insert((*id).to_owned())) else {
+                    continue;
+                };
                 mail.push((id.to_owned(), mail_in(style, &line)));
             }
         }
@@ -382,6 +413,8 @@ fn mail_in(style: Style, line: &Value) -> Vec<String> {
     };
     let taken = line["x_mail"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
     // Codex escapes what a stop hook says; a body that holds an escape of its own is escaped once more.
-    let plain = |text: &str| if text.starts_with("<hook_prompt ") { text.replace("&lt;", "<") } else { text.to_owned() };
+    let plain = |text: &str| {
+        if text.starts_with("<hook_prompt ") { text.replace("&lt;", "<") } else { text.to_owned() }
+    };
     contexts.iter().flat_map(|context| messages_in(&plain(&context.text))).chain(taken).collect()
 }

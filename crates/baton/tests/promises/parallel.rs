@@ -28,7 +28,11 @@ fn at_once(commands: Vec<(Command, Vec<u8>)>) -> Vec<Printed> {
 }
 
 fn times_printed(printed: &[Printed], message: &str) -> usize {
-    printed.iter().flat_map(|printed| messages_in(&printed.text.replace("\\\"", "\""))).filter(|id| id == message).count()
+    printed
+        .iter()
+        .flat_map(|printed| messages_in(&printed.text.replace("\\\"", "\"")))
+        .filter(|id| id == message)
+        .count()
 }
 
 fn parallel_hooks_print_once(style: Style, hooks: usize) {
@@ -96,7 +100,7 @@ fn m1_prompt_tools_and_stop_at_one_instant_print_once() {
 
 #[test]
 fn m22_forty_sessions_that_start_at_one_instant_without_a_store_are_all_registered() {
-    for round in 0..rounds(200).div_ceil(40) {
+    for round in 0..rounds(5) {
         let world = World::new();
         let ids: Vec<String> = (0..40).map(|n| format!("session-{round}-{n}")).collect();
         let start = |id: &String| {
@@ -107,7 +111,8 @@ fn m22_forty_sessions_that_start_at_one_instant_without_a_store_are_all_register
         let printed = at_once(ids.iter().map(start).collect());
         assert!(printed.iter().all(|printed| printed.text.is_empty()));
         assert_eq!(world.hook_log(), Vec::<String>::new(), "round {round}");
-        let who: Vec<Value> = serde_json::from_str(&world.script(&["who", "--json"]).expect(0).stdout).unwrap();
+        let who: Vec<Value> =
+            serde_json::from_str(&world.script(&["who", "--json"]).expect(0).stdout).unwrap();
         let text = |row: &Value, key: &str| row[key].as_str().unwrap().to_owned();
         let registered: HashSet<String> = who.iter().map(|row| text(row, "session_id")).collect();
         let names: HashSet<String> = who.iter().map(|row| text(row, "name")).collect();

@@ -130,11 +130,15 @@ impl<'w> Puppet<'w> {
     pub fn environment(&self) -> Vec<(&'static str, String)> {
         match self.style {
             Style::Claude => {
-                let mut environment = vec![("CLAUDECODE", "1".to_owned()), ("CLAUDE_CODE_SESSION_ID", self.session.clone())];
-                environment.extend(self.process.as_ref().map(|process| ("CLAUDE_PID", process.pid().to_string())));
+                let mut environment =
+                    vec![("CLAUDECODE", "1".to_owned()), ("CLAUDE_CODE_SESSION_ID", self.session.clone())];
+                environment
+                    .extend(self.process.as_ref().map(|process| ("CLAUDE_PID", process.pid().to_string())));
                 environment
             }
-            Style::Codex => vec![("CODEX_SESSION_ID", self.session.clone()), ("CODEX_THREAD_ID", self.session.clone())],
+            Style::Codex => {
+                vec![("CODEX_SESSION_ID", self.session.clone()), ("CODEX_THREAD_ID", self.session.clone())]
+            }
         }
     }
 
@@ -229,11 +233,16 @@ impl<'w> Puppet<'w> {
                     for call in &self.calls {
                         self.paper.tool_result(self.turn.as_deref(), call, "ok", &[]);
                     }
-                    let calls: Vec<_> = self.calls.iter().map(|call| json!({"tool_name": "Bash", "tool_use_id": call})).collect();
+                    let calls: Vec<_> = self
+                        .calls
+                        .iter()
+                        .map(|call| json!({"tool_name": "Bash", "tool_use_id": call}))
+                        .collect();
                     vec![self.payload("PostToolBatch", json!({"tool_calls": calls}))]
                 }
                 Style::Codex => {
-                    let payload = |call| self.payload("PostToolUse", json!({"tool_name": "Bash", "tool_use_id": call}));
+                    let payload =
+                        |call| self.payload("PostToolUse", json!({"tool_name": "Bash", "tool_use_id": call}));
                     self.calls.iter().map(payload).collect()
                 }
             },
@@ -254,7 +263,11 @@ impl<'w> Puppet<'w> {
             Moment::Tools => {
                 let place = self.fresh("hook");
                 for text in &texts {
-                    self.paper.context(if self.style == Style::Claude { "PostToolBatch" } else { "PostToolUse" }, &place, text);
+                    self.paper.context(
+                        if self.style == Style::Claude { "PostToolBatch" } else { "PostToolUse" },
+                        &place,
+                        text,
+                    );
                 }
                 if self.style == Style::Codex {
                     for call in &self.calls {
@@ -381,7 +394,8 @@ impl<'w> Puppet<'w> {
     /// Makes this the next session of the same process, without any hook.
     pub fn succeed(&mut self) {
         self.session = self.fresh("next");
-        self.paper = Paper::new(self.style, self.paper.file.with_file_name(format!("{}.jsonl", self.session)));
+        self.paper =
+            Paper::new(self.style, self.paper.file.with_file_name(format!("{}.jsonl", self.session)));
         self.turn = None;
         self.calls.clear();
     }
@@ -425,6 +439,8 @@ fn agent_process(world: &World) -> Rc<Running> {
     let running = Running::start(sleep.arg("600"), &log).expect("sleep starts");
     let stat = PathBuf::from(format!("/proc/{}/stat", running.pid()));
     // Until it has become `sleep` it is a copy of the test.
-    wait::until(Duration::from_secs(5), || !fs::read_to_string(&stat).is_ok_and(|text| !text.contains("(sleep)")));
+    wait::until(Duration::from_secs(5), || {
+        !fs::read_to_string(&stat).is_ok_and(|text| !text.contains("(sleep)"))
+    });
     Rc::new(running)
 }

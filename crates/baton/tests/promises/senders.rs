@@ -15,10 +15,15 @@ fn storm(style: Style) {
     let world = World::talkative();
     world.configure("[limits]\npair_messages = 10000\nmessages_per_event = 7\n");
     let mut puppet = Puppet::start(&world, style, "reader");
-    let senders: Vec<Puppet<'_>> = (0..8).map(|n| Puppet::start(&world, Style::Codex, &format!("sender{n}"))).collect();
+    let senders: Vec<Puppet<'_>> =
+        (0..8).map(|n| Puppet::start(&world, Style::Codex, &format!("sender{n}"))).collect();
     let commands: Vec<Vec<std::process::Command>> = senders
         .iter()
-        .map(|sender| (0..each).map(|n| sender.shell_command(&["send", "reader", &format!("{} {n}", sender.name)])).collect())
+        .map(|sender| {
+            (0..each)
+                .map(|n| sender.shell_command(&["send", "reader", &format!("{} {n}", sender.name)]))
+                .collect()
+        })
         .collect();
     let sending = AtomicBool::new(true);
     thread::scope(|scope| {
@@ -47,7 +52,8 @@ fn storm(style: Style) {
             puppet.paper.flush();
             let payload = puppet.open(Moment::Tools).remove(0);
             puppet.paper.flush();
-            let printed = if step % 5 == 0 { kill_early(&puppet, &payload, step) } else { puppet.hook(&payload) };
+            let printed =
+                if step % 5 == 0 { kill_early(&puppet, &payload, step) } else { puppet.hook(&payload) };
             puppet.close(Moment::Tools, &[printed]);
             if step % 17 == 0 {
                 puppet.finish_turn();
@@ -73,7 +79,8 @@ fn storm(style: Style) {
     let heard: Vec<&String> = heard(&world).iter().map(|id| &bodies[id]).collect::<Vec<_>>();
     assert_eq!(heard.len(), 8 * each, "each once");
     for sender in &senders {
-        let from: Vec<&String> = heard.iter().copied().filter(|body| body.starts_with(&format!("{} ", sender.name))).collect();
+        let from: Vec<&String> =
+            heard.iter().copied().filter(|body| body.starts_with(&format!("{} ", sender.name))).collect();
         let sent: Vec<String> = (0..each).map(|n| format!("{} {n}", sender.name)).collect();
         assert_eq!(from, sent.iter().collect::<Vec<_>>(), "in order");
     }
@@ -82,7 +89,8 @@ fn storm(style: Style) {
 /// A hook that is killed at some moment of its short life; what it printed until then is what the agent has.
 fn kill_early(puppet: &Puppet<'_>, payload: &[u8], step: u64) -> Printed {
     let mut command = puppet.hook_command();
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     // Killed before it read its input, it breaks the pipe.
     child.stdin.take().unwrap().write_all(payload).ok();
     thread::sleep(std::time::Duration::from_micros(step * 397 % 9000));
@@ -107,7 +115,8 @@ fn m3_the_same_key_gives_the_same_result_and_other_content_is_an_error() {
     let sender = Puppet::start(&world, Style::Claude, "sender");
     let other = Puppet::start(&world, Style::Codex, "other");
     Puppet::start(&world, Style::Codex, "reader");
-    let send = |puppet: &Puppet<'_>, body: &str| puppet.shell(&["send", "reader", body, "--key", "job 7", "--json"]);
+    let send =
+        |puppet: &Puppet<'_>, body: &str| puppet.shell(&["send", "reader", body, "--key", "job 7", "--json"]);
     let first = send(&sender, "once").expect(0).json();
     assert_eq!(send(&sender, "once").expect(0).json()["message_id"], first["message_id"]);
     send(&sender, "twice").expect_error(1, "key-conflict");
@@ -131,8 +140,10 @@ fn m3_retries_at_one_instant_are_one_message() {
             command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap()
         };
         let children: Vec<_> = (0..8).map(|_| start()).collect();
-        let printed: Vec<serde_json::Value> =
-            children.into_iter().map(|child| serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap()).collect();
+        let printed: Vec<serde_json::Value> = children
+            .into_iter()
+            .map(|child| serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap())
+            .collect();
         assert!(printed.iter().all(|told| told["message_id"] == printed[0]["message_id"]), "{printed:?}");
         assert_eq!(world.mail().len(), round + 1);
     }

@@ -54,7 +54,11 @@ impl Done {
         assert!(!message.is_empty() && !message.contains('\n'), "{message:?}");
         assert!(done.stderr.starts_with(&format!("error: {message}\n")), "stderr: {}", done.stderr);
         let hint = error["hint"].as_str().unwrap_or_default().to_owned();
-        assert!(hint.is_empty() || done.stderr.contains(&format!("hint: {hint}\n")), "stderr: {}", done.stderr);
+        assert!(
+            hint.is_empty() || done.stderr.contains(&format!("hint: {hint}\n")),
+            "stderr: {}",
+            done.stderr
+        );
         hint
     }
 }
@@ -140,7 +144,9 @@ impl World {
     /// Runs a shell command line on a pseudo-terminal; stdout has everything that was shown there.
     pub fn on_terminal(&self, line: &str, environment: &[(&str, &str)]) -> Done {
         let mut command = self.command("script");
-        command.args(["--quiet", "--return", "--command", line, "/dev/null"]).envs(environment.iter().copied());
+        command
+            .args(["--quiet", "--return", "--command", line, "/dev/null"])
+            .envs(environment.iter().copied());
         run(command, b"")
     }
 
