@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod paper;
 #[cfg(test)]
+mod processes;
+#[cfg(test)]
 mod puppet;
 #[cfg(test)]
 mod world;
@@ -30,3 +32,5 @@ mod output;
 mod parallel;
 #[cfg(test)]
 mod senders;
+#[cfg(test)]
+mod life;
