@@ -34,3 +34,9 @@ mod parallel;
 mod senders;
 #[cfg(test)]
 mod life;
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
+mod reference;
+#[cfg(test)]
+mod upkeep;
