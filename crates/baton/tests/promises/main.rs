@@ -40,3 +40,5 @@ mod errors;
 mod reference;
 #[cfg(test)]
 mod upkeep;
+#[cfg(test)]
+mod chaos;
