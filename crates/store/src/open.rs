@@ -87,7 +87,12 @@ impl Store {
             return Err(newer(version));
         }
         step_up(&tx, version)?;
-        tx.commit().map_err(failure)
+        tx.commit().map_err(failure)?;
+        if version == 0 {
+            // It was an empty file, which nobody has made a store of as we do.
+            self.conn.execute_batch("PRAGMA journal_mode = WAL").map_err(failure)?;
+        }
+        Ok(())
     }
 
     /// From now on, no wait for another writer goes past this.
