@@ -56,6 +56,8 @@ impl Play<'_> {
     fn flush(&mut self) {
         let count = self.dice.roll(8) as usize;
         self.puppet.paper.flush_some(if self.dice.happens(60) { usize::MAX } else { count });
+        let length = self.puppet.paper.length();
+        self.note(format!("  transcript of {length} bytes"));
     }
 
     /// One hook, which may be killed, or run twice at once.
@@ -152,7 +154,11 @@ fn round(style: Style, seed: u64) {
     }
     let mail = world.mail();
     let heard = heard(&world);
-    let log = || format!("BATON_SEED={seed} {style:?}\n{}\nheard {heard:?}\n{mail:#?}", play.log.join("\n"));
+    let log = || {
+        let lines = baton_testkit::transcript::lines(&play.puppet.paper.file);
+        let lines: Vec<String> = lines.iter().map(|line| line.to_string().chars().take(400).collect()).collect();
+        format!("BATON_SEED={seed} {style:?}\n{}\nheard {heard:?}\n{}", play.log.join("\n"), lines.join("\n"))
+    };
     let bodies: HashMap<&str, &str> =
         mail.iter().map(|row| (row["message_id"].as_str().unwrap(), row["body"].as_str().unwrap())).collect();
     assert_eq!(mail.len(), play.sent as usize);

@@ -98,6 +98,27 @@ fn m1_prompt_tools_and_stop_at_one_instant_print_once() {
     }
 }
 
+/// Claude Code makes its transcript only with the first prompt's lines: there is nothing to look at yet, and that is no reason to repeat.
+#[test]
+fn m1_two_hooks_at_the_first_prompt_of_all_print_once() {
+    for style in Style::BOTH {
+        for round in 0..rounds(3) {
+            let world = World::talkative();
+            let sender = Puppet::start(&world, Style::Codex, "sender");
+            let mut puppet = Puppet::start(&world, style, "reader");
+            let message = sender.send("reader", "for one of you");
+            let payload = puppet.open(Moment::Prompt).remove(0);
+            let printed = at_once(vec![(puppet.hook_command(), payload.clone()), (puppet.hook_command(), payload)]);
+            assert_eq!(times_printed(&printed, &message), 1, "{style:?}, round {round}: {printed:#?}");
+            puppet.close(Moment::Prompt, &printed);
+            puppet.answer(1);
+            assert_eq!(puppet.event(Moment::Tools)[0].text, "", "{style:?}, round {round}");
+            puppet.finish_turn();
+            puppet.assert_heard_once(&message, "at the first prompt");
+        }
+    }
+}
+
 #[test]
 fn m22_forty_sessions_that_start_at_one_instant_without_a_store_are_all_registered() {
     for round in 0..rounds(5) {

@@ -136,3 +136,21 @@ fn m21_a_store_past_its_size_is_trimmed_and_no_further() {
     assert!(left.is_sorted_by(|a, b| a > b), "{left:?}");
     assert_eq!(world.state(&unseen), "queued");
 }
+
+/// Where nobody sends anything, only hooks write: what sessions do. Their log of writes stays short all the same.
+#[test]
+fn m21_hooks_alone_keep_the_log_of_writes_short() {
+    let world = World::new();
+    let mut puppet = Puppet::start(&world, Style::Codex, "alone");
+    let mut longest = 0;
+    for _ in 0..120 {
+        for moment in [Moment::Prompt, Moment::Stop] {
+            let payload = puppet.open(moment).remove(0);
+            assert_eq!(puppet.hook(&payload).text, "");
+        }
+        let length = std::fs::metadata(world.home().join("baton.db-wal")).map_or(0, |wal| wal.len());
+        longest = longest.max(length);
+    }
+    assert!(longest > 500_000, "it was long enough to matter: {longest}");
+    assert!(longest < 1_300_000, "it grew to {longest}");
+}
