@@ -66,7 +66,12 @@ impl Desk {
         self.with(&self.hooks, Role::Hook, work)
     }
 
-    fn with<T>(&self, slot: &Mutex<Option<Held>>, role: Role, work: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
+    fn with<T>(
+        &self,
+        slot: &Mutex<Option<Held>>,
+        role: Role,
+        work: impl FnOnce(&mut Store) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         let mut slot = lock(slot);
         let file = identity(&self.options.home);
         let mut held = match slot.take().filter(|held| held.file.is_some() && held.file == file) {
@@ -151,7 +156,12 @@ fn identity(home: &Path) -> Option<(u64, u64)> {
 fn is_of_the_store(error: &Error) -> bool {
     matches!(
         error.code(),
-        Code::StoreUnavailable | Code::StoreCorrupt | Code::StoreNewer | Code::StoreReadOnly | Code::DiskFull | Code::Internal
+        Code::StoreUnavailable
+            | Code::StoreCorrupt
+            | Code::StoreNewer
+            | Code::StoreReadOnly
+            | Code::DiskFull
+            | Code::Internal
     )
 }
 

@@ -26,11 +26,18 @@ pub(crate) struct Answer {
 }
 
 /// Handles a call. The only error is that it was no hook's.
-pub(crate) fn run(desk: &Desk, meta: &Map<String, Value>, arguments: Map<String, Value>) -> Result<Answer, Error> {
+pub(crate) fn run(
+    desk: &Desk,
+    meta: &Map<String, Value>,
+    arguments: Map<String, Value>,
+) -> Result<Answer, Error> {
     let agent = desk.options.agent;
     if !agent.is_hook_call(meta) {
-        return Err(Error::new(Code::NotASession, format!("{NAME} is for the hooks of {}, not for its model", agent.title()))
-            .hint("read_messages reads your mail"));
+        return Err(Error::new(
+            Code::NotASession,
+            format!("{NAME} is for the hooks of {}, not for its model", agent.title()),
+        )
+        .hint("read_messages reads your mail"));
     }
     let deadline = Instant::now() + limits::HOOK_BUDGET.to_std();
     let caller = agent.mcp_caller(meta);
@@ -64,7 +71,12 @@ fn event(desk: &Desk, caller: &McpCaller, arguments: Map<String, Value>) -> Resu
 fn handle(desk: &Desk, store: &mut Store, caller: &McpCaller, event: &Event) -> Result<Answer, Error> {
     let agent = desk.options.agent;
     if caller.session_id.is_none() && !is_own(desk, store, event)? {
-        let detail = format!("{} of {} session {}, which another process runs", event.native, agent.name(), shown(&event.session_id, 80));
+        let detail = format!(
+            "{} of {} session {}, which another process runs",
+            event.native,
+            agent.name(),
+            shown(&event.session_id, 80)
+        );
         store.note(baton_mail::now(), "hook-ignored", None, &detail)?;
         return Ok(silence(desk));
     }

@@ -114,21 +114,40 @@ fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<Wait, Error
         (Some(resume), None, None) => (request(resume)?, false),
         (None, Some(to), Some(body)) => {
             let body = Body::from_text(body)?;
-            let draft = Draft { to: &to, body: &body, reply_to: None, thread: None, key: given(input.key.as_ref()), ttl: None };
-            let accepted = post::ask(store, &options.home, &identity, &draft, process::this(), &(options.limits)())?;
+            let draft = Draft {
+                to: &to,
+                body: &body,
+                reply_to: None,
+                thread: None,
+                key: given(input.key.as_ref()),
+                ttl: None,
+            };
+            let accepted =
+                post::ask(store, &options.home, &identity, &draft, process::this(), &(options.limits)())?;
             (accepted.id, !accepted.again)
         }
         _ => {
-            return Err(Error::new(Code::Usage, "ask_peer takes either to and body, or resume alone").hint("see the tool's input schema"));
+            return Err(Error::new(Code::Usage, "ask_peer takes either to and body, or resume alone")
+                .hint("see the tool's input schema"));
         }
     };
     if !waits_already {
         ask::wait_again(store, &identity, &ask)?;
     }
-    Ok(Wait { desk: Arc::clone(call.desk), place: call.place(&identity), identity, ask, bell, answered: false })
+    Ok(Wait {
+        desk: Arc::clone(call.desk),
+        place: call.place(&identity),
+        identity,
+        ask,
+        bell,
+        answered: false,
+    })
 }
 
-#[expect(deprecated, reason = "its successor is unsafe code; a Watch owns its descriptor and never exchanges it, which is all that one asks for")]
+#[expect(
+    deprecated,
+    reason = "its successor is unsafe code; a Watch owns its descriptor and never exchanges it, which is all that one asks for"
+)]
 fn listen(bell: Bell) -> Result<AsyncFd<Watch>, Error> {
     AsyncFd::with_interest(bell.into_watch(), Interest::READABLE)
         .map_err(|error| Error::new(Code::Internal, format!("can't listen for the answer: {error}")))
@@ -136,10 +155,12 @@ fn listen(bell: Bell) -> Result<AsyncFd<Watch>, Error> {
 
 fn request(text: &str) -> Result<MessageId, Error> {
     let text = text.trim();
-    RequestId::parse(text).map(|request| request.message()).or_else(|| MessageId::parse(text)).ok_or_else(|| {
-        Error::new(Code::RequestNotFound, format!("no request {}", frame::shown(text, 40)))
-            .hint("ask_peer gave you a request_id when it timed out; `baton mail` lists your messages")
-    })
+    RequestId::parse(text).map(|request| request.message()).or_else(|| MessageId::parse(text)).ok_or_else(
+        || {
+            Error::new(Code::RequestNotFound, format!("no request {}", frame::shown(text, 40)))
+                .hint("ask_peer gave you a request_id when it timed out; `baton mail` lists your messages")
+        },
+    )
 }
 
 impl Wait {
@@ -202,7 +223,9 @@ fn report(call: &Call<'_>, seconds: f64, timeout: Span) {
     let Some(token) = call.context.meta.get_progress_token() else { return };
     #[expect(clippy::cast_precision_loss, reason = "a few minutes in milliseconds")]
     let total = timeout.0 as f64 / 1000.0;
-    let progress = ProgressNotificationParam::new(token, seconds).with_total(total).with_message("waiting for the answer");
+    let progress = ProgressNotificationParam::new(token, seconds)
+        .with_total(total)
+        .with_message("waiting for the answer");
     let peer = call.context.peer.clone();
     tokio::spawn(async move {
         // Whoever is gone needs no progress.
@@ -230,10 +253,16 @@ fn answer(store: &Store, ask: &MessageId, waited: Waited, timeout: Span) -> Resu
         }
         Waited::Elsewhere(id, state) => {
             output.answered = true;
-            output.hint = Some(format!("the answer {id} came to you as a message ({}); `baton mail {id}` prints it", state.as_str()));
+            output.hint = Some(format!(
+                "the answer {id} came to you as a message ({}); `baton mail {id}` prints it",
+                state.as_str()
+            ));
         }
         Waited::Ended(state) => {
-            output.hint = Some(format!("your question ended as {}; nobody will answer it: ask again, or ask another", state.as_str()));
+            output.hint = Some(format!(
+                "your question ended as {}; nobody will answer it: ask again, or ask another",
+                state.as_str()
+            ));
         }
         Waited::TimedOut => {
             output.hint = Some(format!(

@@ -65,11 +65,19 @@ fn message(store: &Store, letter: &Letter, room: &mut usize) -> Result<Message, 
     let mut cut = None;
     if body.len() > *room {
         body.truncate(body.floor_char_boundary(*room));
-        cut = Some(format!("cut here, {} bytes in all; in full: `baton mail {}`", letter.body.len(), letter.id));
+        cut = Some(format!(
+            "cut here, {} bytes in all; in full: `baton mail {}`",
+            letter.body.len(),
+            letter.id
+        ));
     }
     *room -= body.len();
     let sender = store.message(&letter.id)?.and_then(|found| found.sender);
-    let session = sender.map(|sender| store.participant(sender)).transpose()?.flatten().and_then(|sender| sender.native);
+    let session = sender
+        .map(|sender| store.participant(sender))
+        .transpose()?
+        .flatten()
+        .and_then(|sender| sender.native);
     Ok(Message {
         message_id: letter.id.to_string(),
         from: session.as_deref().map_or_else(|| letter.from.clone(), defuse),

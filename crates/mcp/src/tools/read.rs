@@ -95,7 +95,11 @@ fn take(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error
         return answer(store, &taken, "");
     }
     taken.more = inbox::peek(store, &identity, 0)?.more;
-    let why = if taken.more > 0 { "An earlier delivery to you is not confirmed yet; these come with your next step." } else { "No messages." };
+    let why = if taken.more > 0 {
+        "An earlier delivery to you is not confirmed yet; these come with your next step."
+    } else {
+        "No messages."
+    };
     answer(store, &taken, why)
 }
 
