@@ -154,6 +154,22 @@ pub fn remind(mine: &[Letter], theirs: &[Letter]) -> Option<String> {
     Some(text)
 }
 
+/// Bytes that a letter takes in an answer at most, framed or as JSON.
+pub fn bytes(letter: &Letter) -> usize {
+    let escaped = letter.body.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
+    letter_text(letter, None).len() + escaped
+}
+
+/// Where defused text must end so that it takes `room` bytes inside JSON; `None` if all of it fits.
+pub fn json_end(text: &str, room: usize) -> Option<usize> {
+    let mut used = 0;
+    let mut within = |(_, c): &(usize, char)| {
+        used += if matches!(c, '"' | '\\' | '\n' | '\t') { 2 } else { c.len_utf8() };
+        used <= room
+    };
+    text.char_indices().find(|at| !within(at)).map(|(at, _)| at)
+}
+
 fn letter_text(letter: &Letter, cut: Option<String>) -> String {
     let mut out =
         format!("<message id=\"{}\" from=\"{}\" sender=\"{}\"", letter.id, letter.from, letter.kind);

@@ -5,8 +5,10 @@ use baton_agents::Agent;
 use baton_core::limits;
 use baton_core::mail::{Item, Look, Search, Turns};
 use baton_store::OpenOffer;
-use std::fs::File;
+use rustix::fs::OFlags;
+use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -63,7 +65,12 @@ fn read_items(
     from: u64,
     mut feed: impl FnMut(&Item, u64) -> bool,
 ) -> Option<()> {
-    let mut file = File::open(transcript).ok()?;
+    // The path is the agent's word. A pipe behind it must not hold up a hook until somebody writes to it.
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(transcript)
+        .ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }

@@ -103,10 +103,7 @@ fn by_environment(
     cwd: &Path,
     project: &str,
 ) -> Result<Option<(Participant, Kind)>, Error> {
-    let Some((agent, shell)) = ALL.iter().find_map(|agent| agent.shell(env).map(|shell| (*agent, shell)))
-    else {
-        return Ok(None);
-    };
+    let Some((agent, shell)) = shell_around(env) else { return Ok(None) };
     if store.participant_of(Some(agent.name()), &shell.session_id)?.is_none() {
         register(store, agent, env, &shell, cwd, project)?;
     }
@@ -114,6 +111,22 @@ fn by_environment(
         return Ok(None);
     };
     Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: shell.subagent })))
+}
+
+/// Whose shell this is. An agent that runs in another one's shell passes that one's environment on, so where there are several the nearest process
+/// of one of them decides.
+fn shell_around(env: Env<'_>) -> Option<(&'static dyn Agent, Shell)> {
+    let mut shells: Vec<(&'static dyn Agent, Shell)> =
+        ALL.iter().filter_map(|agent| Some((*agent, agent.shell(env)?))).collect();
+    let nearest = if shells.len() > 1 {
+        process::ancestors().iter().find_map(|above| {
+            let arguments = process::arguments(above.pid);
+            shells.iter().position(|(agent, _)| agent.is_process(&arguments))
+        })
+    } else {
+        None
+    };
+    (!shells.is_empty()).then(|| shells.swap_remove(nearest.unwrap_or(0)))
 }
 
 /// A session whose hooks are not installed or have not run yet: it exists all the same.

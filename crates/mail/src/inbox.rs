@@ -5,7 +5,7 @@
 
 use crate::identity::{Identity, Kind};
 use crate::{evidence, process, random, reconcile};
-use baton_core::frame::{Framed, Letter};
+use baton_core::frame::{self, Framed, Letter};
 use baton_core::id::{MessageRow, Nonce, OfferId, SessionRow};
 use baton_core::limits::{self, Limits};
 use baton_core::mail::Anchor;
@@ -126,7 +126,7 @@ fn offer(
     let claimed = store.hook_step(&step, &rules, &process::is_alive, &|letters, waiting, _| {
         let mut size = 0;
         let fitting = letters.iter().take_while(|letter| {
-            size += letter.body.len();
+            size += frame::bytes(letter);
             size <= bytes
         });
         // The first one always goes, or a long one would block the rest for ever.

@@ -40,12 +40,8 @@ const FILE: &str = "baton.db";
 impl Store {
     /// Opens the store of a home, creating both where they are missing.
     pub fn open(home: &Path, role: Role) -> Result<Self, Error> {
-        let file = home.join(FILE);
-        let conn = match connect(&file) {
-            Err(error) if error.code() == Code::StoreUnavailable && !file.exists() => {
-                create(home, &file)?;
-                connect(&file)?
-            }
+        let conn = match connect(&home.join(FILE)) {
+            Err(error) if error.code() == Code::StoreUnavailable => found_or_made(home)?,
             other => other?,
         };
         let wait = match role {
@@ -143,6 +139,16 @@ fn connect(file: &Path) -> Result<Connection, Error> {
     Connection::open_with_flags(file, flags).map_err(failure)
 }
 
+/// A store that could not be opened as it was named: it is not there, or somebody has made it just now, or a link leads to its folder, which
+/// SQLite does not follow where it may not follow one to the file.
+fn found_or_made(home: &Path) -> Result<Connection, Error> {
+    let real = |home: &Path| home.canonicalize().unwrap_or_else(|_| home.to_owned()).join(FILE);
+    if !real(home).exists() {
+        create(home)?;
+    }
+    connect(&real(home))
+}
+
 fn newer(version: i32) -> Error {
     Error::new(Code::StoreNewer, format!("the store has version {version}, this baton knows {VERSION}"))
         .hint("update baton; the store was not touched")
@@ -156,13 +162,14 @@ fn step_up(conn: &Connection, from: i32) -> Result<(), Error> {
     conn.pragma_update(None, "user_version", VERSION).map_err(failure)
 }
 
-fn create(home: &Path, file: &Path) -> Result<(), Error> {
+fn create(home: &Path) -> Result<(), Error> {
     let refused = |what: &str, error: io::Error| unusable(what, home, &error);
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(home)
         .map_err(|error| refused("create", error))?;
+    let home = &home.canonicalize().map_err(|error| refused("use", error))?;
     // Nobody else's name: the process and a counter that the kernel keeps.
     let draft = home.join(format!(".{FILE}.{}.{:?}", std::process::id(), std::thread::current().id()));
     std::fs::OpenOptions::new()
@@ -173,7 +180,7 @@ fn create(home: &Path, file: &Path) -> Result<(), Error> {
         .open(&draft)
         .map_err(|error| refused("write to", error))?;
     let made = fill(&draft);
-    let linked = made.and_then(|()| match std::fs::hard_link(&draft, file) {
+    let linked = made.and_then(|()| match std::fs::hard_link(&draft, home.join(FILE)) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(refused("write to", error)),
         _ => Ok(()),
     });

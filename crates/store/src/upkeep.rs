@@ -87,7 +87,8 @@ impl Store {
     fn bytes(&self) -> Result<u64, Error> {
         self.conn
             .query_row(
-                "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()",
+                // Pages that were freed are used again before the file grows.
+                "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
                 [],
                 |row| row.get::<_, i64>(0),
             )

@@ -95,7 +95,7 @@ fn report(
             if let Some(nonce) = &nonce {
                 document["offer"] = json!(proof::mark(nonce));
             }
-            out.data(&document, || match &nonce {
+            out.mail(&document, || match &nonce {
                 Some(nonce) => inbox::framed(me, std::slice::from_ref(&letter), 0, nonce),
                 None => letter.body.clone(),
             })?;

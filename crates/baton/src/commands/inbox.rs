@@ -7,7 +7,7 @@ use baton_core::frame::{self, Budget, Letter, Unit};
 use baton_core::id::Nonce;
 use baton_core::mail::proof;
 use baton_core::time::Span;
-use baton_core::{Code, Error, limits};
+use baton_core::{Code, Error};
 use baton_mail::bell::Bell;
 use baton_mail::identity::Identity;
 use baton_mail::inbox::{self, Taken};
@@ -30,8 +30,11 @@ pub struct Inbox {
     limit: u16,
 }
 
-/// Text that one reading in an agent's shell brings at most: agents cut longer output.
-const SHELL_BYTES: usize = 20_000;
+/// Letters that one reading in an agent's shell brings at most. Agents cut longer output in the middle or at its end, and with it the proof: Claude
+/// Code shows 30,000 characters.
+const SHELL_BYTES: usize = 26_000;
+/// The same with the frame around the letters.
+const SHELL_TEXT: usize = 28_000;
 
 impl Inbox {
     /// Reads.
@@ -81,7 +84,7 @@ impl Inbox {
             last["offer"] = json!(proof::mark(nonce));
         }
         let document = Value::Array(list);
-        out.data(&document, || {
+        out.mail(&document, || {
             if taken.letters.is_empty() {
                 out.say("no mail");
                 return String::new();
@@ -102,19 +105,30 @@ pub fn framed<L: std::borrow::Borrow<Letter>>(
     nonce: &Nonce,
 ) -> String {
     let letters: Vec<Letter> = letters.iter().map(|letter| letter.borrow().clone()).collect();
-    let size = limits::BODY_BYTES * 4;
-    let budget = Budget { messages: letters.len(), size, unit: Unit::Bytes };
+    let budget = Budget { messages: letters.len(), size: SHELL_TEXT, unit: Unit::Bytes };
     frame::render(&me.participant.name, &letters, letters.len() + more, nonce, budget).text
 }
 
 /// One message as JSON, in the shape of cli.md. An agent gets the body without anything that could pose as a proof of delivery.
 pub fn describe(letter: &Letter, me: &Identity) -> Value {
-    let body = if me.session().is_some() { frame::defuse(&letter.body) } else { letter.body.clone() };
+    let mut body = if me.session().is_some() { frame::defuse(&letter.body) } else { letter.body.clone() };
+    let mut cut = Value::Null;
+    if me.session().is_some()
+        && let Some(end) = frame::json_end(&body, SHELL_BYTES)
+    {
+        body.truncate(end);
+        cut = json!(format!(
+            "cut here, {} bytes in all; in full: `baton mail {}`",
+            letter.body.len(),
+            letter.id
+        ));
+    }
     json!({
         "message_id": letter.id.as_str(),
         "from": letter.kind,
         "from_name": letter.from,
         "body": body,
+        "cut": cut,
         "request_id": letter.ask.then(|| letter.id.request().to_string()),
         "reply_to": letter.reply_to.as_ref().map(ToString::to_string),
         "thread": letter.thread,
