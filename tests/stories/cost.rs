@@ -38,7 +38,8 @@ fn both_forms_of_a_hook_run_after_each_batch_and_the_agent_counts_them() {
         report("as an MCP call", durations(&stage, "PostToolBatch"));
 
         let stage = Stage::bare(tools());
-        let command = json!({"type": "command", "command": "baton hook claude"});
+        // A hook that prints nothing leaves no line, so its shell prints for it.
+        let command = json!({"type": "command", "command": "baton hook claude; printf '{}'"});
         stage.claude().add_hook("PostToolBatch", command);
         stage.run(Who::Claude, Session::New, "please begin");
         report("as a process  ", durations(&stage, "PostToolBatch"));

@@ -291,7 +291,6 @@ impl World {
         calls
     }
 
-    #[expect(clippy::too_many_lines, reason = "a turn reads best from top to bottom")]
     fn turn(&mut self, script: &TurnScript) {
         let mut moment = 0;
         let mut fates = script.fates.iter().copied().chain(std::iter::repeat(Fate::Fine));
