@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
+mod bells;
 mod binding;
 mod desk;
 mod hook;
@@ -22,6 +23,10 @@ mod server;
 mod tools;
 mod upkeep;
 mod wire;
+
+/// What every agent takes whole as the result of one tool call. Codex cuts the middle out of more than 12,000 bytes with a model that it
+/// does not know, while its transcript keeps the whole; Claude Code takes 44,000 and more.
+pub const ANSWER_BYTES: usize = 10_000;
 
 /// Reads the environment; passed in, because libraries don't.
 pub type Environment = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
@@ -34,6 +39,8 @@ pub struct Options {
     pub home: PathBuf,
     /// Where the server was started: the project of a session whose hooks have not spoken yet.
     pub cwd: PathBuf,
+    /// Bytes of a tool's result that this agent passes on to its model whole; [`ANSWER_BYTES`] where that is not known.
+    pub answer_bytes: usize,
     /// Reads the environment.
     pub env: Environment,
     /// Reads the settings.
@@ -61,7 +68,11 @@ async fn run(options: Options) -> Result<(), Error> {
     let wire = wire::Wire::new(input, output, gone);
     let upkeep = tokio::spawn(upkeep::keep(Arc::clone(&desk)));
     let outcome = match server::Server::new(desk).serve(wire).await {
-        Ok(running) => running.waiting().await.map(drop).map_err(|error| Error::new(Code::Internal, format!("the server broke: {error}"))),
+        Ok(running) => running
+            .waiting()
+            .await
+            .map(drop)
+            .map_err(|error| Error::new(Code::Internal, format!("the server broke: {error}"))),
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(ServerInitializeError::TransportError { error, .. }) => {
             Err(Error::new(Code::OutputClosed, format!("the client can't be answered: {error}")))

@@ -69,7 +69,11 @@ impl Call<'_> {
 
     /// Where this call's result will stand in the session's transcript.
     fn place(&self, identity: &Identity) -> Option<Place> {
-        let anchor = self.caller.call.as_deref().map_or(Anchor::Shell, |call| self.desk.options.agent.call_anchor(call));
+        let anchor = self
+            .caller
+            .call
+            .as_deref()
+            .map_or(Anchor::Shell, |call| self.desk.options.agent.call_anchor(call));
         identity.session().map(|session| Place { session, anchor })
     }
 }
@@ -90,19 +94,22 @@ pub(crate) async fn run(call: &Call<'_>, name: &str, arguments: Map<String, Valu
         claim::NAME => output(claim::run(call, &input(arguments)?)?),
         other => {
             let names: Vec<_> = list().into_iter().map(|tool| tool.name).collect();
-            Err(Error::new(Code::Usage, format!("no tool {}", shown(other, 60))).hint(format!("the tools are {}", names.join(", "))))
+            Err(Error::new(Code::Usage, format!("no tool {}", shown(other, 60)))
+                .hint(format!("the tools are {}", names.join(", "))))
         }
     }
 }
 
 fn input<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Error> {
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        Error::new(Code::Usage, format!("wrong arguments: {}", shown(&error.to_string(), 200))).hint("see the tool's input schema")
+        Error::new(Code::Usage, format!("wrong arguments: {}", shown(&error.to_string(), 200)))
+            .hint("see the tool's input schema")
     })
 }
 
 fn output(answer: impl Serialize) -> Result<Value, Error> {
-    serde_json::to_value(answer).map_err(|error| Error::new(Code::Internal, format!("an answer that can't be written: {error}")))
+    serde_json::to_value(answer)
+        .map_err(|error| Error::new(Code::Internal, format!("an answer that can't be written: {error}")))
 }
 
 /// What calling a tool does to the world, for clients that ask their user by it.
@@ -127,7 +134,10 @@ where
         .open_world(false);
     // Only a type of ours that is no struct could fail here, and a test lists all tools.
     let taken = schema_for_input::<I>().unwrap_or_default();
-    Tool::new(name, description, taken).with_title(title).with_raw_output_schema(answer_or_error::<O>()).with_annotations(annotations)
+    Tool::new(name, description, taken)
+        .with_title(title)
+        .with_raw_output_schema(answer_or_error::<O>())
+        .with_annotations(annotations)
 }
 
 /// The schema of an answer, or of the error in its place: clients check errors against it too.
