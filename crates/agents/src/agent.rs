@@ -1,12 +1,13 @@
 //! The one table of agents, and what each has to know.
 
+use crate::install::{Install, InstallError, Target};
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::mail::{Anchor, Item};
 use baton_core::session::State;
 use baton_core::{Code, Error};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Every agent that baton speaks to. Adding one is a folder and a row here.
 pub const ALL: &[&dyn Agent] = &[&crate::claude::Claude, &crate::codex::Codex];
@@ -35,6 +36,20 @@ pub trait Agent: Sync {
 
     /// Its name for people.
     fn title(&self) -> &'static str;
+
+    /// The program's name on the search path.
+    fn program(&self) -> &'static str;
+
+    /// The version that all of this was verified with.
+    fn verified(&self) -> &'static str;
+
+    /// Its configuration files, for setup.
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError>;
 
     /// Reads a hook's payload. An event that we don't know is [`EventKind::Unknown`]; only what is no payload at all is an error.
     fn parse(&self, payload: &[u8]) -> Result<Event, Error>;

@@ -45,7 +45,8 @@ impl Bell {
     pub fn listen(home: &Path, participant: ParticipantId) -> Result<Self, Error> {
         let file = file(home, participant);
         let refused = |error: std::io::Error| {
-            Error::new(Code::StoreUnavailable, format!("can't listen at {}: {error}", file.display())).hint("check the rights of BATON_HOME")
+            Error::new(Code::StoreUnavailable, format!("can't listen at {}: {error}", file.display()))
+                .hint("check the rights of BATON_HOME")
         };
         if let Some(folder) = file.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;

@@ -5,8 +5,10 @@ use baton_agents::Agent;
 use baton_core::limits;
 use baton_core::mail::{Item, Look, Search, Turns};
 use baton_store::OpenOffer;
-use std::fs::File;
+use rustix::fs::OFlags;
+use std::fs::OpenOptions;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -15,7 +17,9 @@ pub fn look(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
     let Some(transcript) = &offer.transcript else { return Look::Blind };
     let turns = Turns { offer: offer.turn.clone(), now: now.map(str::to_owned) };
     let mut search = Search::new(&offer.nonce, &offer.anchor, &turns);
-    let seen = read_items(agent, Path::new(transcript), offer.read_from, |item, at| search.feed(item, at >= offer.position));
+    let seen = read_items(agent, Path::new(transcript), offer.read_from, |item, at| {
+        search.feed(item, at >= offer.position)
+    });
     if seen.is_some() { search.look() } else { Look::Blind }
 }
 
@@ -43,7 +47,7 @@ pub fn look_patiently(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -
 pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, length: u64, turn: &str) -> bool {
     let mut found = false;
     read_items(agent, transcript, length.saturating_sub(limits::LOOK_BEHIND), |item, _| {
-        found |= matches!(item, Item::Prompt { id, .. } if id == turn);
+        found |= matches!(item, Item::Prompt { id } if id == turn);
         !found
     });
     found
@@ -55,8 +59,18 @@ pub fn length(transcript: Option<&Path>) -> u64 {
 }
 
 /// Feeds the items of a transcript from a position on, each with the position of its line. `None` if there is no such file.
-fn read_items(agent: &dyn Agent, transcript: &Path, from: u64, mut feed: impl FnMut(&Item, u64) -> bool) -> Option<()> {
-    let mut file = File::open(transcript).ok()?;
+fn read_items(
+    agent: &dyn Agent,
+    transcript: &Path,
+    from: u64,
+    mut feed: impl FnMut(&Item, u64) -> bool,
+) -> Option<()> {
+    // The path is the agent's word. A pipe behind it must not hold up a hook until somebody writes to it.
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
+        .open(transcript)
+        .ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }

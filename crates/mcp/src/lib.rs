@@ -24,10 +24,6 @@ mod tools;
 mod upkeep;
 mod wire;
 
-/// What every agent takes whole as the result of one tool call. Codex cuts the middle out of more than 12,000 bytes with a model that it
-/// does not know, while its transcript keeps the whole; Claude Code takes 44,000 and more.
-pub const ANSWER_BYTES: usize = 10_000;
-
 /// Reads the environment; passed in, because libraries don't.
 pub type Environment = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 
@@ -39,8 +35,6 @@ pub struct Options {
     pub home: PathBuf,
     /// Where the server was started: the project of a session whose hooks have not spoken yet.
     pub cwd: PathBuf,
-    /// Bytes of a tool's result that this agent passes on to its model whole; [`ANSWER_BYTES`] where that is not known.
-    pub answer_bytes: usize,
     /// Reads the environment.
     pub env: Environment,
     /// Reads the settings.

@@ -1,4 +1,4 @@
-//! The MCP server alone, as the tests start it: `baton-mcp-alone AGENT HOME [ANSWER_BYTES]`.
+//! The MCP server alone, as the tests start it: `baton-mcp-alone AGENT HOME`.
 
 use baton_core::limits::Limits;
 use baton_mcp::Options;
@@ -9,18 +9,15 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let (agent, home, answer_bytes) = match &arguments[..] {
-        [agent, home] => (agent, home, Some(baton_mcp::ANSWER_BYTES)),
-        [agent, home, bytes] => (agent, home, bytes.parse().ok()),
-        _ => return usage(),
+    let [agent, home] = &arguments[..] else {
+        eprintln!("usage: baton-mcp-alone AGENT HOME");
+        return ExitCode::from(64);
     };
-    let Some(answer_bytes) = answer_bytes else { return usage() };
     let log = PathBuf::from(home).join("test.log");
     let served = baton_agents::by_name(agent).and_then(|agent| {
         baton_mcp::serve(Options {
             agent,
             home: home.into(),
-            answer_bytes,
             cwd: std::env::current_dir().unwrap_or_default(),
             env: Box::new(|name| std::env::var_os(name)),
             limits: Box::new(Limits::default),
@@ -38,9 +35,4 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
-}
-
-fn usage() -> ExitCode {
-    eprintln!("usage: baton-mcp-alone AGENT HOME [ANSWER_BYTES]");
-    ExitCode::from(64)
 }

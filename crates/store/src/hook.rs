@@ -39,7 +39,9 @@ pub struct HookView {
     pub process: Option<Process>,
     /// Where it writes its conversation down.
     pub transcript: Option<String>,
-    /// Open offers, the mail offer first.
+    /// The open mail offer; while there is one, no other mail is offered.
+    pub mail_offer: Option<OfferId>,
+    /// All open offers, answers to asks included.
     pub open: Vec<OfferId>,
     /// Something is queued.
     pub queued: bool,
@@ -150,6 +152,7 @@ impl Store {
                             stops: row.get(6)?,
                             process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
                             transcript: row.get(9)?,
+                            mail_offer: row.get::<_, Option<i64>>(10)?.map(OfferId),
                             open: open.iter().flat_map(|ids| ids.split(',')).filter_map(|id| id.parse().ok().map(OfferId)).collect(),
                             queued: row.get(11)?,
                         })
@@ -194,7 +197,9 @@ impl Store {
                         session: SessionRow(row.get(6)?),
                         agent: row.get(7)?,
                         transcript: row.get(8)?,
-                        process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
+                        process: pid
+                            .zip(start)
+                            .map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
                         ended: row.get::<_, String>(11)? == State::Gone.as_str(),
                         claimer: Process { pid: row.get(12)?, start: row.get::<_, i64>(13)?.cast_unsigned() },
                     },
@@ -261,8 +266,9 @@ fn claim_mail(
     alive: &dyn Fn(Process) -> bool,
     render: &dyn Fn(&[Letter], usize, &Nonce) -> Framed,
 ) -> Result<Option<Claimed>, Error> {
-    let open: Option<i64> =
-        conn.query_row("SELECT offer FROM participant WHERE id = ?1", [step.participant.0], |row| row.get(0)).map_err(failure)?;
+    let open: Option<i64> = conn
+        .query_row("SELECT offer FROM participant WHERE id = ?1", [step.participant.0], |row| row.get(0))
+        .map_err(failure)?;
     if open.is_some() {
         return Ok(None);
     }
@@ -317,7 +323,8 @@ pub(crate) fn insert_offer(
     .map_err(failure)?;
     let offer = OfferId(conn.last_insert_rowid());
     if !answer {
-        conn.execute("UPDATE participant SET offer = ?2 WHERE id = ?1", (participant.0, offer.0)).map_err(failure)?;
+        conn.execute("UPDATE participant SET offer = ?2 WHERE id = ?1", (participant.0, offer.0))
+            .map_err(failure)?;
     }
     let mut update = conn
         .prepare("UPDATE delivery SET state = 1, state_at = ?3, offer = ?4 WHERE message = ?1 AND recipient = ?2 AND state = 0")
@@ -364,7 +371,10 @@ pub(crate) fn queued_letters(
             let start: Option<i64> = row.get(13)?;
             let closing: Option<bool> = row.get(14)?;
             let reserved = (closing == Some(true)).then(|| waiter.zip(start)).flatten();
-            Ok((reserved.map(|(pid, start)| Process { pid, start: start.cast_unsigned() }), row.get::<_, i64>(0)?))
+            Ok((
+                reserved.map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
+                row.get::<_, i64>(0)?,
+            ))
         };
         let (reserved, id) = read().map_err(failure)?;
         if reserved.is_some_and(alive) {
@@ -411,7 +421,12 @@ pub(crate) fn letter(row: &rusqlite::Row<'_>) -> Result<Letter, Error> {
 }
 
 /// Settles an offer if it is still open: compare and set, so that of two lookers one wins and the other changes nothing.
-pub(crate) fn settle_offer(conn: &Connection, offer: OfferId, settle: Settle, now: Moment) -> Result<(), Error> {
+pub(crate) fn settle_offer(
+    conn: &Connection,
+    offer: OfferId,
+    settle: Settle,
+    now: Moment,
+) -> Result<(), Error> {
     let code = match settle {
         Settle::Keep => return Ok(()),
         Settle::Seen => 1,
@@ -427,7 +442,8 @@ pub(crate) fn settle_offer(conn: &Connection, offer: OfferId, settle: Settle, no
         .optional()
         .map_err(failure)?;
     let Some(owner) = owner.map(ParticipantId) else { return Ok(()) };
-    conn.execute("UPDATE participant SET offer = NULL WHERE id = ?1 AND offer = ?2", (owner.0, offer.0)).map_err(failure)?;
+    conn.execute("UPDATE participant SET offer = NULL WHERE id = ?1 AND offer = ?2", (owner.0, offer.0))
+        .map_err(failure)?;
     for entry in offered_entries(conn, owner, offer)? {
         let next = mailbox::settled(settle, entry);
         conn.execute(
@@ -452,7 +468,12 @@ fn offered_entries(conn: &Connection, owner: ParticipantId, offer: OfferId) -> R
         .map_err(failure)?;
     let rows = select
         .query_map((owner.0, offer.0), |row| {
-            Ok((MessageRow(row.get(0)?), row.get::<_, i64>(1)?, row.get::<_, u32>(2)?, row.get::<_, bool>(3)?))
+            Ok((
+                MessageRow(row.get(0)?),
+                row.get::<_, i64>(1)?,
+                row.get::<_, u32>(2)?,
+                row.get::<_, bool>(3)?,
+            ))
         })
         .map_err(failure)?;
     let mut entries = Vec::new();

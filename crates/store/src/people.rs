@@ -79,7 +79,11 @@ fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
     })
 }
 
-pub(crate) fn one(conn: &Connection, which: &str, by: impl rusqlite::Params) -> Result<Option<Participant>, Error> {
+pub(crate) fn one(
+    conn: &Connection,
+    which: &str,
+    by: impl rusqlite::Params,
+) -> Result<Option<Participant>, Error> {
     conn.prepare(&format!("{SELECT} WHERE {which}"))
         .and_then(|mut select| select.query_row(by, participant).optional())
         .map_err(failure)
@@ -87,7 +91,10 @@ pub(crate) fn one(conn: &Connection, which: &str, by: impl rusqlite::Params) -> 
 
 impl Store {
     fn participants(&self, which: &str, by: impl rusqlite::Params) -> Result<Vec<Participant>, Error> {
-        let mut select = self.conn.prepare(&format!("{SELECT} WHERE {which} ORDER BY p.project, p.name")).map_err(failure)?;
+        let mut select = self
+            .conn
+            .prepare(&format!("{SELECT} WHERE {which} ORDER BY p.project, p.name"))
+            .map_err(failure)?;
         let rows = select.query_map(by, participant).map_err(failure)?;
         rows.collect::<Result<_, _>>().map_err(failure)
     }
@@ -103,16 +110,23 @@ impl Store {
     }
 
     /// The participant that a session belongs to, by the agent's own id.
-    pub fn participant_of(&self, agent: Option<&str>, native: &str) -> Result<Option<(Participant, SessionRow)>, Error> {
+    pub fn participant_of(
+        &self,
+        agent: Option<&str>,
+        native: &str,
+    ) -> Result<Option<(Participant, SessionRow)>, Error> {
         let row: Option<(i64, i64)> = self
             .conn
-            .query_row("SELECT participant, id FROM session WHERE native = ?1 AND (?2 IS NULL OR agent = ?2)", (native, agent), |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row(
+                "SELECT participant, id FROM session WHERE native = ?1 AND (?2 IS NULL OR agent = ?2)",
+                (native, agent),
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
             .optional()
             .map_err(failure)?;
         let Some((id, session)) = row else { return Ok(None) };
-        let found = self.participant(ParticipantId(id))?.ok_or_else(|| foreign("a session without a participant"))?;
+        let found =
+            self.participant(ParticipantId(id))?.ok_or_else(|| foreign("a session without a participant"))?;
         Ok(Some((found, SessionRow(session))))
     }
 
@@ -140,7 +154,8 @@ impl Store {
         if let Some(found) = one(&self.conn, "p.name = ?2 AND p.project IN (?1, '')", (project, name))? {
             return Ok(Found::One(Box::new(found)));
         }
-        let elsewhere: Vec<String> = self.participants("p.name = ?1", [name])?.into_iter().map(|found| found.project).collect();
+        let elsewhere: Vec<String> =
+            self.participants("p.name = ?1", [name])?.into_iter().map(|found| found.project).collect();
         Ok(if elsewhere.is_empty() { Found::Nobody } else { Found::Elsewhere(elsewhere) })
     }
 
@@ -151,12 +166,18 @@ impl Store {
 
     /// Those of a project that carry a tag.
     pub fn tagged(&self, project: &str, tag: &str) -> Result<Vec<Participant>, Error> {
-        self.participants("p.project = ?1 AND p.id IN (SELECT participant FROM tag WHERE tag = ?2)", (project, tag))
+        self.participants(
+            "p.project = ?1 AND p.id IN (SELECT participant FROM tag WHERE tag = ?2)",
+            (project, tag),
+        )
     }
 
     /// Every project that has participants.
     pub fn projects(&self) -> Result<Vec<String>, Error> {
-        let mut select = self.conn.prepare("SELECT DISTINCT project FROM participant WHERE project <> '' ORDER BY 1").map_err(failure)?;
+        let mut select = self
+            .conn
+            .prepare("SELECT DISTINCT project FROM participant WHERE project <> '' ORDER BY 1")
+            .map_err(failure)?;
         let rows = select.query_map([], |row| row.get(0)).map_err(failure)?;
         rows.collect::<Result<_, _>>().map_err(failure)
     }
@@ -172,7 +193,8 @@ impl Store {
                 (name, now.0),
             )
             .map_err(failure)?;
-        one(&self.conn, "p.project = '' AND p.name = ?1", [name])?.ok_or_else(|| foreign("no mailbox for the person"))
+        one(&self.conn, "p.project = '' AND p.name = ?1", [name])?
+            .ok_or_else(|| foreign("no mailbox for the person"))
     }
 
     /// Gives a participant another name; its mail and history stay with it.
@@ -190,7 +212,8 @@ impl Store {
         match taken {
             Some(owner) if owner == id.0 => return Ok(()),
             Some(_) => {
-                return Err(Error::new(Code::NameTaken, format!("the name {new} is taken in this project")).hint("`baton who --all` lists the names"));
+                return Err(Error::new(Code::NameTaken, format!("the name {new} is taken in this project"))
+                    .hint("`baton who --all` lists the names"));
             }
             None => {}
         }

@@ -34,14 +34,22 @@ pub(crate) fn note(
     detail: Option<&str>,
 ) -> Result<(), Error> {
     conn.prepare("INSERT INTO trail (at, kind, participant, message, detail) VALUES (?1, ?2, ?3, ?4, ?5)")
-        .and_then(|mut insert| insert.execute((at.0, kind, participant.map(|p| p.0), message.map(|m| m.0), detail)))
+        .and_then(|mut insert| {
+            insert.execute((at.0, kind, participant.map(|p| p.0), message.map(|m| m.0), detail))
+        })
         .map(drop)
         .map_err(failure)
 }
 
 impl Store {
     /// Notes something that is not part of another decision, such as an event that nobody knows.
-    pub fn note(&mut self, at: Moment, kind: &str, participant: Option<ParticipantId>, detail: &str) -> Result<(), Error> {
+    pub fn note(
+        &mut self,
+        at: Moment,
+        kind: &str,
+        participant: Option<ParticipantId>,
+        detail: &str,
+    ) -> Result<(), Error> {
         note(&self.conn, at, kind, participant, None, Some(detail))
     }
 

@@ -30,7 +30,8 @@ impl Store {
         if self.something_expired(now)? {
             done.expired = self.expire(now)?;
         }
-        let keep_since = if self.bytes()? > rules.keep_bytes { self.early_edge()? } else { Moment(now.0 - rules.keep.0) };
+        let keep_since =
+            if self.bytes()? > rules.keep_bytes { self.early_edge()? } else { Moment(now.0 - rules.keep.0) };
         if self.something_older(keep_since)? {
             done.trimmed = self.trim(keep_since)?;
         }
@@ -54,7 +55,9 @@ impl Store {
                 "SELECT d.message, d.recipient FROM delivery d JOIN message m ON m.id = d.message
                  WHERE d.state = 0 AND d.state < 2 AND m.expires_at <= ?1 ORDER BY d.message LIMIT ?2",
             )
-            .and_then(|mut select| select.query_map((now.0, BATCH), |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+            .and_then(|mut select| {
+                select.query_map((now.0, BATCH), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            })
             .map_err(failure)?;
         for (message, recipient) in &due {
             tx.execute(
@@ -83,7 +86,12 @@ impl Store {
 
     fn bytes(&self) -> Result<u64, Error> {
         self.conn
-            .query_row("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()", [], |row| row.get::<_, i64>(0))
+            .query_row(
+                // Pages that were freed are used again before the file grows.
+                "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
+                [],
+                |row| row.get::<_, i64>(0),
+            )
             .map(i64::cast_unsigned)
             .map_err(failure)
     }
@@ -113,9 +121,16 @@ impl Store {
             tx.execute("DELETE FROM delivery WHERE message = ?1", [id]).map_err(failure)?;
             tx.execute("DELETE FROM message WHERE id = ?1", [id]).map_err(failure)?;
         }
-        tx.execute("DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < ?1 ORDER BY id LIMIT 5000)", [since.0]).map_err(failure)?;
-        tx.execute("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE state > 0 AND made_at < ?1 LIMIT 500)", [since.0])
-            .map_err(failure)?;
+        tx.execute(
+            "DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < ?1 ORDER BY id LIMIT 5000)",
+            [since.0],
+        )
+        .map_err(failure)?;
+        tx.execute(
+            "DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE state > 0 AND made_at < ?1 LIMIT 500)",
+            [since.0],
+        )
+        .map_err(failure)?;
         tx.execute("DELETE FROM subagent_call WHERE at < ?1", [since.0]).map_err(failure)?;
         tx.commit().map_err(failure)?;
         Ok(ids.len())

@@ -243,7 +243,7 @@ fn answer(store: &Store, wait: &Wait, waited: Waited, timeout: Span) -> Result<O
     match waited {
         Waited::Answer(letter, _, nonce) => {
             output.answered = true;
-            output.reply = message::messages(store, &[*letter], wait.desk.options.answer_bytes)?.pop();
+            output.reply = message::messages(store, &[*letter])?.pop();
             output.note = Some(NOTE);
             output.offer = nonce.as_ref().map(message::proof);
         }

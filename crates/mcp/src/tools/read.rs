@@ -81,7 +81,7 @@ pub(super) async fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error>
 fn peek(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error> {
     let identity = call.own_identity(store)?;
     let seen = inbox::peek(store, &identity, most)?;
-    let mut messages = message::messages(store, &seen.letters, call.desk.options.answer_bytes)?;
+    let mut messages = message::messages(store, &seen.letters)?;
     messages.truncate(message::fitting(&messages));
     let more = seen.more + seen.letters.len() - messages.len();
     Ok(answer(messages, more, "They stay unread.", None))
@@ -91,7 +91,7 @@ fn take(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error
     let options = &call.desk.options;
     let identity = call.own_identity(store)?;
     let waiting = inbox::peek(store, &identity, most)?;
-    let fitting = message::fitting(&message::messages(store, &waiting.letters, options.answer_bytes)?);
+    let fitting = message::fitting(&message::messages(store, &waiting.letters)?);
     if fitting == 0 {
         return Ok(answer(Vec::new(), 0, "No messages.", None));
     }
@@ -113,7 +113,7 @@ fn take(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error
         ));
     }
     // Usually those that were measured; if others came to stand before them meanwhile, their bodies share the room.
-    let messages = message::messages(store, &taken.letters, options.answer_bytes)?;
+    let messages = message::messages(store, &taken.letters)?;
     Ok(answer(messages, taken.more, "", taken.offer.map(|(nonce, _)| nonce)))
 }
 

@@ -6,7 +6,7 @@ use crate::client::SERVER;
 use baton_core::body::Body;
 use baton_core::id::MessageId;
 use baton_core::limits::Limits;
-use baton_core::mail::Delivery;
+use baton_core::mail::{Delivery, proof};
 use baton_core::name;
 use baton_mail::identity::{Identity, Kind};
 use baton_mail::post::{self, Draft};
@@ -112,7 +112,7 @@ fn check(model: &Model, person: &Person, lines: usize) {
             read.len()
         );
     }
-    assert_eq!(read.matches("<baton-offer:n").count(), 1);
+    assert_eq!(read.matches(proof::MARK).count(), 1);
     assert!(results[1].text.contains("\"code\":\"unknown-recipient\""), "{}", results[1].text);
     assert!(!results[2].text.contains("baton-mail"), "a model has no such tool: {}", results[2].text);
     assert_eq!(last.count("| THE-SECOND"), 1, "by the hook, once");
@@ -128,11 +128,11 @@ fn claude_code_reads_whole_messages_and_its_hooks_deliver() {
     isolated(|| {
         let sandbox = Sandbox::new();
         let person = Person::new(sandbox.path("baton"));
-        let lines = 1700;
+        let lines = 320;
         let model = Model::start(script(person.clone(), lines));
         let claude = Claude::new(&sandbox, &model);
         let home = person.home.to_str().expect("a path").to_owned();
-        claude.add_mcp_server("baton", SERVER, &["claude", &home, "45000"]);
+        claude.add_mcp_server("baton", SERVER, &["claude", &home]);
         claude.add_hook(
             "UserPromptSubmit",
             hook("UserPromptSubmit", "prompt_id", &[("agent_id", "${agent_id}")]),

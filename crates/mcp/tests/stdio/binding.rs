@@ -223,6 +223,9 @@ fn a_subagent_may_look_and_send_but_never_takes_its_parents_mail() {
         assert_eq!(codex.call(tool, arguments.clone()).code(), "subagent", "{tool}");
     }
 
+    assert_eq!(you(&mut codex), world.name_of(CODEX).as_str());
+    let from_below = send(&mut codex, CLAUDE, "from below too");
+
     let id = claude.fresh_id();
     let call = Client::call_id(id);
     claude.hook(json!({"hook_event_name": "PreToolUse", "session_id": CLAUDE, "agent_id": "sub-1",
@@ -234,5 +237,8 @@ fn a_subagent_may_look_and_send_but_never_takes_its_parents_mail() {
     let read = codex.call("read_messages", json!({})).ok();
     assert_eq!(bodies(&read), ["for the other parent", "from below"]);
     assert_eq!(read["messages"][1]["from_name"], world.name_of(CLAUDE).as_str());
-    assert_eq!(bodies(&claude.call("read_messages", json!({})).ok()), ["for the parent"]);
+    let read = claude.call("read_messages", json!({})).ok();
+    assert_eq!(bodies(&read), ["for the parent", "from below too"]);
+    assert_eq!(read["messages"][1]["message_id"], json!(from_below));
+    assert_eq!(read["messages"][1]["from"], CODEX);
 }

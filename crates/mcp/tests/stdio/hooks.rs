@@ -2,7 +2,7 @@
 
 use crate::client::Caller;
 use crate::world::{CLAUDE, CODEX, World, bodies, send};
-use baton_core::mail::Delivery;
+use baton_core::mail::{Delivery, proof};
 use serde_json::{Value, json};
 
 fn claude_batch(world: &World, call: &str) -> Value {
@@ -34,10 +34,7 @@ fn claudes_hook_delivers_exactly_once() {
     let id = send(&mut codex, CLAUDE, "mind the gap");
     transcript.claude_calls("r2", "toolu_b");
     let text = context(&claude.hook(claude_batch(&world, "toolu_b")).text(), "PostToolBatch");
-    assert!(
-        text.contains("| mind the gap") && text.contains(&id) && text.contains("<baton-offer:n"),
-        "{text}"
-    );
+    assert!(text.contains("| mind the gap") && text.contains(&id) && text.contains(proof::MARK), "{text}");
     assert_eq!(claude.hook(claude_batch(&world, "toolu_b")).text(), "{}", "it is offered");
     assert!(bodies(&claude.call("read_messages", json!({})).ok()).is_empty());
 

@@ -1,0 +1,138 @@
+//! The command line: what can be said, and who does it.
+
+use crate::commands::{self, Session};
+use crate::print::Out;
+use baton_core::error::Exit;
+use baton_core::{Code, Error};
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Never drop the baton: mail between coding agents that is never lost and never doubled.
+#[derive(Debug, Parser)]
+#[command(name = "baton", version, disable_help_subcommand = true, max_term_width = 100)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+
+    #[command(flatten)]
+    global: Global,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+pub struct Global {
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Where the store lies (else BATON_HOME, else ~/.local/share/baton)
+    #[arg(long, global = true, value_name = "DIR")]
+    pub home: Option<PathBuf>,
+    /// Act as this participant (only the person at a terminal may)
+    #[arg(long = "as", global = true, value_name = "NAME")]
+    pub acting_as: Option<String>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Who is there, what they do, and how much mail waits for them
+    Who(commands::who::Who),
+    /// Who I am
+    Whoami,
+    /// Give myself another name
+    Name(commands::who::Name),
+    /// Put a tag on myself, or take it off
+    Tag(commands::who::Tag),
+    /// Send a message
+    Send(commands::send::Send),
+    /// Send a message and wait for the answer
+    Ask(commands::ask::Ask),
+    /// Answer a message
+    Reply(commands::send::Reply),
+    /// Read what waits for me
+    Inbox(commands::inbox::Inbox),
+    /// One message in full, or the history with the state of every delivery
+    Mail(commands::mail::Mail),
+    /// The trail of everything that happened
+    Log(commands::log::Log),
+    /// Every setting, its value and where it came from
+    Config,
+    /// Check the installation; exit 1 if something fails
+    Doctor(commands::doctor::Doctor),
+    /// Install hooks and MCP entry for the named or all detected agents, or remove them
+    Setup(commands::setup::Setup),
+    /// Show what baton does, with two scripted agents on a throw-away home
+    Demo,
+    /// MCP server on stdio, one per agent session
+    Mcp(commands::mcp::Mcp),
+    /// Called by the agents: one native payload on stdin, one native answer on stdout
+    Hook,
+}
+
+/// Reads the command line and runs it.
+pub fn run() -> ExitCode {
+    let json = std::env::args_os().any(|argument| argument == "--json");
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            // Help goes to stdout; nobody is left to tell if that is closed.
+            error.print().ok();
+            return ExitCode::SUCCESS;
+        }
+        Err(error) => return Out::new(json).fail(&usage(&error)),
+    };
+    let out = Out::new(cli.global.json);
+    match dispatch(cli, &out) {
+        Ok(exit) => ExitCode::from(exit as u8),
+        Err(error) => out.fail(&error),
+    }
+}
+
+fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
+    let session = Session::new(cli.global)?;
+    match cli.command {
+        Command::Who(who) => who.run(&session, out),
+        Command::Whoami => commands::who::whoami(&session, out),
+        Command::Name(name) => name.run(&session, out),
+        Command::Tag(tag) => tag.run(&session, out),
+        Command::Send(send) => send.run(&session, out),
+        Command::Ask(ask) => ask.run(&session, out),
+        Command::Reply(reply) => reply.run(&session, out),
+        Command::Inbox(inbox) => inbox.run(&session, out),
+        Command::Mail(mail) => mail.run(&session, out),
+        Command::Log(log) => log.run(&session, out),
+        Command::Config => commands::config::run(&session, out),
+        Command::Doctor(doctor) => doctor.run(&session, out),
+        Command::Setup(setup) => setup.run(&session, out),
+        Command::Demo => commands::demo::run(&session, out),
+        Command::Mcp(mcp) => mcp.run(&session),
+        Command::Hook => Err(Error::new(Code::Usage, "baton hook takes no option before the agent")),
+    }
+}
+
+fn usage(error: &clap::Error) -> Error {
+    let text = error.render().to_string();
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    let first = lines.next().unwrap_or("wrong usage").trim_start_matches("error: ").to_owned();
+    let details: Vec<_> =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
+    let message = if details.is_empty() || first.ends_with('.') {
+        first
+    } else {
+        format!("{first} {}", details.join(" "))
+    };
+    Error::new(Code::Usage, message)
+        .hint("`baton --help` lists the commands, `baton COMMAND --help` their options")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

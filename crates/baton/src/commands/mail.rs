@@ -1,0 +1,146 @@
+//! `mail`: one message in full, or the history with the state of every delivery.
+
+use super::Session;
+use crate::print::{Out, Tone, done, table};
+use baton_core::error::Exit;
+use baton_core::frame;
+use baton_core::id::MessageId;
+use baton_core::{Code, Error};
+use baton_mail::identity::{Identity, Kind};
+use baton_mail::reconcile;
+use baton_store::{MailFilter, MailRow};
+use clap::Args;
+use serde_json::{Value, json};
+
+/// `baton mail`
+#[derive(Debug, Args)]
+pub struct Mail {
+    /// A message to show in full
+    message: Option<String>,
+    /// Only with this name on the other side
+    #[arg(long, value_name = "NAME")]
+    with: Option<String>,
+    /// Only in this thread
+    #[arg(long)]
+    thread: Option<String>,
+    /// Only with this text in the body
+    #[arg(long, value_name = "TEXT")]
+    search: Option<String>,
+    /// At most so many, the newest
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    limit: u32,
+}
+
+impl Mail {
+    /// Shows.
+    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
+        let rules = session.limits()?;
+        let mut store = session.store()?;
+        let me = session.identity(&mut store)?;
+        reconcile::offers(&mut store, None)?;
+        store.upkeep(&rules, baton_mail::now())?;
+        // The person and scripts see everything; a session sees what it sent and got.
+        let of = me.session().map(|_| me.participant.id);
+        if let Some(text) = &self.message {
+            let id = MessageId::from_input(text)?;
+            let found = store.message(&id)?.filter(|mail| may_see(&me, mail)).ok_or_else(|| {
+                Error::new(Code::MessageNotFound, format!("no message {id}")).hint("`baton mail` lists yours")
+            })?;
+            out.data(&describe(&found, &me), || in_full(*out, &found, &me))?;
+            return done();
+        }
+        let filter = MailFilter {
+            of,
+            with: self.with.as_deref(),
+            thread: self.thread.as_deref(),
+            search: self.search.as_deref(),
+            most: usize::try_from(self.limit).unwrap_or(usize::MAX),
+        };
+        let rows = store.history(&filter)?;
+        let document: Vec<Value> = rows.iter().map(|row| describe(row, &me)).collect();
+        out.data(&Value::Array(document), || listing(*out, &rows))?;
+        store.tidy();
+        done()
+    }
+}
+
+fn may_see(me: &Identity, mail: &MailRow) -> bool {
+    let mine = me.participant.id;
+    match me.kind {
+        Kind::Session { .. } => {
+            mail.sender == Some(mine) || mail.deliveries.iter().any(|delivery| delivery.participant == mine)
+        }
+        Kind::Person | Kind::Script => true,
+    }
+}
+
+fn shown_body(mail: &MailRow, me: &Identity) -> String {
+    // What an agent prints lands in its transcript: nothing in it may pose as a proof of delivery.
+    if me.session().is_some() { frame::defuse(&mail.body) } else { mail.body.clone() }
+}
+
+fn describe(mail: &MailRow, me: &Identity) -> Value {
+    let deliveries: Vec<Value> = mail
+        .deliveries
+        .iter()
+        .map(|delivery| json!({"to": delivery.to, "state": delivery.state.as_str(), "at": delivery.at.to_rfc3339(), "returns": delivery.returns}))
+        .collect();
+    json!({
+        "message_id": mail.id.as_str(),
+        "from": mail.kind,
+        "from_name": mail.from,
+        "project": mail.project,
+        "body": shown_body(mail, me),
+        "request_id": mail.ask.then(|| mail.id.request().to_string()),
+        "closed_by": mail.closed_by.as_ref().map(ToString::to_string),
+        "reply_to": mail.reply_to.as_ref().map(ToString::to_string),
+        "thread": mail.thread,
+        "sent_at": mail.sent_at.to_rfc3339(),
+        "expires_at": mail.expires_at.to_rfc3339(),
+        "deliveries": deliveries,
+    })
+}
+
+fn in_full(out: Out, mail: &MailRow, me: &Identity) -> String {
+    let states: Vec<_> = mail
+        .deliveries
+        .iter()
+        .map(|delivery| format!("{} {}", delivery.to, delivery.state.as_str()))
+        .collect();
+    let head = format!("{}  {} ({})  {}", mail.id, mail.from, mail.kind, mail.sent_at.to_rfc3339());
+    format!(
+        "{}\n{}\n\n{}\n",
+        out.tone(Tone::Bold, &head),
+        out.tone(Tone::Dim, &format!("to {}", states.join(", "))),
+        shown_body(mail, me)
+    )
+}
+
+fn listing(out: Out, rows: &[MailRow]) -> String {
+    if rows.is_empty() {
+        out.say("no mail yet");
+        return String::new();
+    }
+    let cells: Vec<Vec<String>> = rows
+        .iter()
+        .flat_map(|mail| {
+            mail.deliveries.iter().map(|delivery| {
+                vec![
+                    mail.id.to_string(),
+                    mail.sent_at.to_rfc3339(),
+                    mail.from.clone(),
+                    delivery.to.clone(),
+                    delivery.state.as_str().to_owned(),
+                    if mail.ask { "ask" } else { "" }.to_owned(),
+                    frame::shown(&mail.body, 60),
+                ]
+            })
+        })
+        .collect();
+    table(
+        out,
+        &["MESSAGE", "SENT", "FROM", "TO", "STATE", "", "BODY"],
+        &cells,
+        &[Some(Tone::Bold), Some(Tone::Dim)],
+    )
+}

@@ -1,0 +1,117 @@
+//! `send` and `reply`.
+
+use super::{Session, body};
+use crate::print::{Out, Tone, done};
+use baton_core::Error;
+use baton_core::error::Exit;
+use baton_core::time::Span;
+use baton_mail::post::{self, Draft};
+use baton_store::{Accepted, Store};
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+/// `baton send`
+#[derive(Debug, Args)]
+pub struct Send {
+    /// A name, a session id, agent:codex, #tag or project:name
+    to: String,
+    /// The text; - or nothing reads stdin
+    body: Option<String>,
+    /// The message that this refers to
+    #[arg(long, value_name = "MSG")]
+    reply_to: Option<String>,
+    /// The thread that it belongs to
+    #[arg(long)]
+    thread: Option<String>,
+    /// A key that makes a retry safe
+    #[arg(long)]
+    key: Option<String>,
+    /// How long it may wait, such as 7d
+    #[arg(long, value_name = "DURATION")]
+    ttl: Option<String>,
+    /// Whether to wake an idle recipient
+    #[arg(long, value_enum, default_value = "auto")]
+    wake: Wake,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Wake {
+    Auto,
+    Off,
+}
+
+/// `baton reply`
+#[derive(Debug, Args)]
+pub struct Reply {
+    /// The message to answer
+    message: String,
+    /// The text; - or nothing reads stdin
+    body: Option<String>,
+    /// A key that makes a retry safe
+    #[arg(long)]
+    key: Option<String>,
+}
+
+impl Send {
+    /// Sends.
+    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+        let body = body(self.body)?;
+        let ttl = self.ttl.as_deref().map(Span::parse).transpose()?;
+        let rules = session.limits()?;
+        let mut store = session.store()?;
+        let me = session.identity(&mut store)?;
+        let draft = Draft {
+            to: &self.to,
+            body: &body,
+            reply_to: self.reply_to.as_deref(),
+            thread: self.thread.as_deref(),
+            key: self.key.as_deref(),
+            ttl,
+        };
+        let accepted = post::send(&mut store, &session.home, &me, &draft, &rules)?;
+        report(&mut store, &accepted, self.wake == Wake::Auto, out)
+    }
+}
+
+impl Reply {
+    /// Answers.
+    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+        let body = body(self.body)?;
+        let rules = session.limits()?;
+        let mut store = session.store()?;
+        let me = session.identity(&mut store)?;
+        let accepted =
+            post::reply(&mut store, &session.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
+        report(&mut store, &accepted, true, out)
+    }
+}
+
+fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Result<Exit, Error> {
+    let document = describe(store, accepted, wake)?;
+    let shown = out.data(&document, || {
+        let names: Vec<_> = accepted.to.iter().map(|to| out.tone(Tone::Bold, &to.name)).collect();
+        let again = if accepted.again { " (accepted before, under this key)" } else { "" };
+        format!("{} to {}{again}", accepted.id, names.join(", "))
+    });
+    // Accepted is accepted, whether or not anybody reads the answer.
+    store.tidy();
+    shown?;
+    done()
+}
+
+/// What was accepted, as JSON.
+pub fn describe(store: &Store, accepted: &Accepted, wake: bool) -> Result<Value, Error> {
+    let mut outcomes = Vec::new();
+    for to in &accepted.to {
+        if let Some(participant) = store.participant(to.participant)? {
+            outcomes.push(post::wake_outcome(wake, &participant));
+        }
+    }
+    let to: Vec<_> =
+        accepted.to.iter().map(|to| json!({"session_id": to.session_id, "name": to.name})).collect();
+    let wake = match &outcomes[..] {
+        [one] => json!(one),
+        several => json!(several),
+    };
+    Ok(json!({"message_id": accepted.id.as_str(), "to": to, "wake": wake}))
+}

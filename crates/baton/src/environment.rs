@@ -1,0 +1,60 @@
+//! Every environment variable that baton reads, and the places that follow from them. Nothing else in the program touches the environment.
+//!
+//! | variable | meaning |
+//! |---|---|
+//! | `BATON_HOME` | where the store lies |
+//! | `XDG_DATA_HOME`, `HOME` | where it lies otherwise |
+//! | `BATON_CONFIG` | the configuration file |
+//! | `XDG_CONFIG_HOME`, `HOME` | where it lies otherwise |
+//! | `NO_COLOR` | no colours |
+//! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME` | where those agents keep their files, for setup and doctor |
+//!
+//! The agents' own variables that say whose shell we run in are read by their adapters, through [`get`].
+
+use baton_core::{Code, Error};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Reads one variable; empty counts as unset.
+pub fn get(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Where the store lies: the flag, else `BATON_HOME`, else the user's data folder.
+pub fn home(flag: Option<PathBuf>) -> Result<PathBuf, Error> {
+    let chosen = flag
+        .or_else(|| get("BATON_HOME").map(PathBuf::from))
+        .or_else(|| get("XDG_DATA_HOME").map(|data| PathBuf::from(data).join("baton")))
+        .or_else(|| get("HOME").map(|home| PathBuf::from(home).join(".local/share/baton")));
+    match chosen {
+        Some(home) if home.is_absolute() => Ok(home),
+        Some(home) => std::path::absolute(&home).map_err(|error| {
+            Error::new(Code::StoreUnavailable, format!("{} is no usable home: {error}", home.display()))
+        }),
+        None => {
+            Err(Error::new(Code::StoreUnavailable, "there is no home for baton")
+                .hint("set BATON_HOME or HOME"))
+        }
+    }
+}
+
+/// The user's configuration file.
+pub fn config_file() -> Option<PathBuf> {
+    get("BATON_CONFIG")
+        .map(PathBuf::from)
+        .or_else(|| get("XDG_CONFIG_HOME").map(|config| PathBuf::from(config).join("baton/config.toml")))
+        .or_else(|| get("HOME").map(|home| PathBuf::from(home).join(".config/baton/config.toml")))
+}
+
+/// The person's home folder.
+pub fn user_home() -> Result<PathBuf, Error> {
+    get("HOME")
+        .map(PathBuf::from)
+        .ok_or_else(|| Error::new(Code::Usage, "HOME is not set").hint("set HOME to your home folder"))
+}
+
+/// Where a program lies on the search path.
+pub fn find_program(name: &str) -> Option<PathBuf> {
+    let path = get("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}

@@ -1,0 +1,169 @@
+//! `baton hook AGENT`: one native payload on stdin, one native answer on stdout.
+//!
+//! It never fails a tool call and never takes more than two seconds: whatever goes wrong is one line in the log, and exit 0. All waiting is
+//! bounded by one deadline: for input, for a locked store, for a reader of the output.
+
+use crate::{environment, settings};
+use baton_core::event::Reply;
+use baton_core::limits::{self, Limits};
+use baton_core::{Code, Error};
+use baton_mail::line::{self, Caller, Outcome};
+use baton_store::{Role, Store};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::OsString;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Bytes that a pipe takes without blocking once it says that it takes any.
+const CHUNK: usize = 4096;
+
+/// Runs the hook. Always exit 0, but for a command line that names no agent: that is a mistake of a person.
+pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let deadline = Instant::now() + limits::HOOK_BUDGET.to_std();
+    let Some(call) = Call::read(arguments) else {
+        eprintln!("error: usage: baton hook AGENT [EVENT] [--home DIR]");
+        eprintln!("hint: this is called by the agents; `baton setup` installs it");
+        return ExitCode::from(64);
+    };
+    let home = match environment::home(call.home.clone()) {
+        Ok(home) => home,
+        Err(_) => return ExitCode::SUCCESS,
+    };
+    let log = home.clone();
+    // A bug of ours must not become a failed tool call.
+    std::panic::set_hook(Box::new(move |panic| {
+        note(&log, &format!("internal: {panic}"));
+        std::process::exit(0);
+    }));
+    if let Err(error) = answer(&call, &home, deadline) {
+        note(&home, &format!("{}: {}: {}", call.agent, error.code(), error.message()));
+    }
+    // Skips the closing of the store: the kernel does that faster.
+    std::process::exit(0);
+}
+
+struct Call {
+    agent: String,
+    event: Option<String>,
+    home: Option<PathBuf>,
+}
+
+impl Call {
+    fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
+        let mut call = Self { agent: arguments.next()?.into_string().ok()?, event: None, home: None };
+        while let Some(argument) = arguments.next() {
+            if argument == "--home" {
+                call.home = Some(PathBuf::from(arguments.next()?));
+            } else {
+                call.event = Some(argument.into_string().ok()?);
+            }
+        }
+        Some(call)
+    }
+}
+
+fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
+    let agent = baton_agents::by_name(&call.agent)?;
+    let payload = read_payload(deadline)?;
+    let event = agent.parse(&payload)?;
+    if call.event.as_ref().is_some_and(|named| *named != event.native) {
+        return Err(Error::new(
+            Code::Usage,
+            format!("called for another event than the payload's {}", event.native),
+        ));
+    }
+    let mut store = Store::open(home, Role::Hook)?;
+    store.set_deadline(deadline.checked_sub(Duration::from_millis(100)).unwrap_or(deadline));
+    let cwd = event.cwd.clone();
+    let limits = || -> Limits {
+        // A malformed file must not stop the mail; doctor shows it.
+        settings::Settings::load(cwd.as_deref().unwrap_or(Path::new("/")))
+            .map_or_else(|_| Limits::default(), |settings| settings.limits)
+    };
+    let caller = Caller { agent, env: &environment::get, limits: &limits };
+    let outcome = line::handle(&mut store, &caller, &event)?;
+    if outcome.reply == Reply::Silent {
+        std::mem::forget(store);
+        return Ok(());
+    }
+    deliver(&mut store, &agent.render(&event, &outcome.reply), &outcome, deadline)?;
+    store.tidy();
+    std::mem::forget(store);
+    Ok(())
+}
+
+/// Prints the answer. What could not be printed whole was not delivered, and goes back to the queue.
+fn deliver(store: &mut Store, text: &str, outcome: &Outcome, deadline: Instant) -> Result<(), Error> {
+    let Err(error) = print(text, deadline) else { return Ok(()) };
+    if let Some(offer) = outcome.offer {
+        line::give_back(store, offer)?;
+    }
+    Err(Error::new(Code::OutputClosed, format!("the agent did not take the answer: {error}")))
+}
+
+fn print(text: &str, deadline: Instant) -> io::Result<()> {
+    let stdout = io::stdout();
+    let mut out = stdout.lock();
+    for chunk in text.as_bytes().chunks(CHUNK) {
+        wait_for(&stdout, PollFlags::OUT, deadline)?;
+        out.write_all(chunk)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn read_payload(deadline: Instant) -> Result<Vec<u8>, Error> {
+    let stdin = io::stdin();
+    let mut input = stdin.lock();
+    let mut payload = Vec::with_capacity(8 << 10);
+    let mut total = 0;
+    let mut buffer = vec![0; 16 << 10];
+    loop {
+        let unread =
+            |error: io::Error| Error::new(Code::Usage, format!("the payload could not be read: {error}"));
+        wait_for(&stdin, PollFlags::IN, deadline).map_err(unread)?;
+        let count = input.read(&mut buffer).map_err(unread)?;
+        if count == 0 {
+            break;
+        }
+        total += count;
+        // Beyond the limit it is read to its end all the same: an agent must not find its pipe closed.
+        if total <= limits::PAYLOAD_BYTES {
+            payload.extend_from_slice(&buffer[..count]);
+        }
+    }
+    if total > limits::PAYLOAD_BYTES {
+        return Err(Error::new(Code::Usage, format!("a payload of {total} bytes is too large")));
+    }
+    Ok(payload)
+}
+
+/// Waits until a stream is ready, or the deadline has passed.
+fn wait_for(stream: &impl AsFd, what: PollFlags, deadline: Instant) -> io::Result<()> {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let timeout = Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
+    let mut fds = [PollFd::new(stream, what)];
+    match poll(&mut fds, Some(&timeout)) {
+        Ok(0) => Err(io::ErrorKind::TimedOut.into()),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// One line in the log of the home, which is started anew when it has grown too long.
+pub fn note(home: &Path, what: &str) {
+    let file = home.join("hook.log");
+    if std::fs::metadata(&file).is_ok_and(|log| log.len() > limits::LOG_BYTES) {
+        // Two hooks at once: the second finds it moved already.
+        std::fs::rename(&file, home.join("hook.log.1")).ok();
+    }
+    let line = format!("{} {}\n", baton_mail::now().to_rfc3339(), baton_core::frame::shown(what, 600));
+    if let Ok(mut log) = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&file) {
+        // Nothing is left to tell it to.
+        log.write_all(line.as_bytes()).ok();
+    }
+}

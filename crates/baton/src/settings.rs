@@ -1,0 +1,323 @@
+//! Settings: the defaults, the user's file, and the project's, which may only lower limits.
+//!
+//! A setting is a row of [`TABLE`]: its key, what it means, and where it lies in [`Limits`]. Everything that shows or reads settings
+//! goes through the table, so a new one is one row.
+
+use crate::environment;
+use baton_core::limits::Limits;
+use baton_core::time::Span;
+use baton_core::{Code, Error};
+use std::path::{Path, PathBuf};
+use toml_edit::{Document, Item, Value};
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// The user's file.
+    User(PathBuf),
+    /// The project's file.
+    Project(PathBuf),
+}
+
+/// A setting's value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
+enum Setting {
+    Count(u64),
+    Length(Span),
+}
+
+impl std::fmt::Display for Setting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Count(count) => write!(f, "{count}"),
+            Self::Length(span) => f.write_str(&span.coarse()),
+        }
+    }
+}
+
+/// One row: key, meaning, smallest and largest allowed, how to read it out of and put it into the limits.
+struct Row {
+    key: &'static str,
+    meaning: &'static str,
+    range: (Setting, Setting),
+    get: fn(&Limits) -> Setting,
+    set: fn(&mut Limits, Setting),
+}
+
+macro_rules! count {
+    ($key:literal, $field:ident, $type:ty, $range:expr, $meaning:literal) => {
+        Row {
+            key: $key,
+            meaning: $meaning,
+            range: (Setting::Count($range.0 as u64), Setting::Count($range.1 as u64)),
+            get: |limits| Setting::Count(limits.$field as u64),
+            set: |limits, value| {
+                if let Setting::Count(count) = value {
+                    limits.$field = <$type>::try_from(count).unwrap_or(<$type>::MAX);
+                }
+            },
+        }
+    };
+}
+
+macro_rules! length {
+    ($key:literal, $field:ident, $range:expr, $meaning:literal) => {
+        Row {
+            key: $key,
+            meaning: $meaning,
+            range: (Setting::Length($range.0), Setting::Length($range.1)),
+            get: |limits| Setting::Length(limits.$field),
+            set: |limits, value| {
+                if let Setting::Length(span) = value {
+                    limits.$field = span;
+                }
+            },
+        }
+    };
+}
+
+/// Every setting.
+const TABLE: &[Row] = &[
+    count!(
+        "limits.messages_per_event",
+        messages_per_event,
+        usize,
+        (1, 100),
+        "messages that one event may bring into a context"
+    ),
+    count!(
+        "limits.chars_per_event",
+        chars_per_event,
+        usize,
+        (1500, 60_000),
+        "characters that one event may bring, if the agent takes that many"
+    ),
+    count!(
+        "limits.stops_in_a_row",
+        stops_in_a_row,
+        u32,
+        (0, 8),
+        "times in a row that mail may keep a session from stopping"
+    ),
+    count!("limits.hops", hops, u32, (1, 100), "replies in a chain between agents without a person's turn"),
+    count!(
+        "limits.pair_messages",
+        pair_messages,
+        u32,
+        (1, 10_000),
+        "messages between two agents within limits.pair_window"
+    ),
+    length!(
+        "limits.pair_window",
+        pair_window,
+        (Span::seconds(10), Span::days(1)),
+        "the window of limits.pair_messages"
+    ),
+    count!("limits.mailbox", mailbox, u32, (1, 100_000), "messages that may wait in one mailbox"),
+    length!(
+        "mail.ttl",
+        ttl,
+        (Span::seconds(1), Span::days(365)),
+        "how long mail waits for its recipient before it expires"
+    ),
+    length!(
+        "store.keep",
+        keep,
+        (Span::days(1), Span::days(3650)),
+        "how long seen mail and the trail are kept"
+    ),
+    count!(
+        "store.keep_bytes",
+        keep_bytes,
+        u64,
+        (1 << 20, 1_u64 << 40),
+        "store size past which seen mail is trimmed early"
+    ),
+];
+
+/// One setting with where its value came from, for showing.
+#[derive(Clone, Debug)]
+pub struct Shown {
+    /// Its key.
+    pub key: &'static str,
+    /// Its value, as one would write it.
+    pub value: String,
+    /// Where that came from.
+    pub origin: Origin,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+/// The settings in force for a folder.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The limits.
+    pub limits: Limits,
+    origins: Vec<Origin>,
+}
+
+impl Settings {
+    /// Reads the user's file and the project's.
+    pub fn load(cwd: &Path) -> Result<Self, Error> {
+        let mut settings = Self { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] };
+        if let Some(file) = environment::config_file() {
+            settings.read(&file, false)?;
+        }
+        let project = cwd.ancestors().map(|dir| dir.join(".baton.toml")).find(|file| file.is_file());
+        if let Some(file) = project {
+            settings.read(&file, true)?;
+        }
+        Ok(settings)
+    }
+
+    /// Every setting, in the table's order.
+    pub fn shown(&self) -> Vec<Shown> {
+        let row = |(row, origin): (&Row, &Origin)| Shown {
+            key: row.key,
+            value: (row.get)(&self.limits).to_string(),
+            origin: origin.clone(),
+            meaning: row.meaning,
+        };
+        TABLE.iter().zip(&self.origins).map(row).collect()
+    }
+
+    fn read(&mut self, file: &Path, only_lower: bool) -> Result<(), Error> {
+        let text = match std::fs::read_to_string(file) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(malformed(file, &format!("can't be read: {error}"))),
+        };
+        let document: Document<String> = Document::parse(text.clone()).map_err(|error| {
+            let at = error.span().map_or(0, |span| span.start);
+            malformed(file, &format!("line {}: {}", line_of(&text, at), error.message()))
+        })?;
+        for (section, item) in document.iter() {
+            let Item::Table(table) = item else {
+                return Err(unknown(file, &text, item, section));
+            };
+            for (name, item) in table {
+                let key = format!("{section}.{name}");
+                let Some(at) = TABLE.iter().position(|row| row.key == key) else {
+                    return Err(unknown(file, &text, item, &key));
+                };
+                let value = value_of(&TABLE[at], item)
+                    .map_err(|why| malformed(file, &format!("line {}: {key} {why}", place(&text, item))))?;
+                self.apply(at, value, file, only_lower);
+            }
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, at: usize, value: Setting, file: &Path, only_lower: bool) {
+        let row = &TABLE[at];
+        // A repository may tighten, never loosen.
+        if only_lower && value >= (row.get)(&self.limits) {
+            return;
+        }
+        (row.set)(&mut self.limits, value);
+        self.origins[at] =
+            if only_lower { Origin::Project(file.to_owned()) } else { Origin::User(file.to_owned()) };
+    }
+}
+
+fn value_of(row: &Row, item: &Item) -> Result<Setting, String> {
+    let value = match (row.range.0, item.as_value()) {
+        (Setting::Count(_), Some(Value::Integer(number))) => {
+            Setting::Count(u64::try_from(*number.value()).map_err(|_| "must not be negative".to_owned())?)
+        }
+        (Setting::Length(_), Some(Value::String(text))) => Setting::Length(
+            Span::parse(text.value()).map_err(|_| "must be a duration such as \"10m\"".to_owned())?,
+        ),
+        (Setting::Count(_), _) => return Err("must be a whole number".to_owned()),
+        (Setting::Length(_), _) => return Err("must be a duration such as \"10m\"".to_owned()),
+    };
+    if value < row.range.0 || value > row.range.1 {
+        return Err(format!("must lie between {} and {}", row.range.0, row.range.1));
+    }
+    Ok(value)
+}
+
+fn line_of(text: &str, at: usize) -> usize {
+    text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1
+}
+
+fn place(text: &str, item: &Item) -> usize {
+    line_of(text, item.span().map_or(0, |span| span.start))
+}
+
+fn unknown(file: &Path, text: &str, item: &Item, key: &str) -> Error {
+    malformed(
+        file,
+        &format!("line {}: there is no setting {}", place(text, item), baton_core::frame::shown(key, 60)),
+    )
+}
+
+fn malformed(file: &Path, why: &str) -> Error {
+    Error::new(Code::ConfigMalformed, format!("{}: {why}", file.display()))
+        .hint("`baton config` lists every setting")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, only_lower: bool) -> Result<Settings, Error> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        std::fs::write(&file, text).unwrap();
+        let mut settings =
+            Settings { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] };
+        settings.read(&file, only_lower)?;
+        Ok(settings)
+    }
+
+    #[test]
+    fn values_are_read_and_checked() {
+        let settings = read("[limits]\nhops = 3\n[mail]\nttl = \"2h\"\n", false).unwrap();
+        assert_eq!(settings.limits.hops, 3);
+        assert_eq!(settings.limits.ttl, Span::minutes(120));
+        for bad in [
+            "[limits]\nhops = \"3\"",
+            "[limits]\nhops = 0",
+            "[limits]\nhop = 3",
+            "x = 1",
+            "[mail]\nttl = 5",
+            "[mail]\nttl = \"-1s\"",
+            "[limits",
+        ] {
+            let error = read(bad, false).unwrap_err();
+            assert_eq!(error.code(), Code::ConfigMalformed, "{bad}");
+            assert!(error.message().contains("line "), "{}", error.message());
+        }
+    }
+
+    #[test]
+    fn the_page_lists_every_setting_with_its_default() {
+        let page = include_str!("../../../docs/settings.md");
+        let limits = Limits::default();
+        for row in TABLE {
+            let line = format!("| `{}` | {} | {} |", row.key, (row.get)(&limits), row.meaning);
+            assert!(page.contains(&line), "docs/settings.md lacks: {line}");
+        }
+    }
+
+    #[test]
+    fn a_project_only_tightens() {
+        assert_eq!(read("[limits]\nhops = 3\n", true).unwrap().limits.hops, 3);
+        assert_eq!(read("[limits]\nhops = 30\n", true).unwrap().limits.hops, 8);
+    }
+
+    #[test]
+    fn every_default_lies_in_its_own_range_and_reads_back() {
+        let limits = Limits::default();
+        for row in TABLE {
+            let value = (row.get)(&limits);
+            assert!(value >= row.range.0 && value <= row.range.1, "{}", row.key);
+            let mut changed = limits;
+            (row.set)(&mut changed, row.range.0);
+            assert_eq!((row.get)(&changed), row.range.0, "{}", row.key);
+        }
+    }
+}
