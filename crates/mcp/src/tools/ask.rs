@@ -163,6 +163,9 @@ impl Wait {
         let mut ticks = tokio::time::interval_at(begun + sweep, sweep);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            if call.is_abandoned() {
+                return Ok(Waited::TimedOut);
+            }
             if let Some(waited) = self.look()? {
                 return Ok(waited);
             }
