@@ -9,13 +9,18 @@ use serde_json::{Value, json};
 const BATCHES: usize = 15;
 
 fn tools() -> Script {
-    Script::by(|request| if request.results().len() < BATCHES { Step::shell("true") } else { Step::say("finished") })
+    Script::by(
+        |request| if request.results().len() < BATCHES { Step::shell("true") } else { Step::say("finished") },
+    )
 }
 
 /// The milliseconds that Claude Code noted for each hook of an event; it leaves zeros out.
 fn durations(stage: &Stage, event: &str) -> Vec<u64> {
-    let lines: Vec<Value> = stage.claude().transcripts().iter().flat_map(|file| transcript::lines(file)).collect();
-    let ran = |line: &&Value| line["attachment"]["type"] == "hook_success" && line["attachment"]["hookEvent"] == event;
+    let lines: Vec<Value> =
+        stage.claude().transcripts().iter().flat_map(|file| transcript::lines(file)).collect();
+    let ran = |line: &&Value| {
+        line["attachment"]["type"] == "hook_success" && line["attachment"]["hookEvent"] == event
+    };
     lines.iter().filter(ran).map(|line| line["attachment"]["durationMs"].as_u64().unwrap_or(0)).collect()
 }
 
