@@ -150,7 +150,7 @@ fn wait_for(stream: &impl AsFd, what: PollFlags, deadline: Instant) -> io::Resul
 }
 
 /// One line in the log of the home, which is started anew when it has grown too long.
-fn note(home: &Path, what: &str) {
+pub fn note(home: &Path, what: &str) {
     let file = home.join("hook.log");
     if std::fs::metadata(&file).is_ok_and(|log| log.len() > limits::LOG_BYTES) {
         // Two hooks at once: the second finds it moved already.

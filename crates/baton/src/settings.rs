@@ -234,6 +234,16 @@ mod tests {
     }
 
     #[test]
+    fn the_page_lists_every_setting_with_its_default() {
+        let page = include_str!("../../../docs/settings.md");
+        let limits = Limits::default();
+        for row in TABLE {
+            let line = format!("| `{}` | {} | {} |", row.key, (row.get)(&limits), row.meaning);
+            assert!(page.contains(&line), "docs/settings.md lacks: {line}");
+        }
+    }
+
+    #[test]
     fn a_project_only_tightens() {
         assert_eq!(read("[limits]\nhops = 3\n", true).unwrap().limits.hops, 3);
         assert_eq!(read("[limits]\nhops = 30\n", true).unwrap().limits.hops, 8);

@@ -208,7 +208,7 @@ const MEANINGFUL_TAGS: &[&str] =
     &["baton", "message", "system", "hook", "user", "human", "assistant", "developer", "tool", "function", "task", "channel", "antml"];
 
 /// Makes text harmless without changing what it says: line breaks of every kind become `\n`, control, invisible and
-/// direction-changing characters are shown as codes, and the `<` of a meaningful tag becomes `&lt;`.
+/// direction-changing characters are shown as codes, the `<` of a meaningful tag becomes `&lt;`, and the bracket of an offer's mark becomes round.
 pub fn defuse(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text.char_indices().peekable();
@@ -222,11 +222,18 @@ pub fn defuse(text: &str) -> String {
             '\n' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}' => out.push('\n'),
             '\t' => out.push('\t'),
             '<' if opens_meaningful_tag(&text[at + 1..]) => out.push_str("&lt;"),
+            '[' if opens_mark(&text[at..]) => out.push('('),
             c if is_invisible(c) => _ = write!(out, "\\u{{{:x}}}", u32::from(c)),
             c => out.push(c),
         }
     }
     out
+}
+
+/// Whether text could be read as the mark of an offer, whatever invisible characters are in it.
+fn opens_mark(text: &str) -> bool {
+    let visible = text.chars().filter(|c| !is_invisible(*c)).take(proof::MARK.len());
+    visible.eq(proof::MARK.chars())
 }
 
 fn opens_meaningful_tag(after: &str) -> bool {

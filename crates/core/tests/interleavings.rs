@@ -66,8 +66,8 @@ struct Session {
     answered: usize,
     turn_start: usize,
     turn: Option<String>,
-    /// The last line that a prompt can hang on.
-    lines: u64,
+    /// What hooks have put into the context.
+    marks: Vec<String>,
 }
 
 struct Offer {
@@ -116,7 +116,7 @@ impl World {
             answered: 0,
             turn_start: 0,
             turn: None,
-            lines: 0,
+            marks: Vec::new(),
         });
     }
 
@@ -218,6 +218,7 @@ impl World {
         if let Some((text, messages)) = printed {
             self.write(Item::Injected { text: text.clone() });
             self.session().context.extend(messages);
+            self.session().marks.push(text.clone());
             self.check_context();
         }
     }
@@ -242,7 +243,7 @@ impl World {
     fn is_running(&mut self, turn: &Option<String>) -> bool {
         let session = self.session();
         session.turn == *turn
-            || session.file.iter().any(|item| matches!(item, Item::Prompt { id, .. } if Some(id) == turn.as_ref()))
+            || session.file.iter().any(|item| matches!(item, Item::Prompt { id } if Some(id) == turn.as_ref()))
     }
 
     /// What the store notes of a session when a turn begins.
@@ -258,10 +259,12 @@ impl World {
         let id = self.fresh("r");
         let session = self.session();
         session.answered = session.context.len();
-        self.write(Item::Response { id: id.clone(), calls: vec![] });
+        // Only the late one records its requests.
+        let request = (self.style == Style::Late).then(|| self.session().marks.clone());
+        self.write(Item::Response { id: id.clone(), calls: vec![], request: request.clone() });
         let calls: Vec<_> = (0..tools).map(|_| self.fresh("c")).collect();
         for call in &calls {
-            self.write(Item::Response { id: id.clone(), calls: vec![call.clone()] });
+            self.write(Item::Response { id: id.clone(), calls: vec![call.clone()], request: request.clone() });
         }
         calls
     }
@@ -284,22 +287,20 @@ impl World {
         if script.blocked {
             return;
         }
-        let parent = Some(self.session().lines.to_string());
-        let context_before = self.session().context.len();
-        self.write(Item::Prompt { id: prompt.clone(), parent });
+        let (context_before, marks_before) = (self.session().context.len(), self.session().marks.len());
+        self.write(Item::Prompt { id: prompt.clone() });
         self.take(&printed);
         if between(self) {
             match self.style {
-                // Before the first word of the answer, the prompt and what came with it are taken back.
+                // Before the first word of the answer, the prompt and what came with it are taken back; the file does not say so.
                 Style::Late => {
                     self.session().context.truncate(context_before);
-                    self.write(Item::TakenBack);
+                    self.session().marks.truncate(marks_before);
                 }
-                Style::Prompt => self.session().lines += 1,
+                Style::Prompt => {}
             }
             return;
         }
-        self.session().lines += 1;
         if script.typed_ahead {
             // A person needs longer to type than an agent to write.
             self.flush(1_000_000);
@@ -386,15 +387,20 @@ impl World {
             Step::KillAgentAndResume(fate) => {
                 self.session().unwritten.clear();
                 let file = self.session().file.clone();
-                let (mut context, mut before_prompt, mut answered) = (Vec::new(), 0, 0);
+                let (mut context, mut marks, mut answered) = (Vec::new(), Vec::new(), 0);
                 for item in &file {
                     match item {
+                        // A later request without it says that it was taken back.
+                        Item::Response { request: Some(request), .. } => {
+                            marks.retain(|mark| request.contains(mark));
+                            context = self.messages_of(&marks);
+                            answered = context.len();
+                        }
                         Item::Injected { text } => {
                             let offer = self.offers.iter().find(|offer| proof::mark(&offer.nonce) == *text).unwrap();
                             context.extend(offer.messages.clone());
+                            marks.push(text.clone());
                         }
-                        Item::Prompt { .. } => before_prompt = context.len(),
-                        Item::TakenBack => context.truncate(before_prompt),
                         Item::Response { .. } => answered = context.len(),
                         _ => {}
                     }
@@ -402,7 +408,7 @@ impl World {
                 // An answer that was never written is as lost as the rest of that life.
                 self.session().answered = answered;
                 self.session().context = context;
-                self.session().lines += 1;
+                self.session().marks = marks;
                 self.start(Source::Resume, *fate);
             }
             Step::Compact => {
@@ -411,6 +417,11 @@ impl World {
             }
         }
         self.seen_is_never_a_lie();
+    }
+
+    fn messages_of(&self, marks: &[String]) -> Vec<MessageRow> {
+        let offer = |mark: &String| self.offers.iter().find(|offer| proof::mark(&offer.nonce) == *mark);
+        marks.iter().filter_map(offer).flat_map(|offer| offer.messages.clone()).collect()
     }
 
     fn seen_is_never_a_lie(&self) {
@@ -456,7 +467,7 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_message_enters_exactly_one_context_once(

@@ -43,7 +43,7 @@ pub fn look_patiently(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -
 pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, length: u64, turn: &str) -> bool {
     let mut found = false;
     read_items(agent, transcript, length.saturating_sub(limits::LOOK_BEHIND), |item, _| {
-        found |= matches!(item, Item::Prompt { id, .. } if id == turn);
+        found |= matches!(item, Item::Prompt { id } if id == turn);
         !found
     });
     found

@@ -69,7 +69,9 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
             return Ok(Outcome::silent());
         }
         let seen = sight(store, caller, event)?;
-        resumed = matches!(event.kind, EventKind::Start(_)) && !seen.new && !seen.former.is_some_and(process::is_alive);
+        // A compaction goes on with the same process and the same file, whose last lines may still be on their way.
+        let from_its_file = matches!(event.kind, EventKind::Start(Source::Startup | Source::Resume | Source::Other));
+        resumed = from_its_file && !seen.new && !seen.former.is_some_and(process::is_alive);
         known = store.hook_view(agent.name(), &event.session_id)?;
     }
     let view = known.ok_or_else(|| Error::new(Code::Internal, "a session that was just registered is not there"))?;
@@ -104,7 +106,8 @@ fn step(store: &mut Store, caller: &Caller<'_>, event: &Event, view: &HookView, 
     let agent = caller.agent;
     let transcript = event.transcript.as_deref().or(view.transcript.as_deref().map(Path::new));
     let settle = settle_open(store, caller, event, view, resumed)?;
-    let still_open = view.open.len() > settle.iter().filter(|(_, settle)| *settle != Settle::Keep).count();
+    let kept = |id: OfferId| !settle.iter().any(|(settled, how)| *settled == id && *how != Settle::Keep);
+    let still_open = view.mail_offer.is_some_and(kept);
     let returns = settle.iter().any(|(_, settle)| matches!(settle, Settle::Return | Settle::Doubt));
     // Nothing waits: nothing to limit, and a quiet hook does not read the settings.
     let rules = if view.queued || returns { (caller.limits)() } else { Limits::default() };

@@ -39,7 +39,9 @@ pub struct HookView {
     pub process: Option<Process>,
     /// Where it writes its conversation down.
     pub transcript: Option<String>,
-    /// Open offers, the mail offer first.
+    /// The open mail offer; while there is one, no other mail is offered.
+    pub mail_offer: Option<OfferId>,
+    /// All open offers, answers to asks included.
     pub open: Vec<OfferId>,
     /// Something is queued.
     pub queued: bool,
@@ -150,6 +152,7 @@ impl Store {
                             stops: row.get(6)?,
                             process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
                             transcript: row.get(9)?,
+                            mail_offer: row.get::<_, Option<i64>>(10)?.map(OfferId),
                             open: open.iter().flat_map(|ids| ids.split(',')).filter_map(|id| id.parse().ok().map(OfferId)).collect(),
                             queued: row.get(11)?,
                         })

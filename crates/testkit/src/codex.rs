@@ -43,12 +43,15 @@ pub struct Codex<'a> {
 }
 
 impl<'a> Codex<'a> {
-    /// Prepares the sandbox's home for Codex. Panics when it is not installed.
+    /// Prepares the sandbox's home for Codex, unless it is prepared already. Panics when Codex is not installed.
     pub fn new(sandbox: &'a Sandbox, model: &Model) -> Codex<'a> {
         let program = Agent::Codex.locate().unwrap_or_else(|missing| panic!("{missing}"));
         sandbox.install("codex", &program);
         fs::create_dir_all(sandbox.path("home/.codex")).expect("a folder in the home");
         let codex = Codex { sandbox, trust: HookTrust::Needed };
+        if sandbox.path("home/.codex/config.toml").exists() {
+            return codex;
+        }
         let project = sandbox.project().canonicalize().expect("the project exists");
         let (url, project) = (quoted(&format!("{}/v1", model.url())), quoted(&project.to_string_lossy()));
         codex.append_config(&format!(

@@ -21,14 +21,8 @@ struct Line<'a> {
     is_meta: bool,
     #[serde(default)]
     is_api_error_message: bool,
-    #[serde(default)]
-    explicit: bool,
     #[serde(borrow, default)]
     prompt_id: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    parent_uuid: Option<Cow<'a, str>>,
-    #[serde(borrow, default)]
-    leaf_uuid: Option<Cow<'a, str>>,
     #[serde(default)]
     message: Option<Message>,
     #[serde(default)]
@@ -53,8 +47,6 @@ struct Attachment {
     stdout: Option<String>,
 }
 
-const NO_LEAF: &str = "00000000-0000-0000-0000-000000000000";
-
 /// What one line means. A line that can't be read means nothing.
 pub(super) fn items(line: &str) -> Vec<Item> {
     let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return Vec::new() };
@@ -66,7 +58,6 @@ pub(super) fn items(line: &str) -> Vec<Item> {
         "assistant" if !line.is_api_error_message => line.message.and_then(response).into_iter().collect(),
         "attachment" => line.attachment.and_then(attachment).into_iter().collect(),
         "system" if line.subtype.as_deref() == Some("stop_hook_summary") => vec![Item::StopHandled],
-        "last-prompt" if line.explicit && line.leaf_uuid.as_deref() == Some(NO_LEAF) => vec![Item::TakenBack],
         _ => Vec::new(),
     }
 }
@@ -81,7 +72,7 @@ fn user(line: Line<'_>) -> Vec<Item> {
         .collect();
     match line.prompt_id {
         Some(id) if results.is_empty() && !line.is_meta => {
-            vec![Item::Prompt { id: id.into_owned(), parent: line.parent_uuid.map(Cow::into_owned) }]
+            vec![Item::Prompt { id: id.into_owned() }]
         }
         _ => results,
     }
@@ -89,7 +80,7 @@ fn user(line: Line<'_>) -> Vec<Item> {
 
 fn response(message: Message) -> Option<Item> {
     let calls = blocks(&message.content, "tool_use").filter_map(|block| Some(block.get("id")?.as_str()?.to_owned())).collect();
-    Some(Item::Response { id: message.id?, calls })
+    Some(Item::Response { id: message.id?, calls, request: None })
 }
 
 fn attachment(attachment: Attachment) -> Option<Item> {

@@ -44,7 +44,7 @@ impl Reader {
     pub(super) fn items(&mut self, line: &str) -> Vec<Item> {
         let Ok(line) = serde_json::from_str::<Line>(line) else { return Vec::new() };
         let item = match line.kind.as_str() {
-            "turn_context" => line.payload.turn_id.map(|id| Item::Prompt { id, parent: None }),
+            "turn_context" => line.payload.turn_id.map(|id| Item::Prompt { id }),
             "response_item" => self.response_item(line.payload),
             _ => None,
         };
@@ -67,7 +67,7 @@ impl Reader {
                 if std::mem::take(&mut self.spoken_to) {
                     self.response += 1;
                 }
-                Some(Item::Response { id: self.response.to_string(), calls: payload.call_id.into_iter().collect() })
+                Some(Item::Response { id: self.response.to_string(), calls: payload.call_id.into_iter().collect(), request: None })
             }
             _ => None,
         }

@@ -2,10 +2,12 @@
 
 use super::Session;
 use crate::settings::Settings;
-use crate::{environment, print};
-use baton_core::Error;
+use crate::{environment, hook, print};
+use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::limits::Limits;
+use baton_core::{Code, Error};
+use baton_mail::process;
 use clap::Args;
 
 /// `baton mcp`
@@ -19,16 +21,35 @@ pub struct Mcp {
 impl Mcp {
     /// Serves until stdin closes.
     pub fn run(self, session: &Session) -> Result<Exit, Error> {
-        let agent = self.agent.as_deref().map(baton_agents::by_name).transpose()?;
+        let agent = match &self.agent {
+            Some(name) => baton_agents::by_name(name)?,
+            None => around_us()?,
+        };
         let cwd = session.cwd.clone();
+        let home = session.home.clone();
         baton_mcp::serve(baton_mcp::Options {
             home: session.home.clone(),
             agent,
             cwd: session.cwd.clone(),
             env: Box::new(environment::get),
             // A malformed file must not stop the mail; doctor shows it.
+            log: Box::new(move |line| hook::note(&home, line)),
             limits: Box::new(move || Settings::load(&cwd).map_or_else(|_| Limits::default(), |settings| settings.limits)),
         })?;
         print::done()
     }
+}
+
+/// The agent whose environment or process we run in.
+fn around_us() -> Result<&'static dyn Agent, Error> {
+    let by_environment = ALL.iter().copied().find(|agent| agent.shell(&environment::get).is_some());
+    let by_process = || {
+        process::ancestors().iter().find_map(|above| {
+            let arguments = process::arguments(above.pid);
+            ALL.iter().copied().find(|agent| agent.is_process(&arguments))
+        })
+    };
+    by_environment.or_else(by_process).ok_or_else(|| {
+        Error::new(Code::UnknownAgent, "no agent is around this server").hint("say which one starts it: baton mcp --agent NAME")
+    })
 }

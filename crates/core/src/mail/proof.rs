@@ -6,8 +6,8 @@
 //! offer, and the nonce does not stand before it, then the agent did not take the offer.
 //!
 //! Presence needs care too: a person who takes a prompt back before the first word of the answer takes back what a
-//! hook had added to it, and one who clears the conversation at that moment clears it unread. So a nonce counts once the
-//! model has answered with it in its context.
+//! hook had added to it, though it stays in the file; and one who clears the conversation at that moment clears it unread. So
+//! a nonce counts once the model has answered with it in its context, by the record of that very request where the agent keeps one.
 //!
 //! The agents' adapters turn lines into [`Item`]s; [`Search`] judges them. What a model said, the raw output of a hook and
 //! quoted text are not places where a nonce counts.
@@ -75,8 +75,6 @@ pub enum Item {
     Prompt {
         /// The agent's id for its turn.
         id: String,
-        /// The line that it hangs on, where the agent says so: two prompts on one line mean that the first was taken back.
-        parent: Option<String>,
     },
     /// Text that the agent put into the context because a hook said so.
     Injected {
@@ -90,8 +88,6 @@ pub enum Item {
     },
     /// The agent's note that all stop hooks of a turn have ended and their output was handled.
     StopHandled,
-    /// The person took the last prompt back.
-    TakenBack,
     /// A tool call's result, as the model sees it.
     ToolResult {
         /// The call's id.
@@ -105,6 +101,8 @@ pub enum Item {
         id: String,
         /// The tool calls in this piece.
         calls: Vec<String>,
+        /// The marks that hooks had put into the request which it answers; `None` where the agent keeps no record of requests.
+        request: Option<Vec<String>>,
     },
 }
 
@@ -130,9 +128,6 @@ pub struct Search<'a> {
     turns: &'a Turns,
     mark: String,
     turn_seen: bool,
-    /// The last prompt so far is the offer's.
-    in_turn: bool,
-    turn_parent: Option<String>,
     injected: bool,
     /// The response that holds the anchor's tool calls.
     carrier: Option<String>,
@@ -154,8 +149,6 @@ impl<'a> Search<'a> {
             turns,
             mark: mark(nonce),
             turn_seen: false,
-            in_turn: false,
-            turn_parent: None,
             injected: false,
             carrier: None,
             results_missing: match anchor {
@@ -186,21 +179,23 @@ impl<'a> Search<'a> {
     fn judge(&mut self, item: &Item, after_offer: bool) -> Option<Look> {
         match item {
             Item::Injected { text } => {
-                self.injected |= !matches!(self.anchor, Anchor::Call(_) | Anchor::Shell) && text.contains(&self.mark);
+                self.injected |= !self.in_a_result() && text.contains(&self.mark);
                 None
             }
             Item::ToolResult { call, text } => self.tool_result(call, text, after_offer),
-            Item::Prompt { id, parent } => self.prompt(id, parent.as_deref(), after_offer),
-            Item::Response { id, calls } => self.response(id, calls, after_offer),
+            Item::Prompt { id } => self.prompt(id, after_offer),
+            Item::Response { id, calls, request } => self.response(id, calls, request.as_deref(), after_offer),
             Item::HookRan { output } => {
                 self.our_run |= matches!(self.anchor, Anchor::Stop) && output.contains(&self.mark);
                 None
             }
             Item::StopHandled => (self.our_run && !self.injected).then_some(Look::Passed),
-            Item::TakenBack => {
-                (self.injected && self.in_turn && matches!(self.anchor, Anchor::Prompt)).then_some(Look::Passed)
-            }
         }
+    }
+
+    /// The offer is the result of a call, not what a hook said.
+    fn in_a_result(&self) -> bool {
+        matches!(self.anchor, Anchor::Call(_) | Anchor::Shell)
     }
 
     fn tool_result(&mut self, call: &str, text: &str, after_offer: bool) -> Option<Look> {
@@ -222,27 +217,18 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn prompt(&mut self, id: &str, parent: Option<&str>, after_offer: bool) -> Option<Look> {
-        self.in_turn = self.turns.offer.as_deref() == Some(id);
-        if self.in_turn {
-            if !self.turn_seen {
-                self.turn_parent = parent.map(str::to_owned);
-            }
+    fn prompt(&mut self, id: &str, after_offer: bool) -> Option<Look> {
+        if self.turns.offer.as_deref() == Some(id) {
             self.turn_seen = true;
             return None;
         }
         // A later turn has begun, so whatever the offer's turn took is written before this line. Any other prompt after the
         // offer's own is later; where that was never written (another hook blocked it), the present one is.
         let later = self.turn_seen || self.turns.now.as_deref() == Some(id);
-        if !after_offer || !later || matches!(self.anchor, Anchor::Start) {
-            return None;
-        }
-        let taken_back =
-            matches!(self.anchor, Anchor::Prompt) && parent.is_some() && parent == self.turn_parent.as_deref();
-        (!self.injected || taken_back).then_some(Look::Passed)
+        (after_offer && later && !self.injected && !matches!(self.anchor, Anchor::Start)).then_some(Look::Passed)
     }
 
-    fn response(&mut self, id: &str, calls: &[String], after_offer: bool) -> Option<Look> {
+    fn response(&mut self, id: &str, calls: &[String], request: Option<&[String]>, after_offer: bool) -> Option<Look> {
         let new = !self.responses.iter().any(|seen| seen == id);
         if new {
             self.responses.push(id.to_owned());
@@ -255,9 +241,11 @@ impl<'a> Search<'a> {
         if !after_offer {
             return None;
         }
+        let held = request.filter(|_| !self.in_a_result()).map(|marks| marks.contains(&self.mark));
         match self.anchor {
-            // A further piece of the response that was under way is no answer to it.
-            _ if self.injected => new.then_some(Look::Proven),
+            _ if held == Some(true) => Some(Look::Proven),
+            // A further piece of the response that was under way is no answer to it. A new one without it: it was taken back.
+            _ if self.injected => new.then_some(if held == Some(false) { Look::Passed } else { Look::Proven }),
             Anchor::Start => Some(Look::Passed),
             Anchor::Prompt => self.turn_seen.then_some(Look::Passed),
             Anchor::Tools(ours) if ours.is_empty() => (new && self.result_after_offer).then_some(Look::Passed),
@@ -272,10 +260,14 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The line that ends an offer's text. Only a complete offer has it, so output that was cut short never counts; no quotes, so
-/// that it reads the same inside JSON; and no body can contain it, because [`crate::frame::defuse`] takes its `<` away.
+/// What a mark begins with.
+pub const MARK: &str = "[baton-offer ";
+
+/// The line that ends an offer's text. Only a complete offer has it, so output that was cut short never counts; without quotes and angle
+/// brackets, so that it reads the same inside JSON and inside the tags that some agents put around a hook's text; and no body can contain
+/// it, because [`crate::frame::defuse`] takes its bracket away.
 pub fn mark(nonce: &Nonce) -> String {
-    format!("<baton-offer:{nonce}>")
+    format!("{MARK}{nonce}]")
 }
 
 #[cfg(test)]

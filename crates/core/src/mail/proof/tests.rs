@@ -10,8 +10,8 @@ fn marked() -> String {
     format!("mail\n{}\n</baton-mail>", mark(&nonce()))
 }
 
-fn prompt(id: &str, parent: &str) -> Item {
-    Item::Prompt { id: id.into(), parent: Some(parent.into()) }
+fn prompt(id: &str) -> Item {
+    Item::Prompt { id: id.into() }
 }
 
 fn injected() -> Item {
@@ -23,7 +23,12 @@ fn result(call: &str, text: &str) -> Item {
 }
 
 fn response(id: &str, calls: &[&str]) -> Item {
-    Item::Response { id: id.into(), calls: calls.iter().map(|&call| call.to_owned()).collect() }
+    Item::Response { id: id.into(), calls: calls.iter().map(|&call| call.to_owned()).collect(), request: None }
+}
+
+/// A response by an agent that records its requests.
+fn recorded(id: &str, marks: &[String]) -> Item {
+    Item::Response { id: id.into(), calls: vec![], request: Some(marks.to_vec()) }
 }
 
 fn tools(calls: &[&str]) -> Anchor {
@@ -47,19 +52,20 @@ fn the_table_of_looks() {
         ("nothing written", Anchor::Start, vec![], Look::Open),
         ("taken at start", Anchor::Start, vec![injected()], Look::Held),
         ("taken at start, answered", Anchor::Start, vec![injected(), response("r1", &[])], Look::Proven),
-        ("start passed", Anchor::Start, vec![prompt("p2", "0"), response("r1", &[])], Look::Passed),
-        ("with the prompt, unanswered", Anchor::Prompt, vec![prompt("p2", "0"), injected()], Look::Held),
-        ("with the prompt, answered", Anchor::Prompt, vec![prompt("p2", "0"), injected(), response("r", &[])], Look::Proven),
-        ("prompt taken back", Anchor::Prompt, vec![prompt("p2", "0"), injected(), Item::TakenBack], Look::Passed),
-        ("prompt taken back, by its parent", Anchor::Prompt, vec![prompt("p2", "0"), injected(), prompt("p3", "0")], Look::Passed),
-        ("request failed, the prompt stays", Anchor::Prompt, vec![prompt("p2", "0"), injected(), prompt("p3", "9")], Look::Held),
-        ("prompt passed", Anchor::Prompt, vec![prompt("p2", "0"), response("r", &[])], Look::Passed),
-        ("an earlier response comes late", Anchor::Prompt, vec![response("r0", &[]), prompt("p2", "0")], Look::Open),
-        ("prompt was blocked by another hook", Anchor::Prompt, vec![prompt("p3", "0")], Look::Passed),
-        ("the turn before comes late", Anchor::Prompt, vec![prompt("p1", "0")], Look::Open),
+        ("start passed", Anchor::Start, vec![prompt("p2"), response("r1", &[])], Look::Passed),
+        ("with the prompt, unanswered", Anchor::Prompt, vec![prompt("p2"), injected()], Look::Held),
+        ("with the prompt, answered", Anchor::Prompt, vec![prompt("p2"), injected(), response("r", &[])], Look::Proven),
+        ("prompt taken back, another answered", Anchor::Prompt, vec![prompt("p2"), injected(), prompt("p3"), recorded("r", &[])], Look::Passed),
+        ("recorded in the answered request", Anchor::Prompt, vec![prompt("p2"), recorded("r", &[mark(&nonce())])], Look::Proven),
+        ("another offer recorded", Anchor::Prompt, vec![prompt("p2"), injected(), recorded("r", &["[baton-offer x]".into()])], Look::Passed),
+        ("request failed, the prompt stays", Anchor::Prompt, vec![prompt("p2"), injected(), prompt("p3")], Look::Held),
+        ("prompt passed", Anchor::Prompt, vec![prompt("p2"), response("r", &[])], Look::Passed),
+        ("an earlier response comes late", Anchor::Prompt, vec![response("r0", &[]), prompt("p2")], Look::Open),
+        ("prompt was blocked by another hook", Anchor::Prompt, vec![prompt("p3")], Look::Passed),
+        ("the turn before comes late", Anchor::Prompt, vec![prompt("p1")], Look::Open),
         ("batch taken", tools(&["a"]), vec![response("r1", &["a"]), result("a", "ok"), injected()], Look::Held),
         ("batch answered", tools(&["a"]), vec![response("r1", &["a"]), result("a", "ok"), injected(), response("r2", &[])], Look::Proven),
-        ("batch taken, then interrupted", tools(&["a"]), vec![prompt("p2", "0"), injected(), prompt("p3", "1")], Look::Held),
+        ("batch taken, then interrupted", tools(&["a"]), vec![prompt("p2"), injected(), prompt("p3")], Look::Held),
         ("taken while the response was streaming", tools(&["a"]), vec![response("r1", &["a"]), injected(), response("r1", &["b"])], Look::Held),
         ("batch passed", tools(&["a"]), vec![response("r1", &["a"]), result("a", "ok"), response("r2", &[])], Look::Passed),
         (
@@ -68,14 +74,14 @@ fn the_table_of_looks() {
             vec![response("r1", &["a"]), result("a", "ok"), response("r1", &["b"])],
             Look::Open,
         ),
-        ("batch, next turn", tools(&["a"]), vec![prompt("p2", "0"), response("r1", &["a"]), prompt("p3", "1")], Look::Passed),
+        ("batch, next turn", tools(&["a"]), vec![prompt("p2"), response("r1", &["a"]), prompt("p3")], Look::Passed),
         ("calls unknown: same response", tools(&[]), vec![response("r1", &[]), injected(), result("x", ""), response("r2", &[])], Look::Proven),
         ("calls unknown: answered without it", tools(&[]), vec![response("r1", &[]), result("x", ""), response("r2", &[])], Look::Passed),
         ("stop taken", Anchor::Stop, vec![ran(), injected(), Item::StopHandled], Look::Held),
         ("stop answered", Anchor::Stop, vec![ran(), injected(), Item::StopHandled, response("r", &[])], Look::Proven),
         ("stop ran, not taken", Anchor::Stop, vec![ran(), Item::StopHandled], Look::Passed),
         ("an earlier stop's note comes late", Anchor::Stop, vec![Item::StopHandled, response("r", &[])], Look::Open),
-        ("stop, next turn", Anchor::Stop, vec![prompt("p2", "0"), prompt("p3", "1")], Look::Passed),
+        ("stop, next turn", Anchor::Stop, vec![prompt("p2"), prompt("p3")], Look::Passed),
         ("call answered", Anchor::Call("c".into()), vec![result("c", &marked()), response("r", &[])], Look::Proven),
         ("call failed", Anchor::Call("c".into()), vec![result("c", "connection closed")], Look::Passed),
         ("shell answered", Anchor::Shell, vec![result("x", &marked()), response("r", &[])], Look::Proven),

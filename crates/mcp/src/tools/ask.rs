@@ -1,0 +1,246 @@
+//! `ask_peer`: a message whose answer the caller waits for.
+//!
+//! While this process is noted as the one that waits, the answer is kept for it and for nobody else. So however the wait ends, other than with
+//! the answer, that note is taken back, and the answer comes as ordinary mail: after a time-out, when the client cancels the call, when
+//! it goes away, and when anything fails.
+
+use super::message::{self, Message, NOTE};
+use super::{Call, Effect, given};
+use crate::desk::Desk;
+use baton_core::body::Body;
+use baton_core::id::{MessageId, RequestId};
+use baton_core::time::Span;
+use baton_core::{Code, Error, frame, limits};
+use baton_mail::ask::{self, Waited};
+use baton_mail::bell::{Bell, Watch};
+use baton_mail::identity::Identity;
+use baton_mail::inbox::Place;
+use baton_mail::post::{self, Draft};
+use baton_mail::process;
+use baton_store::Store;
+use rmcp::model::{ProgressNotificationParam, Tool};
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, MissedTickBehavior};
+
+pub(super) const NAME: &str = "ask_peer";
+
+/// Shorter than what the agents let a tool run.
+const DEFAULT: Span = Span::seconds(45);
+const LONGEST: Span = Span::minutes(10);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Input {
+    /// Whom to ask: one name or session id from who, or agent:codex for the only running one.
+    #[serde(default)]
+    to: Option<String>,
+    /// The question, at most 64 KiB.
+    #[serde(default)]
+    body: Option<String>,
+    /// How long to wait: 45s unless told, at most 10m.
+    #[serde(default)]
+    timeout: Option<String>,
+    /// Makes a retry safe: the same key with the same content is one question.
+    #[serde(default)]
+    key: Option<String>,
+    /// Go on waiting for an earlier question, by its request_id; without to and body.
+    #[serde(default)]
+    resume: Option<String>,
+}
+
+/// The order of the fields matters: an answer that was cut off has no mark.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Output {
+    answered: bool,
+    /// For resume.
+    request_id: String,
+    /// Your question.
+    message_id: String,
+    /// The answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reply: Option<Message>,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+    /// How to take the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
+    /// A mark for baton, which proves that you got the answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offer: Option<String>,
+}
+
+pub(super) fn tool() -> Tool {
+    super::tool::<Input, Output>(
+        NAME,
+        "Ask and wait",
+        Effect::Adds,
+        "Ask another agent session and wait for its answer. If none comes in time the question stays open: the answer will reach you as a \
+         message, or call again with resume.",
+    )
+}
+
+pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
+    let timeout = given(input.timeout.as_ref()).map(Span::parse).transpose()?.unwrap_or(DEFAULT).min(LONGEST);
+    let mut wait = call.desk.mail(|store| begin(call, store, input))?;
+    let waited = wait.run(call, timeout).await?;
+    call.desk.mail(|store| answer(store, &wait.ask, waited, timeout))
+}
+
+/// A wait that is under way.
+struct Wait {
+    desk: Arc<Desk>,
+    identity: Identity,
+    place: Option<Place>,
+    ask: MessageId,
+    bell: AsyncFd<Watch>,
+    /// The answer is ours: nothing is to be given up.
+    answered: bool,
+}
+
+/// Asks, or goes back to an earlier question. Nothing may fail once there is a [`Wait`]: giving it up needs the store that is in use here.
+fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<Wait, Error> {
+    let identity = call.own_identity(store)?;
+    let options = &call.desk.options;
+    // Before the question goes out, so that no ring is missed.
+    let bell = listen(Bell::listen(&options.home, identity.participant.id)?)?;
+    let (ask, waits_already) = match (given(input.resume.as_ref()), input.to, input.body) {
+        (Some(resume), None, None) => (request(resume)?, false),
+        (None, Some(to), Some(body)) => {
+            let body = Body::from_text(body)?;
+            let draft = Draft { to: &to, body: &body, reply_to: None, thread: None, key: given(input.key.as_ref()), ttl: None };
+            let accepted = post::ask(store, &options.home, &identity, &draft, process::this(), &(options.limits)())?;
+            (accepted.id, !accepted.again)
+        }
+        _ => {
+            return Err(Error::new(Code::Usage, "ask_peer takes either to and body, or resume alone").hint("see the tool's input schema"));
+        }
+    };
+    if !waits_already {
+        ask::wait_again(store, &identity, &ask)?;
+    }
+    Ok(Wait { desk: Arc::clone(call.desk), place: call.place(&identity), identity, ask, bell, answered: false })
+}
+
+#[expect(deprecated, reason = "its successor is unsafe code; a Watch owns its descriptor and never exchanges it, which is all that one asks for")]
+fn listen(bell: Bell) -> Result<AsyncFd<Watch>, Error> {
+    AsyncFd::with_interest(bell.into_watch(), Interest::READABLE)
+        .map_err(|error| Error::new(Code::Internal, format!("can't listen for the answer: {error}")))
+}
+
+fn request(text: &str) -> Result<MessageId, Error> {
+    let text = text.trim();
+    RequestId::parse(text).map(|request| request.message()).or_else(|| MessageId::parse(text)).ok_or_else(|| {
+        Error::new(Code::RequestNotFound, format!("no request {}", frame::shown(text, 40)))
+            .hint("ask_peer gave you a request_id when it timed out; `baton mail` lists your messages")
+    })
+}
+
+impl Wait {
+    async fn run(&mut self, call: &Call<'_>, timeout: Span) -> Result<Waited, Error> {
+        let begun = Instant::now();
+        let deadline = begun + timeout.to_std();
+        let sweep = limits::SWEEP.to_std();
+        let mut ticks = tokio::time::interval_at(begun + sweep, sweep);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            if let Some(waited) = self.look()? {
+                return Ok(waited);
+            }
+            if Instant::now() >= deadline {
+                return Ok(Waited::TimedOut);
+            }
+            tokio::select! {
+                biased;
+                () = call.abandoned() => return Ok(Waited::TimedOut),
+                rung = self.bell.readable_mut() => match rung {
+                    Ok(mut ready) => {
+                        ready.get_inner_mut().drain();
+                        ready.clear_ready();
+                    }
+                    // A bell that broke: the sweep finds the answer too.
+                    Err(_) => _ = ticks.tick().await,
+                },
+                () = tokio::time::sleep_until(deadline) => {}
+                _ = ticks.tick() => report(call, begun.elapsed().as_secs_f64(), timeout),
+            }
+        }
+    }
+
+    /// Takes the answer if it is there.
+    fn look(&mut self) -> Result<Option<Waited>, Error> {
+        let found = self.desk.mail(|store| ask::poll(store, &self.identity, &self.ask, self.place.as_ref()));
+        match found {
+            // Somebody writes for very long; the answer does not run away.
+            Err(error) if error.code() == Code::StoreLocked => Ok(None),
+            found => {
+                self.answered = matches!(found, Ok(Some(Waited::Answer(..))));
+                found
+            }
+        }
+    }
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        if !self.answered
+            && let Err(error) = self.desk.mail(|store| ask::give_up(store, &self.identity, &self.ask))
+        {
+            self.desk.log(&format!("mcp: the wait for {} can't be given up: {error}", self.ask.request()));
+        }
+    }
+}
+
+/// Tells the client that the call is alive, if it wants to know. Not awaited: a client that does not read must not stop the wait.
+fn report(call: &Call<'_>, seconds: f64, timeout: Span) {
+    let Some(token) = call.context.meta.get_progress_token() else { return };
+    #[expect(clippy::cast_precision_loss, reason = "a few minutes in milliseconds")]
+    let total = timeout.0 as f64 / 1000.0;
+    let progress = ProgressNotificationParam::new(token, seconds).with_total(total).with_message("waiting for the answer");
+    let peer = call.context.peer.clone();
+    tokio::spawn(async move {
+        // Whoever is gone needs no progress.
+        peer.notify_progress(progress).await.ok();
+    });
+}
+
+fn answer(store: &Store, ask: &MessageId, waited: Waited, timeout: Span) -> Result<Output, Error> {
+    let request = ask.request();
+    let mut output = Output {
+        answered: false,
+        request_id: request.to_string(),
+        message_id: ask.to_string(),
+        reply: None,
+        hint: None,
+        note: None,
+        offer: None,
+    };
+    match waited {
+        Waited::Answer(letter, _, nonce) => {
+            output.answered = true;
+            output.reply = Some(message::only(store, &letter)?);
+            output.note = Some(NOTE);
+            output.offer = nonce.as_ref().map(message::proof);
+        }
+        Waited::Elsewhere(id, state) => {
+            output.answered = true;
+            output.hint = Some(format!("the answer {id} came to you as a message ({}); `baton mail {id}` prints it", state.as_str()));
+        }
+        Waited::Ended(state) => {
+            output.hint = Some(format!("your question ended as {}; nobody will answer it: ask again, or ask another", state.as_str()));
+        }
+        Waited::TimedOut => {
+            output.hint = Some(format!(
+                "no answer within {}; it will reach you as a message, or go on waiting: ask_peer with resume {request}",
+                timeout.coarse()
+            ));
+        }
+    }
+    Ok(output)
+}

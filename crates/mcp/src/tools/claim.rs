@@ -1,0 +1,44 @@
+//! `claim_session`: telling a server whose it is when nothing else does.
+
+use super::{Call, Effect};
+use crate::binding;
+use baton_core::Error;
+use rmcp::model::Tool;
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) const NAME: &str = "claim_session";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Input {
+    /// Your own session id.
+    session_id: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Output {
+    session_id: String,
+    /// Your name from now on.
+    name: String,
+}
+
+pub(super) fn tool() -> Tool {
+    super::tool::<Input, Output>(
+        NAME,
+        "Claim a session",
+        Effect::Sets,
+        "Only after the error unbound-session: say which session is yours. Refused where it may be somebody else's.",
+    )
+}
+
+pub(super) fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
+    call.desk.mail(|store| {
+        call.refuse_subagent(store)?;
+        let session_id = input.session_id.trim();
+        let participant = binding::claim(call.desk, store, &call.caller, session_id)?;
+        Ok(Output { session_id: session_id.to_owned(), name: participant.name })
+    })
+}

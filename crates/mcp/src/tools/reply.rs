@@ -1,0 +1,45 @@
+//! `reply_to_message`: the answer to a message that one got.
+
+use super::send::{self, Output};
+use super::{Call, Effect, given};
+use baton_core::Error;
+use baton_core::body::Body;
+use baton_mail::post;
+use rmcp::model::Tool;
+use rmcp::schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(super) const NAME: &str = "reply_to_message";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Input {
+    /// The id of the message that you answer, or of its request.
+    message_id: String,
+    /// The text, at most 64 KiB. For more, send the path of a file.
+    body: String,
+    /// Makes a retry safe: the same key with the same content is one message.
+    #[serde(default)]
+    key: Option<String>,
+}
+
+pub(super) fn tool() -> Tool {
+    super::tool::<Input, Output>(
+        NAME,
+        "Reply to a message",
+        Effect::Adds,
+        "Answer a message that you got. It goes to its sender; if that one asked and waits, your first reply is the answer.",
+    )
+}
+
+pub(super) fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
+    let body = Body::from_text(input.body)?;
+    let options = &call.desk.options;
+    call.desk.mail(|store| {
+        let identity = call.own_identity(store)?;
+        let key = given(input.key.as_ref());
+        let accepted = post::reply(store, &options.home, &identity, &input.message_id, &body, key, &(options.limits)())?;
+        send::output(store, accepted)
+    })
+}

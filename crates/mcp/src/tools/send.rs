@@ -1,0 +1,104 @@
+//! `send_message`: mail that nobody waits for.
+
+use super::{Call, Effect, given};
+use baton_core::Error;
+use baton_core::body::Body;
+use baton_core::frame::defuse;
+use baton_core::time::Span;
+use baton_mail::post::{self, Draft};
+use baton_mail::reconcile;
+use baton_store::{Accepted, Store};
+use rmcp::model::Tool;
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) const NAME: &str = "send_message";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Input {
+    /// A name or session id from who; agent:codex for the only running one; #tag for each that has it; project:name; user for the person.
+    to: String,
+    /// The text, at most 64 KiB. For more, send the path of a file.
+    body: String,
+    /// The id of a message that this refers to. To answer one, use reply_to_message.
+    #[serde(default)]
+    reply_to: Option<String>,
+    /// A label that keeps messages of one matter together.
+    #[serde(default)]
+    thread: Option<String>,
+    /// Makes a retry safe: the same key with the same content is one message.
+    #[serde(default)]
+    key: Option<String>,
+    /// How long it may wait to be taken, such as 4h or 7d.
+    #[serde(default)]
+    ttl: Option<String>,
+}
+
+/// What was accepted.
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Output {
+    message_id: String,
+    to: Vec<To>,
+    /// What became of waking the recipient; `mixed` where that differs between several.
+    wake: &'static str,
+    /// It had been accepted before, under the same key.
+    again: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars", inline)]
+struct To {
+    session_id: Option<String>,
+    name: String,
+    wake: &'static str,
+}
+
+pub(super) fn tool() -> Tool {
+    super::tool::<Input, Output>(
+        NAME,
+        "Send a message",
+        Effect::Adds,
+        "Send a message to another agent session, or to user. Does not wait: it is durable once accepted and reaches the recipient between its steps.",
+    )
+}
+
+pub(super) fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
+    let body = Body::from_text(input.body)?;
+    let ttl = given(input.ttl.as_ref()).map(Span::parse).transpose()?;
+    let draft = Draft {
+        to: &input.to,
+        body: &body,
+        reply_to: given(input.reply_to.as_ref()),
+        thread: given(input.thread.as_ref()),
+        key: given(input.key.as_ref()),
+        ttl,
+    };
+    let options = &call.desk.options;
+    call.desk.mail(|store| {
+        let identity = call.identity(store)?;
+        let accepted = post::send(store, &options.home, &identity, &draft, &(options.limits)())?;
+        output(store, accepted)
+    })
+}
+
+/// What the sender is told about an accepted message.
+pub(super) fn output(store: &mut Store, accepted: Accepted) -> Result<Output, Error> {
+    let mut to = Vec::with_capacity(accepted.to.len());
+    for recipient in accepted.to {
+        let mut wake = "no_client";
+        if let Some(mut participant) = store.participant(recipient.participant)? {
+            reconcile::state(store, &mut participant)?;
+            wake = post::wake_outcome(true, &participant);
+        }
+        to.push(To { session_id: recipient.session_id.as_deref().map(defuse), name: recipient.name, wake });
+    }
+    let wake = match to.split_first() {
+        Some((first, rest)) if rest.iter().all(|other| other.wake == first.wake) => first.wake,
+        Some(_) => "mixed",
+        None => "no_client",
+    };
+    Ok(Output { message_id: accepted.id.to_string(), to, wake, again: accepted.again })
+}

@@ -1,0 +1,90 @@
+//! `who`: the sessions that one can write to.
+
+use super::{Call, Effect};
+use baton_core::frame::defuse;
+use baton_core::{Code, Error};
+use baton_mail::{directory, post, project};
+use baton_store::Participant;
+use rmcp::model::Tool;
+use rmcp::schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub(super) const NAME: &str = "who";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Input {
+    /// Every project, and sessions that have ended.
+    #[serde(default)]
+    all: Option<bool>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars")]
+pub(super) struct Output {
+    sessions: Vec<Entry>,
+    /// Your own name; null while this server does not know whose session it serves.
+    you: Option<String>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars", inline)]
+struct Entry {
+    /// What to write in `to`.
+    name: String,
+    session_id: Option<String>,
+    /// claude, codex, …; `user` for the person.
+    agent: String,
+    cwd: Option<String>,
+    project: String,
+    /// busy, idle, blocked (waits for its user) or gone.
+    state: &'static str,
+    state_since: String,
+    /// Messages that wait for it.
+    unread: u32,
+    pid: Option<i32>,
+    /// Null for this machine.
+    machine: Option<String>,
+    /// What would become of a wake: pending_turn_end, no_route, skipped_dialog, no_client, …
+    wake: &'static str,
+}
+
+pub(super) fn tool() -> Tool {
+    super::tool::<Input, Output>(
+        NAME,
+        "List sessions",
+        Effect::Reads,
+        "List the agent sessions of this project that you can write to, with their names and what they are doing. all: every project.",
+    )
+}
+
+pub(super) fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
+    let all = input.all.unwrap_or(false);
+    call.desk.mail(|store| {
+        let (you, here) = match call.identity(store) {
+            Ok(identity) => (Some(identity.participant.name), identity.project),
+            // Whoever has to claim a session must be able to find it.
+            Err(error) if error.code() == Code::UnboundSession => (None, project::of(&call.desk.options.cwd)),
+            Err(error) => return Err(error),
+        };
+        let found = directory::who(store, (!all).then_some(&*here), all)?;
+        Ok(Output { sessions: found.into_iter().map(entry).collect(), you })
+    })
+}
+
+fn entry(participant: Participant) -> Entry {
+    Entry {
+        wake: post::wake_outcome(true, &participant),
+        session_id: participant.native.as_deref().map(defuse),
+        cwd: participant.cwd.as_deref().map(defuse),
+        project: defuse(&participant.project),
+        state: participant.state.as_str(),
+        state_since: participant.state_since.to_rfc3339(),
+        unread: participant.unread,
+        pid: participant.process.map(|(pid, _)| pid),
+        machine: None,
+        name: participant.name,
+        agent: participant.agent,
+    }
+}

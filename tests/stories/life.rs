@@ -1,0 +1,166 @@
+//! What happens to mail when sessions are killed, cleared, compacted, interrupted, or have subagents.
+
+use crate::stage::{BOTH, LIMIT, Stage, Who, rounds, session_id};
+use baton_testkit::agents::Session;
+use baton_testkit::model::Kind;
+use baton_testkit::{Script, Step, isolated, wait};
+use serde_json::json;
+use std::time::Duration;
+
+/// Tools for as long as a count of results says, then the end.
+fn tools(count: usize) -> Script {
+    Script::by(move |request| if request.results().len() < count { Step::shell("sleep 0.2") } else { Step::say("finished") })
+}
+
+#[test]
+fn killed_agents_have_it_once_after_their_resume() {
+    isolated(|| {
+        for who in BOTH {
+            for round in 0..rounds() * 2 {
+                let stage = Stage::new(tools(4));
+                let run = stage.run(who, Session::New, "please begin");
+                let session = session_id(who, &run);
+                let body = format!("MAIL-KILL-{round}");
+                stage.send(&session, &body);
+                let mut agent = stage.start(who, Session::Resume(&session), "go on");
+                let before = stage.model.requests_of(Kind::Main).len();
+                // A moment that differs from round to round, from before the mail is taken to after it is proven.
+                stage.request(|request| request.index >= before.saturating_sub(1));
+                std::thread::sleep(Duration::from_millis(u64::try_from(round * 173 % 900).unwrap()));
+                agent.kill();
+                stage.run(who, Session::Resume(&session), "go on again");
+                let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
+                assert_eq!(last.count(&body), 1, "{who:?}, round {round}: {}", stage.trouble());
+                assert_eq!(stage.end_of(&body), "seen", "{who:?}, round {round}: {}", stage.trouble());
+            }
+        }
+    });
+}
+
+#[test]
+fn a_subagent_does_not_eat_its_parents_mail() {
+    isolated(|| {
+        let script = Script::by(|request| match (request.shows("agent launched"), request.results().len()) {
+            (false, _) => Step::tool("Agent", json!({"description": "look", "prompt": "SUBAGENT-PROMPT", "subagent_type": "general-purpose"})),
+            (true, 1) => Step::shell("sleep 2"),
+            _ => Step::say("finished"),
+        })
+        .subagents(|request| match request.results().len() {
+            0 => Step::shell("sleep 1; echo in-the-subagent"),
+            1 => Step::mcp("baton", "read_messages", json!({})),
+            _ => Step::say("subagent finished"),
+        });
+        let stage = Stage::new(script);
+        let agent = stage.start(Who::Claude, Session::New, "use a subagent");
+        let began = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Subagent);
+        assert!(began.is_some(), "no subagent began: {}", stage.trouble());
+        stage.send(&stage.name_of(Who::Claude), "MAIL-FOR-THE-PARENT");
+        agent.finish(LIMIT).expect_ok();
+        let eaten = stage.model.sightings_where("MAIL-FOR-THE-PARENT", |request| request.kind == Kind::Subagent);
+        assert_eq!(eaten.first, None, "the subagent saw it: {}", stage.trouble());
+        stage.shown_once("MAIL-FOR-THE-PARENT");
+        assert_eq!(stage.end_of("MAIL-FOR-THE-PARENT"), "seen", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn after_clear_the_participant_goes_on_in_the_new_session() {
+    isolated(|| {
+        let stage = Stage::new(Script::by(|_| Step::say("finished")));
+        let terminal = stage.open(Who::Claude, Session::New);
+        terminal.submit("please begin");
+        terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        let before = stage.json(&["who"])[0].clone();
+        terminal.submit("/clear");
+        let cleared = wait::poll(LIMIT, || {
+            let now = stage.json(&["who"])[0].clone();
+            (now["session_id"].is_string() && now["session_id"] != before["session_id"]).then_some(now)
+        })
+        .unwrap_or_else(|| panic!("no new session: {}", stage.trouble()));
+        assert_eq!(cleared["name"], before["name"], "the same participant");
+        stage.send(cleared["name"].as_str().unwrap(), "MAIL-AFTER-CLEAR");
+        terminal.submit("and now");
+        stage.request(|request| request.shows("MAIL-AFTER-CLEAR"));
+        stage.shown_once("MAIL-AFTER-CLEAR");
+        terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(stage.end_of("MAIL-AFTER-CLEAR"), "seen", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn a_prompt_taken_back_gives_its_mail_back() {
+    isolated(|| {
+        // The model is slow to begin, so that the person can interrupt before its first word.
+        let script = Script::by(|request| {
+            if request.shows("SECOND-PROMPT") { Step::say("finished") } else { Step::say("never said").after(Duration::from_secs(30)) }
+        });
+        let stage = Stage::new(script);
+        let terminal = stage.open(Who::Claude, Session::New);
+        let name = stage.name_of(Who::Claude);
+        stage.send(&name, "MAIL-TAKEN-BACK");
+        terminal.submit("FIRST-PROMPT");
+        stage.request(|request| request.shows("MAIL-TAKEN-BACK"));
+        std::thread::sleep(Duration::from_millis(500));
+        terminal.press(&["Escape"]);
+        // The prompt is back in the input line; clear it and type another.
+        std::thread::sleep(Duration::from_millis(500));
+        terminal.press(&["C-u"]);
+        terminal.submit("SECOND-PROMPT");
+        let second = stage.request(|request| request.shows("SECOND-PROMPT"));
+        terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(stage.end_of("MAIL-TAKEN-BACK"), "seen", "{}", stage.trouble());
+        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
+        assert!(second.count("MAIL-TAKEN-BACK") <= 1, "{}", stage.trouble());
+        assert_eq!(last.count("MAIL-TAKEN-BACK"), 1, "it is in the conversation once: {}", stage.trouble());
+    });
+}
+
+#[test]
+fn escape_at_a_permission_dialog_loses_nothing() {
+    isolated(|| {
+        let script = Script::by(|request| {
+            if request.shows("SECOND-PROMPT") { Step::say("finished") } else { Step::shell("touch forbidden.txt") }
+        });
+        let stage = Stage::new(script);
+        let claude = stage.claude().asking();
+        let terminal = claude.open("claude", Session::New);
+        let name = stage.name_of(Who::Claude);
+        terminal.submit("FIRST-PROMPT");
+        terminal.wait_for("Do you want", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        let blocked = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "blocked");
+        assert!(blocked, "{}", stage.trouble());
+        stage.send(&name, "MAIL-AT-THE-DIALOG");
+        // The dialog ignores keys that come right with it.
+        let closed = wait::until(LIMIT, || {
+            terminal.press(&["Escape"]);
+            std::thread::sleep(Duration::from_millis(300));
+            !terminal.screen().contains("Do you want")
+        });
+        assert!(closed, "{}", terminal.screen());
+        let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
+        assert!(idle, "the registry knows that the dialog is gone: {}", stage.trouble());
+        assert_eq!(stage.state_of("MAIL-AT-THE-DIALOG"), "queued");
+        terminal.submit("SECOND-PROMPT");
+        stage.request(|request| request.shows("MAIL-AT-THE-DIALOG"));
+        terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        stage.shown_once("MAIL-AT-THE-DIALOG");
+        assert_eq!(stage.end_of("MAIL-AT-THE-DIALOG"), "seen", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn both_agents_take_mail_in_a_terminal() {
+    isolated(|| {
+        for who in BOTH {
+            let stage = Stage::new(tools(2));
+            let terminal = stage.open(who, Session::New);
+            terminal.submit("please begin");
+            stage.request(|_| true);
+            stage.send(&stage.name_of(who), "MAIL-IN-A-TERMINAL");
+            terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+            stage.request(|request| request.shows("MAIL-IN-A-TERMINAL"));
+            stage.shown_once("MAIL-IN-A-TERMINAL");
+            assert_eq!(stage.end_of("MAIL-IN-A-TERMINAL"), "seen", "{who:?}: {}", stage.trouble());
+        }
+    });
+}

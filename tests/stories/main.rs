@@ -1,0 +1,10 @@
+//! Stories with the real Claude Code and Codex, offline, against a scripted model. What counts is what reached the model: each message
+//! exactly once in its requests.
+//!
+//! A few rounds of each run in `scripts/test`; `scripts/prove` sets `BATON_ROUNDS` and counts.
+
+mod asks;
+mod delivery;
+mod life;
+mod setup;
+mod stage;
