@@ -33,7 +33,22 @@ pub struct Programs {
     pub floor_write: PathBuf,
 }
 
-/// A store in the two forms that are compared.
+impl Programs {
+    /// The same as an installation has them: copied. A linker leaves a file in the page cache in small pieces, and running it from there costs
+    /// each process some forty page faults more.
+    fn installed(self, root: &Path) -> Outcome<Self> {
+        let folder = root.join("bin");
+        std::fs::create_dir(&folder)?;
+        let copy = |program: PathBuf| -> Outcome<PathBuf> {
+            let to = folder.join(program.file_name().ok_or("a program without a name")?);
+            std::fs::copy(&program, &to)?;
+            Ok(to)
+        };
+        Ok(Self { baton: copy(self.baton)?, floor_read: copy(self.floor_read)?, floor_write: copy(self.floor_write)? })
+    }
+}
+
+/// A store in the forms that are compared.
 pub struct Sized {
     /// Never written to.
     pub quiet: Home,
@@ -70,6 +85,7 @@ impl World {
         let root = scratch.path().canonicalize()?;
         let project = root.join("project");
         std::fs::create_dir(&project)?;
+        let programs = programs.installed(&root)?;
         let transcript = payload::transcript(root.join("transcript.jsonl"))?;
         let quiet = |home: &Home| -> Outcome<()> {
             payload::hook(&programs.baton, home, &home.peers[0], &transcript, &Event::Tools).fire()?;
@@ -114,6 +130,17 @@ impl World {
     /// The floor that writes, into that home's store.
     pub fn floor_write(&self, home: &Home, key: &str) -> Shot {
         Shot::new(&self.programs.floor_write, &home.project).arg(Store::path(&home.folder)).arg(key)
+    }
+
+    /// The MCP server of a session.
+    pub fn mcp(&self, home: &Home, peer: &Peer) -> Shot {
+        Shot::new(&self.programs.baton, &home.project)
+            .args(["mcp", "--agent", "claude", "--home"])
+            .arg(&home.folder)
+            .env("HOME", &home.project)
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("CLAUDECODE", "1")
+            .env("CLAUDE_CODE_SESSION_ID", &peer.session)
     }
 
     /// A send, typed by nobody.
