@@ -5,6 +5,8 @@
 //! still streaming, takes what a killed hook had printed, and loses unwritten lines when killed; the other writes at once, runs a
 //! hook per tool in parallel and drops what a killed hook had printed.
 
+#![expect(clippy::unwrap_used, reason = "a world that breaks its own rules should end the test")]
+
 use baton_core::event::{Event, EventKind, Source};
 use baton_core::id::{MessageRow, Nonce, OfferId};
 use baton_core::limits::Limits;
@@ -289,7 +291,6 @@ impl World {
         calls
     }
 
-    #[expect(clippy::too_many_lines, reason = "a turn reads best from top to bottom")]
     fn turn(&mut self, script: &TurnScript) {
         let mut moment = 0;
         let mut fates = script.fates.iter().copied().chain(std::iter::repeat(Fate::Fine));

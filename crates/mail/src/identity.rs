@@ -104,12 +104,12 @@ fn by_environment(
     project: &str,
 ) -> Result<Option<(Participant, Kind)>, Error> {
     let Some((agent, shell)) = shell_around(env) else { return Ok(None) };
-    if store.participant_of(Some(agent.name()), &shell.session_id)?.is_none() {
+    let mut found = store.participant_of(Some(agent.name()), &shell.session_id)?;
+    if found.is_none() {
         register(store, agent, env, &shell, cwd, project)?;
+        found = store.participant_of(Some(agent.name()), &shell.session_id)?;
     }
-    let Some((participant, session)) = store.participant_of(Some(agent.name()), &shell.session_id)? else {
-        return Ok(None);
-    };
+    let Some((participant, session)) = found else { return Ok(None) };
     Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: shell.subagent })))
 }
 

@@ -8,7 +8,7 @@ use baton_core::limits::Limits;
 use baton_core::session::State;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
-use baton_store::{Accepted, NewMail, Participant, Process, Store, Verb, check_label};
+use baton_store::{Accepted, NewMail, Process, Store, Verb, check_label};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
@@ -30,8 +30,8 @@ pub struct Draft<'a> {
 }
 
 /// What became of a wish to wake the recipient.
-pub fn wake_outcome(wanted: bool, recipient: &Participant) -> &'static str {
-    match recipient.state {
+pub fn wake_outcome(wanted: bool, recipient: State) -> &'static str {
+    match recipient {
         _ if !wanted => "skipped_disabled",
         State::Busy => "pending_turn_end",
         State::Blocked => "skipped_dialog",

@@ -9,7 +9,7 @@ use crate::desk::Desk;
 use baton_agents::McpCaller;
 use baton_core::id::SessionRow;
 use baton_core::session::State;
-use baton_core::{Code, Error};
+use baton_core::{Code, Error, limits};
 use baton_mail::identity::{self, Identity, Kind};
 use baton_mail::{directory, process, project};
 use baton_store::{Participant, Process, SessionInfo, Sighting, Store};
@@ -142,6 +142,9 @@ fn by_environment(desk: &Desk, store: &mut Store) -> Result<Option<Found>, Error
 
 /// A session that no hook has told us about: it exists all the same.
 fn register(desk: &Desk, store: &mut Store, session_id: &str) -> Result<(), Error> {
+    if session_id.is_empty() || session_id.len() > limits::LABEL_BYTES {
+        return Err(Error::new(Code::Usage, "the session id of the call is empty or too long"));
+    }
     let options = &desk.options;
     store
         .sight_session(&Sighting {

@@ -8,11 +8,10 @@ use crate::desk::Desk;
 use baton_agents::McpCaller;
 use baton_core::event::{Event, Reply};
 use baton_core::frame::shown;
-use baton_core::{Code, Error, limits};
+use baton_core::{Code, Error};
 use baton_mail::line;
 use baton_store::Store;
 use serde_json::{Map, Value};
-use std::time::Instant;
 
 /// The tool's name, as the installed hooks call it.
 pub(crate) const NAME: &str = "hook_event";
@@ -39,14 +38,9 @@ pub(crate) fn run(
         )
         .hint("read_messages reads your mail"));
     }
-    let deadline = Instant::now() + limits::HOOK_BUDGET.to_std();
     let caller = agent.mcp_caller(meta);
-    let answer = event(desk, &caller, arguments).and_then(|event| {
-        desk.hooks(|store| {
-            store.set_deadline(deadline);
-            handle(desk, store, &caller, &event)
-        })
-    });
+    let answer = event(desk, &caller, arguments)
+        .and_then(|event| desk.hooks(|store| handle(desk, store, &caller, &event)));
     Ok(answer.unwrap_or_else(|error| {
         desk.log(&format!("mcp hook {}: {}: {error}", agent.name(), error.code()));
         silence(desk)

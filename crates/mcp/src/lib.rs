@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
+mod bells;
 mod binding;
 mod desk;
 mod hook;

@@ -3,8 +3,8 @@
 //! Each has a file: what it takes, what it gives, what it says about itself, and the few lines between that and `baton-mail`.
 //! An answer's structured content is all that a model gets to see of it.
 
-use crate::binding;
 use crate::desk::Desk;
+use crate::{binding, wire};
 use baton_agents::McpCaller;
 use baton_core::frame::shown;
 use baton_core::mail::Anchor;
@@ -55,6 +55,11 @@ impl Call<'_> {
                 .hint("finish, and let your parent do it; you may call who and send_message"));
         }
         Ok(())
+    }
+
+    /// Whether nobody waits for the answer any more. Asked before something is claimed for a caller who may be gone.
+    fn is_abandoned(&self) -> bool {
+        self.context.ct.is_cancelled() || *self.desk.client_gone.borrow() || wire::hung_up()
     }
 
     /// Resolves when nobody waits for the answer any more: the client cancelled the call, or is gone.

@@ -11,6 +11,7 @@ use rmcp::model::{
     ServerJsonRpcMessage,
 };
 use rmcp::transport::Transport;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io;
@@ -133,6 +134,14 @@ where
     async fn close(&mut self) -> Result<(), io::Error> {
         self.output.lock().await.flush().await
     }
+}
+
+/// Whether nobody can write to our stdin any more, by the kernel's word: what the transport has not got round to reading included.
+pub(crate) fn hung_up() -> bool {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec::default())).is_ok()
+        && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
 }
 
 async fn write<W: AsyncWrite + Unpin>(

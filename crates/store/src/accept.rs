@@ -12,6 +12,7 @@ use baton_core::id::{MessageId, MessageRow, ParticipantId, SessionRow};
 use baton_core::limits::Limits;
 use baton_core::loops::{self, Traffic};
 use baton_core::mail::Delivery;
+use baton_core::session::State;
 use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error, limits, name};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -76,6 +77,8 @@ pub struct Recipient {
     pub name: String,
     /// The agent's own id of its present session.
     pub session_id: Option<String>,
+    /// What it does, by its last event.
+    pub state: State,
 }
 
 /// What was accepted, now or at the first try.
@@ -126,8 +129,9 @@ impl Store {
             )
             .map_err(failure)?;
         }
-        let to = recipients(&tx, row)?;
         tx.commit().map_err(failure)?;
+        // After the commit, so that nobody waits for it.
+        let to = recipients(&self.conn, row)?;
         Ok(Accepted { id: mail.id.clone(), row, to, again: false })
     }
 }
@@ -281,16 +285,18 @@ fn queue(
 fn recipients(conn: &Connection, message: MessageRow) -> Result<Vec<Recipient>, Error> {
     let mut select = conn
         .prepare(
-            "SELECT p.id, p.name, s.native FROM delivery d JOIN participant p ON p.id = d.recipient LEFT JOIN session s ON s.id = p.session
+            "SELECT p.id, p.name, s.native, s.state FROM delivery d JOIN participant p ON p.id = d.recipient LEFT JOIN session s ON s.id = p.session
              WHERE d.message = ?1 ORDER BY p.name",
         )
         .map_err(failure)?;
     let rows = select
         .query_map([message.0], |row| {
+            let state: Option<String> = row.get(3)?;
             Ok(Recipient {
                 participant: ParticipantId(row.get(0)?),
                 name: row.get(1)?,
                 session_id: row.get(2)?,
+                state: state.as_deref().and_then(State::parse).unwrap_or(State::Idle),
             })
         })
         .map_err(failure)?;

@@ -33,9 +33,9 @@ pub struct Participant {
     pub state_since: Moment,
     /// The process that runs it, with its start time.
     pub process: Option<(i32, u64)>,
-    /// Messages that wait for it or are on their way into its context.
+    /// Messages that wait for it or are on their way into its context; only counted by [`Store::everybody`] and [`Store::participant`].
     pub unread: u32,
-    /// Its tags.
+    /// Its tags; only gathered there too.
     pub tags: Vec<String>,
 }
 
@@ -50,8 +50,11 @@ pub enum Found {
     Nobody,
 }
 
-const SELECT: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid, s.pid_start,
-    (SELECT count(*) FROM delivery d WHERE d.recipient = p.id AND d.state < 2),
+/// The columns of a participant. Counting its mail and gathering its tags costs more than all the rest, so that is done only where it is shown.
+const SELECT: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
+    s.pid_start, 0, NULL, p.created_at FROM participant p LEFT JOIN session s ON s.id = p.session";
+const SELECT_WITH_MAIL: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
+    s.pid_start, (SELECT count(*) FROM delivery d WHERE d.recipient = p.id AND d.state < 2),
     (SELECT group_concat(t.tag, ' ') FROM tag t WHERE t.participant = p.id), p.created_at
     FROM participant p LEFT JOIN session s ON s.id = p.session";
 
@@ -93,7 +96,7 @@ impl Store {
     fn participants(&self, which: &str, by: impl rusqlite::Params) -> Result<Vec<Participant>, Error> {
         let mut select = self
             .conn
-            .prepare(&format!("{SELECT} WHERE {which} ORDER BY p.project, p.name"))
+            .prepare(&format!("{SELECT_WITH_MAIL} WHERE {which} ORDER BY p.project, p.name"))
             .map_err(failure)?;
         let rows = select.query_map(by, participant).map_err(failure)?;
         rows.collect::<Result<_, _>>().map_err(failure)
@@ -106,7 +109,7 @@ impl Store {
 
     /// A participant by its row.
     pub fn participant(&self, id: ParticipantId) -> Result<Option<Participant>, Error> {
-        one(&self.conn, "p.id = ?1", [id.0])
+        self.participants("p.id = ?1", [id.0]).map(|mut found| found.pop())
     }
 
     /// The participant that a session belongs to, by the agent's own id.
@@ -126,7 +129,7 @@ impl Store {
             .map_err(failure)?;
         let Some((id, session)) = row else { return Ok(None) };
         let found =
-            self.participant(ParticipantId(id))?.ok_or_else(|| foreign("a session without a participant"))?;
+            one(&self.conn, "p.id = ?1", [id])?.ok_or_else(|| foreign("a session without a participant"))?;
         Ok(Some((found, SessionRow(session))))
     }
 
@@ -142,7 +145,7 @@ impl Store {
             .map_err(failure)?;
         let mut found = Vec::new();
         for (session, id) in rows {
-            if let Some(participant) = self.participant(ParticipantId(id))? {
+            if let Some(participant) = one(&self.conn, "p.id = ?1", [id])? {
                 found.push((participant, SessionRow(session)));
             }
         }

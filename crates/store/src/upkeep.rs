@@ -111,7 +111,8 @@ impl Store {
 
     fn trim(&mut self, since: Moment, seen_since: Moment) -> Result<usize, Error> {
         let tx = self.begin()?;
-        let old = "SELECT m.id FROM message m WHERE m.sent_at < ?1
+        // The newest row of each table stays: the next id is one above it, so no id is ever used twice.
+        let old = "SELECT m.id FROM message m WHERE m.sent_at < ?1 AND m.id < (SELECT max(id) FROM message)
             AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND (d.state < 2 OR d.state_at >= ?3))
             AND NOT (m.ask = 1 AND m.closed_by IS NULL AND m.expires_at > ?1)
             ORDER BY m.id LIMIT ?2";
@@ -124,12 +125,12 @@ impl Store {
             tx.execute("DELETE FROM message WHERE id = ?1", [id]).map_err(failure)?;
         }
         tx.execute(
-            "DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < ?1 ORDER BY id LIMIT 5000)",
+            "DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < ?1 AND id < (SELECT max(id) FROM trail) ORDER BY id LIMIT 5000)",
             [since.0],
         )
         .map_err(failure)?;
         tx.execute(
-            "DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE state > 0 AND made_at < ?1 LIMIT 500)",
+            "DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE state > 0 AND made_at < ?1 AND id < (SELECT max(id) FROM offer) LIMIT 500)",
             [since.0],
         )
         .map_err(failure)?;

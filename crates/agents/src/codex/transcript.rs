@@ -33,6 +33,8 @@ struct Payload {
     output: Value,
     #[serde(default)]
     turn_id: Option<String>,
+    #[serde(default)]
+    replacement_history: Value,
 }
 
 #[derive(Deserialize)]
@@ -62,6 +64,7 @@ impl Reader {
 
     fn meaning(&mut self, line: Line) -> Option<Item> {
         match line.kind.as_str() {
+            "compacted" => Some(Item::Replaced { text: line.payload.replacement_history.to_string() }),
             "turn_context" => line.payload.turn_id.map(|id| Item::Prompt { id }),
             "response_item" if !line.metadata.is_some_and(|metadata| metadata.compaction_output) => {
                 self.response_item(line.payload)

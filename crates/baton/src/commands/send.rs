@@ -87,7 +87,7 @@ impl Reply {
 }
 
 fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Result<Exit, Error> {
-    let document = describe(store, accepted, wake)?;
+    let document = describe(accepted, wake);
     let shown = out.data(&document, || {
         let names: Vec<_> = accepted.to.iter().map(|to| out.tone(Tone::Bold, &to.name)).collect();
         let again = if accepted.again { " (accepted before, under this key)" } else { "" };
@@ -100,18 +100,13 @@ fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Resu
 }
 
 /// What was accepted, as JSON.
-pub fn describe(store: &Store, accepted: &Accepted, wake: bool) -> Result<Value, Error> {
-    let mut outcomes = Vec::new();
-    for to in &accepted.to {
-        if let Some(participant) = store.participant(to.participant)? {
-            outcomes.push(post::wake_outcome(wake, &participant));
-        }
-    }
+pub fn describe(accepted: &Accepted, wake: bool) -> Value {
     let to: Vec<_> =
         accepted.to.iter().map(|to| json!({"session_id": to.session_id, "name": to.name})).collect();
+    let outcomes: Vec<_> = accepted.to.iter().map(|to| post::wake_outcome(wake, to.state)).collect();
     let wake = match &outcomes[..] {
         [one] => json!(one),
         several => json!(several),
     };
-    Ok(json!({"message_id": accepted.id.as_str(), "to": to, "wake": wake}))
+    json!({"message_id": accepted.id.as_str(), "to": to, "wake": wake})
 }

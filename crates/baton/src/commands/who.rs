@@ -103,7 +103,7 @@ pub fn describe(participant: &Participant) -> Value {
         "unread": participant.unread,
         "pid": participant.process.map(|(pid, _)| pid).filter(|_| participant.state != State::Gone),
         "machine": Value::Null,
-        "wake": post::wake_outcome(true, participant),
+        "wake": post::wake_outcome(true, participant.state),
         "tags": participant.tags,
     })
 }
@@ -111,7 +111,10 @@ pub fn describe(participant: &Participant) -> Value {
 /// Shows who calls.
 pub fn whoami(session: &Session, out: &Out) -> Result<Exit, Error> {
     let mut store = session.store()?;
-    let me = session.identity(&mut store)?;
+    let mut me = session.identity(&mut store)?;
+    if let Some(counted) = store.participant(me.participant.id)? {
+        me.participant = counted;
+    }
     let kind = match me.kind {
         Kind::Session { .. } => "session",
         Kind::Person => "person",

@@ -86,6 +86,11 @@ pub enum Item {
         /// What it printed.
         output: String,
     },
+    /// The agent replaced the conversation so far by this text. What the model had not answered yet and is not in it, it never will.
+    Replaced {
+        /// What is left of the conversation.
+        text: String,
+    },
     /// The agent's note that all stop hooks of a turn have ended and their output was handled.
     StopHandled,
     /// A tool call's result, as the model sees it.
@@ -190,6 +195,9 @@ impl<'a> Search<'a> {
             Item::HookRan { output } => {
                 self.our_run |= matches!(self.anchor, Anchor::Stop) && output.contains(&self.mark);
                 None
+            }
+            Item::Replaced { text } => {
+                (after_offer && self.injected && !text.contains(&self.mark)).then_some(Look::Passed)
             }
             Item::StopHandled => (self.our_run && !self.injected).then_some(Look::Passed),
         }

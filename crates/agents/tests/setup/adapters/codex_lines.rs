@@ -113,6 +113,7 @@ fn a_compaction_on_request_is_a_turn_without_response() {
     assert_reads(
         "codex-compacted",
         "
+            replaced
             prompt 954e6d11
             injected <collaboration_mode># Collaboration Mode: Default//You are n
             prompt 013970f6
@@ -135,6 +136,7 @@ fn a_compaction_amid_a_turn_is_no_response() {
             response 1 calls call_0003
             injected CTX-PostToolUse-1
             result call_0003: Chunk ID: c26bc1/Wall time: 0.0000 seconds/Process exited wi
+            replaced
             prompt c3e0d530
             injected CTX-SessionStart-2
             response 2

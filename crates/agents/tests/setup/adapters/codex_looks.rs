@@ -144,3 +144,11 @@ fn a_compaction_is_no_answer_to_what_comes_with_the_next_prompt() {
     }
     assert_proven("codex-compacted-midway", Anchor::Start, "c3e0d530", "CTX-SessionStart-2", "ANS2");
 }
+
+#[test]
+fn what_a_compaction_drops_before_the_answer_was_not_taken() {
+    let marked = Sample::named("codex-compacted-midway").with("CTX-PostToolUse-1", &mark());
+    let offer = Offer { anchor: tools(&["call_0003"]), turn: "c3e0d530", before: &mark() };
+    let looks: Vec<Look> = marked.course(&offer).iter().map(|(look, _)| *look).collect();
+    assert_eq!(looks, [Open, Held, Passed]);
+}

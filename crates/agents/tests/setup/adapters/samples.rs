@@ -154,6 +154,7 @@ fn sketch(item: &Item) -> String {
                 .map(|at| output[at..].chars().take_while(|c| *c != '"').collect::<String>());
             format!("hook printed {}", context.unwrap_or_else(|| "nothing for the model".to_owned()))
         }
+        Item::Replaced { .. } => "replaced".to_owned(),
         Item::StopHandled => "stop handled".to_owned(),
         Item::ToolResult { call, text } => format!("result {call}: {}", line(text)).trim_end().to_owned(),
         Item::Response { id, calls, .. } if calls.is_empty() => format!("response {id}"),

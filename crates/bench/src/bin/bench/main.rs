@@ -1,0 +1,133 @@
+//! How fast baton is: one table, with ratios that mean the same on every machine.
+//!
+//! Each case stands beside `/bin/true` (the least that any process costs), beside a floor of ours (the least that any program costs which
+//! reads or writes such a store), and, where it does the same, beside hcom. All are run interleaved, and medians are compared, so the
+//! ratios hold on a slow or a busy machine too; times in themselves are printed and never judged.
+
+mod cases;
+mod child;
+mod hcom;
+mod homes;
+mod machine;
+mod mcp;
+mod parallel;
+mod payload;
+mod rounds;
+mod sends;
+mod table;
+mod world;
+
+use crate::hcom::Hcom;
+use crate::machine::Watch;
+use crate::payload::Event;
+use crate::rounds::Measured;
+use crate::table::{Kind, Row};
+use crate::world::{Programs, World};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Whatever goes wrong here is told to the person who ran the bench.
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+const USAGE: &str = "usage: bench [--quick] [--rounds N] [--check] [--hcom PROGRAM] [--scratch DIR]
+
+  --quick         fewer rounds
+  --rounds N      so many rounds (200)
+  --check         exit 1 if a target is missed, but for those that are times in themselves
+  --hcom PROGRAM  compare with this hcom
+  --scratch DIR   where the stores are made: on the kind of disk that matters (the system's temporary folder)";
+
+struct Options {
+    rounds: u32,
+    bursts: u32,
+    check: bool,
+    hcom: Option<PathBuf>,
+    scratch: PathBuf,
+}
+
+impl Options {
+    fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
+        let mut options = Self { rounds: 200, bursts: 3, check: false, hcom: None, scratch: std::env::temp_dir() };
+        while let Some(argument) = arguments.next() {
+            match argument.to_str()? {
+                "--quick" => (options.rounds, options.bursts) = (30, 1),
+                "--rounds" => options.rounds = arguments.next()?.to_str()?.parse().ok()?,
+                "--check" => options.check = true,
+                "--hcom" => options.hcom = Some(arguments.next()?.into()),
+                "--scratch" => options.scratch = arguments.next()?.into(),
+                _ => return None,
+            }
+        }
+        Some(options)
+    }
+}
+
+fn main() -> ExitCode {
+    let Some(options) = Options::read(std::env::args_os().skip(1)) else {
+        eprintln!("{USAGE}");
+        return ExitCode::from(64);
+    };
+    match run(&options) {
+        Ok(rows) => {
+            print!("{}", table::render(&rows));
+            if options.check && rows.iter().any(Row::is_missed) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(options: &Options) -> Outcome<Vec<Row>> {
+    let world = World::new(programs()?, &options.scratch)?;
+    let hcom = compare_with(options, &world);
+    let watch = Watch::new();
+    let measured = rounds::run(cases::all(&world, hcom.as_ref().ok()), options.rounds);
+    let others = watch.others(spent(&measured));
+    let machine = machine::judge(others);
+    let share = others.map_or_else(|| "an unknown share".to_owned(), |share| format!("{:.0} %", share * 100.0));
+    println!("{} rounds on {} cores, of which other programs used {share} meanwhile", options.rounds, machine::cores());
+    let mut rows = cases::rows(&measured, machine, hcom.as_ref().err().map(String::as_str));
+    rows.extend(writes(&world));
+    rows.extend(sends::rows(&world, hcom.as_ref().ok(), options.bursts));
+    rows.extend(mcp::rows(&world, options.rounds));
+    Ok(rows)
+}
+
+/// They lie beside this one.
+fn programs() -> Outcome<Programs> {
+    let here = std::env::current_exe()?;
+    let beside = |name: &str| {
+        let program = here.with_file_name(name);
+        if program.is_file() { Ok(program) } else { Err(format!("{} is not built; run scripts/bench", program.display())) }
+    };
+    Ok(Programs { baton: beside("baton")?, floor_read: beside("floor-read")?, floor_write: beside("floor-write")? })
+}
+
+fn compare_with(options: &Options, world: &World) -> Result<Hcom, String> {
+    let program = options.hcom.as_ref().ok_or("no --hcom was given")?;
+    Hcom::new(program, world.scratch.path().join("hcom")).map_err(|error| error.to_string())
+}
+
+fn spent(measured: &[Measured]) -> Duration {
+    measured.iter().filter_map(|(_, series)| series.as_ref().ok()).map(rounds::Series::all_cpu).sum()
+}
+
+/// What a quiet hook writes to the store.
+fn writes(world: &World) -> Vec<Row> {
+    let homes = [("a server has it open", &world.held), ("alone", &world.small.quiet)];
+    homes
+        .map(|(how, home)| {
+            let row = Row::new(format!("hook, nothing pending, {how}: writes to the store"));
+            match machine::writes(&world.hook(home, &home.peers[0], &Event::Tools), world.scratch.path()) {
+                Ok(writes) => row
+                    .at_most("none", writes.store as f64, 0.0, Kind::Ratio)
+                    .note(format!("{} to store and WAL, {} to SQLite's shared memory", writes.store, writes.index)),
+                Err(error) => row.note(format!("not measured: {error}")),
+            }
+        })
+        .into()
+}

@@ -1,0 +1,167 @@
+//! Two sessions' MCP servers, and how long mail takes from one to the other.
+//!
+//! The driver speaks for both clients. Its peer answers at once: it reads its messages again and again until the question is there.
+
+use crate::Outcome;
+use crate::homes::{Home, Peer};
+use crate::rounds::median;
+use crate::table::{Kind, Row};
+use crate::world::World;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::time::{Duration, Instant};
+
+/// An answer that takes longer never comes.
+const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
+/// A server is quick, so a few rounds tell.
+const ROUNDS: u32 = 100;
+
+/// The rows.
+pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
+    let cases = ["MCP: send_message, read_messages", "MCP: ask_peer, read_messages, reply_to_message, answer", "baton mcp"];
+    match measure(world, rounds.min(ROUNDS)) {
+        Ok(measured) => {
+            let [sent, asked, server] = cases.map(Row::new);
+            let asks = measured.asks.as_secs_f64() * 1e3;
+            vec![
+                sent.wall(measured.sends, None),
+                asked.wall(measured.asks, None).at_most("wall ≤ 10 ms", asks, 10.0, Kind::Time),
+                server.peak(measured.peak).at_most("≤ 20 MB", measured.peak as f64, 20.0 * f64::from(1 << 20), Kind::Ratio),
+            ]
+        }
+        Err(error) => cases.map(|case| Row::new(case).note(format!("not measured: {error}"))).into(),
+    }
+}
+
+struct Measured {
+    sends: Duration,
+    asks: Duration,
+    peak: u64,
+}
+
+fn measure(world: &World, rounds: u32) -> Outcome<Measured> {
+    let home = world.small.quiet.copy(world.scratch.path().join("mcp"))?;
+    let (me, peer) = (&home.peers[3], &home.peers[4]);
+    let mut mine = Server::start(world, &home, me)?;
+    let mut theirs = Server::start(world, &home, peer)?;
+    let (mut sends, mut asks) = (Vec::new(), Vec::new());
+    for round in 0..rounds {
+        let body = format!("question {round} of the bench");
+        let start = Instant::now();
+        mine.call("send_message", json!({"to": peer.name, "body": body}))?;
+        theirs.take(&body)?;
+        sends.push(start.elapsed());
+        home.rewind()?;
+        let start = Instant::now();
+        let waiting = mine.ask("ask_peer", json!({"to": peer.name, "body": body}))?;
+        let question = theirs.take(&body)?;
+        theirs.call("reply_to_message", json!({"message_id": question, "body": "yes"}))?;
+        let answer = mine.answer(waiting)?;
+        asks.push(start.elapsed());
+        if answer["answered"] != json!(true) {
+            return Err(format!("the ask ended with {answer}").into());
+        }
+        home.rewind()?;
+    }
+    Ok(Measured { sends: median(&sends), asks: median(&asks), peak: mine.peak()?.max(theirs.peak()?) })
+}
+
+/// A running `baton mcp` with its client's end.
+struct Server {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    next: u64,
+}
+
+impl Server {
+    fn start(world: &World, home: &Home, peer: &Peer) -> Outcome<Self> {
+        let mut command = world.mcp(home, peer).command();
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let (input, output) = (child.stdin.take(), child.stdout.take().ok_or("a server without output")?);
+        let mut server = Self { child, input, output: BufReader::new(output), next: 0 };
+        let hello = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "bench", "version": "0"}});
+        let id = server.request("initialize", hello)?;
+        server.response(id)?;
+        server.write(&json!({"jsonrpc": "2.0", "method": "notifications/initialized"}))?;
+        Ok(server)
+    }
+
+    /// Reads messages until the one with this body is there; its id.
+    fn take(&mut self, body: &str) -> Outcome<String> {
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < deadline {
+            let read = self.call("read_messages", json!({}))?;
+            let found = read["messages"].as_array().into_iter().flatten().find(|message| message["body"] == *body);
+            if let Some(id) = found.and_then(|message| message["message_id"].as_str()) {
+                return Ok(id.to_owned());
+            }
+        }
+        Err("the message did not arrive".into())
+    }
+
+    fn call(&mut self, tool: &str, arguments: Value) -> Outcome<Value> {
+        let id = self.ask(tool, arguments)?;
+        self.answer(id)
+    }
+
+    /// Calls a tool; the answer is still to come.
+    fn ask(&mut self, tool: &str, arguments: Value) -> Outcome<u64> {
+        let call = format!("toolu_{:024x}", self.next);
+        self.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": {"claudecode/toolUseId": call}}))
+    }
+
+    fn answer(&mut self, id: u64) -> Outcome<Value> {
+        let mut result = self.response(id)?;
+        if result["isError"] == json!(true) {
+            return Err(format!("a tool failed: {}", result["content"]).into());
+        }
+        Ok(result["structuredContent"].take())
+    }
+
+    fn request(&mut self, method: &str, parameters: Value) -> Outcome<u64> {
+        self.next += 1;
+        self.write(&json!({"jsonrpc": "2.0", "id": self.next, "method": method, "params": parameters}))?;
+        Ok(self.next)
+    }
+
+    fn write(&mut self, message: &Value) -> Outcome<()> {
+        let input = self.input.as_mut().ok_or("a server without input")?;
+        Ok(input.write_all(format!("{message}\n").as_bytes())?)
+    }
+
+    fn response(&mut self, id: u64) -> Outcome<Value> {
+        loop {
+            let mut line = String::new();
+            if self.output.buffer().is_empty() && poll(&mut [PollFd::new(self.output.get_ref(), PollFlags::IN)], Some(&PATIENCE))? == 0 {
+                return Err("the server does not answer".into());
+            }
+            if self.output.read_line(&mut line)? == 0 {
+                return Err("the server ended".into());
+            }
+            let mut message: Value = serde_json::from_str(&line)?;
+            if message["id"] == json!(id) {
+                let error = message["error"].take();
+                return if error.is_null() { Ok(message["result"].take()) } else { Err(error.to_string().into()) };
+            }
+        }
+    }
+
+    /// The most memory that it had resident.
+    fn peak(&self) -> Outcome<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("the kernel does not say its size")?;
+        Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It ends when its input does.
+        self.input.take();
+        self.child.wait().ok();
+    }
+}
