@@ -79,13 +79,24 @@ impl Play<'_> {
         if self.dice.happens(10) {
             printed.push(self.puppet.hook(payload));
         }
-        self.note(format!("  printed {:?}", printed.iter().map(|printed| printed.text.len()).collect::<Vec<_>>()));
+        self.note(format!(
+            "  printed {:?}",
+            printed.iter().map(|printed| printed.text.len()).collect::<Vec<_>>()
+        ));
         printed
     }
 
     fn event(&mut self, moment: Moment) -> bool {
         self.note(format!("{moment:?}"));
         self.flush();
+        if moment == Moment::Tools && (self.puppet.streaming || self.puppet.code_mode) {
+            let mut puppet = self.puppet.clone();
+            puppet.tools_one_by_one(&mut |_, payload| self.hook(payload));
+            self.puppet = puppet;
+            (self.puppet.streaming, self.puppet.code_mode) = (false, false);
+            self.send();
+            return true;
+        }
         let payloads = self.puppet.open(moment);
         self.flush();
         let printed: Vec<Printed> = payloads.iter().flat_map(|payload| self.hook(payload)).collect();
@@ -102,7 +113,11 @@ impl Play<'_> {
             return;
         }
         for _ in 0..self.dice.roll(3) {
-            let tools = 1 + self.dice.roll(2) as usize;
+            let tools = 1 + self.dice.roll(3) as usize;
+            if self.puppet.style == Style::Codex {
+                self.puppet.code_mode = self.dice.happens(30);
+                self.puppet.streaming = !self.puppet.code_mode && self.dice.happens(50);
+            }
             self.puppet.answer(tools);
             if self.puppet.style == Style::Claude && self.dice.happens(15) {
                 self.note("a prompt typed ahead");
@@ -158,9 +173,16 @@ impl Play<'_> {
 
 fn round(style: Style, seed: u64) {
     let world = World::talkative();
-    let senders = vec![Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin")];
+    let senders =
+        vec![Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin")];
     let puppet = Puppet::start_in_process(&world, style, "reader");
-    let mut play = Play { dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1), puppet, senders, sent: 0, log: Vec::new() };
+    let mut play = Play {
+        dice: Dice(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+        puppet,
+        senders,
+        sent: 0,
+        log: Vec::new(),
+    };
     play.puppet.interactive = play.dice.happens(50);
     for _ in 0..12 {
         play.step();
@@ -173,7 +195,8 @@ fn round(style: Style, seed: u64) {
     let heard = heard(&world);
     let log = || {
         let lines = baton_testkit::transcript::lines(&play.puppet.paper.file);
-        let lines: Vec<String> = lines.iter().map(|line| line.to_string().chars().take(400).collect()).collect();
+        let lines: Vec<String> =
+            lines.iter().map(|line| line.to_string().chars().take(400).collect()).collect();
         format!("BATON_SEED={seed} {style:?}\n{}\nheard {heard:?}\n{}", play.log.join("\n"), lines.join("\n"))
     };
     let bodies: HashMap<&str, &str> =

@@ -51,7 +51,10 @@ fn errors_of_addresses() {
     }
     assert_eq!(both(&ada, &["ask", "#backend", "hello"], 1, "ambiguous-target"), "name one of: eve, lin");
     let sent = ada.shell(&["send", "#backend", "hello", "--json"]).expect(0).json();
-    assert_eq!(sent["to"], json!([{"session_id": "codex-eve", "name": "eve"}, {"session_id": "codex-lin", "name": "lin"}]));
+    assert_eq!(
+        sent["to"],
+        json!([{"session_id": "codex-eve", "name": "eve"}, {"session_id": "codex-lin", "name": "lin"}])
+    );
     assert_eq!(world.mail().len(), 1, "nothing else was accepted");
 }
 
@@ -92,7 +95,8 @@ fn errors_of_usage() {
 #[test]
 fn errors_of_ids() {
     let world = World::talkative();
-    let (ada, lin) = (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
+    let (ada, lin) =
+        (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
     let eve = Puppet::start(&world, Style::Codex, "eve");
     let message = ada.send("lin", "between us");
     for id in ["m000000000000", "hello", "../../etc/passwd", ""] {
@@ -110,14 +114,20 @@ fn errors_of_ids() {
         both(&ada, &["ask", "--resume", request, "--timeout", "1ms"], 1, "request-not-found");
     }
     let asked = ada.shell(&["ask", "lin", "well?", "--timeout", "1ms", "--json"]).expect(2).json();
-    both(&lin, &["ask", "--resume", asked["request_id"].as_str().unwrap(), "--timeout", "1ms"], 1, "request-not-found");
+    both(
+        &lin,
+        &["ask", "--resume", asked["request_id"].as_str().unwrap(), "--timeout", "1ms"],
+        1,
+        "request-not-found",
+    );
 }
 
 #[test]
 fn errors_of_mailboxes_and_waits() {
     let world = World::talkative();
     world.configure("[limits]\nmailbox = 3\n");
-    let (ada, lin) = (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
+    let (ada, lin) =
+        (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
     for _ in 0..3 {
         ada.send("lin", "hello");
     }
@@ -176,7 +186,8 @@ fn in_namespace(world: &World, script: &str, environment: &[(&'static str, Strin
 
 /// The home as a sandbox shows it: it can be read, and nothing in it can be written.
 #[cfg(target_os = "linux")]
-const READ_ONLY: &str = "mount --bind \"$BATON_HOME\" \"$BATON_HOME\" && mount -o remount,ro,bind \"$BATON_HOME\" && ";
+const READ_ONLY: &str =
+    "mount --bind \"$BATON_HOME\" \"$BATON_HOME\" && mount -o remount,ro,bind \"$BATON_HOME\" && ";
 
 /// Codex's sandbox keeps its shell from the store: whatever is tried, it says so and names the way that works.
 #[cfg(target_os = "linux")]
@@ -188,7 +199,15 @@ fn errors_of_a_sandboxed_shell() {
     let message = ada.send("lin", "hello");
     let asked = lin.shell(&["ask", "ada", "well?", "--timeout", "1ms", "--json"]).expect(2).json();
     let resume = format!("ask --resume {} --timeout 1s", asked["request_id"].as_str().unwrap());
-    let words = ["send ada hi", "ask ada hi --timeout 1s", &format!("reply {message} hi"), "inbox", &resume, "name linus", "tag add x"];
+    let words = [
+        "send ada hi",
+        "ask ada hi --timeout 1s",
+        &format!("reply {message} hi"),
+        "inbox",
+        &resume,
+        "name linus",
+        "tag add x",
+    ];
     // As hooks leave the store behind, with its WAL and index; and after somebody folded and closed it.
     for left in ["", "-shm -wal"] {
         for suffix in left.split_whitespace() {
@@ -198,7 +217,12 @@ fn errors_of_a_sandboxed_shell() {
             let script = format!("{READ_ONLY} exec \"$1\" {words} --json");
             let Some(done) = in_namespace(&world, &script, &lin.environment()) else { return };
             let hint = done.expect_error(2, "sandboxed");
-            assert!(["send_message", "ask_peer", "reply_to_message", "read_messages"].iter().all(|tool| hint.contains(tool)), "{hint}");
+            assert!(
+                ["send_message", "ask_peer", "reply_to_message", "read_messages"]
+                    .iter()
+                    .all(|tool| hint.contains(tool)),
+                "{hint}"
+            );
         }
         // Not in an agent's shell it is what it is.
         for words in ["send ada hi", "inbox"] {
@@ -213,6 +237,10 @@ fn errors_of_a_sandboxed_shell() {
     let script = "mkdir \"$TMPDIR/ro\"; mount -t tmpfs -o ro tmpfs \"$TMPDIR/ro\"; BATON_HOME=\"$TMPDIR/ro/baton\" exec \"$1\" send ada hi --json";
     let Some(done) = in_namespace(&world, script, &lin.environment()) else { return };
     done.expect_error(2, "sandboxed");
-    let Some(done) = in_namespace(&world, &script.replace("mkdir", ":").replace("exec", "exec setsid --wait"), &[]) else { return };
+    let Some(done) =
+        in_namespace(&world, &script.replace("mkdir", ":").replace("exec", "exec setsid --wait"), &[])
+    else {
+        return;
+    };
     done.expect_error(1, "store-read-only");
 }

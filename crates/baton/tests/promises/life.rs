@@ -70,11 +70,16 @@ const CHANGES: [Change; 10] = [
 
 /// The table.
 fn expected(style: Style, change: Change, mail: Mail) -> Option<Heard> {
-    use Change::{Clear, ClearAbruptly, Compact, EndAndResume, Escape, Fork, Kill, KillUnwritten, Rewind, SecondTerminal};
+    use Change::{
+        Clear, ClearAbruptly, Compact, EndAndResume, Escape, Fork, Kill, KillUnwritten, Rewind,
+        SecondTerminal,
+    };
     use Mail::{OfferedAtPrompt, OfferedAtTools, Queued, Seen};
     Some(match (style, change, mail) {
         // A rewind is Claude Code's, only it is late to write, and only a prompt without an answer is taken back by Esc.
-        (Style::Codex, Rewind | KillUnwritten, _) | (_, Escape, OfferedAtTools | Seen | Queued) => return None,
+        (Style::Codex, Rewind | KillUnwritten, _) | (_, Escape, OfferedAtTools | Seen | Queued) => {
+            return None;
+        }
         // Nothing is offered yet: it comes with the next turn, whatever happened.
         (_, _, Queued) => Heard::Next,
         // Seen is seen, even if the person then drops the conversation.
@@ -229,10 +234,13 @@ fn m24_the_fate_of_asks() {
             let world = World::talkative();
             let peer = Puppet::start(&world, Style::Claude, "peer");
             let mut puppet = Puppet::start_in_process(&world, style, "reader");
-            let asked = peer.shell(&["ask", "reader", "which port?", "--timeout", "1ms", "--json"]).expect(2).json();
+            let asked =
+                peer.shell(&["ask", "reader", "which port?", "--timeout", "1ms", "--json"]).expect(2).json();
             puppet.turn_in_peace();
-            let mine = puppet.shell(&["ask", "peer", "which host?", "--timeout", "1ms", "--json"]).expect(2).json();
-            let (theirs, mine) = (asked["message_id"].as_str().unwrap(), mine["message_id"].as_str().unwrap());
+            let mine =
+                puppet.shell(&["ask", "peer", "which host?", "--timeout", "1ms", "--json"]).expect(2).json();
+            let (theirs, mine) =
+                (asked["message_id"].as_str().unwrap(), mine["message_id"].as_str().unwrap());
             let row = format!("{style:?}, {what:?}");
             if what == Change::Escape {
                 puppet.event(Moment::Prompt);
@@ -247,12 +255,20 @@ fn m24_the_fate_of_asks() {
                     let text = puppet.understood(&puppet.session_start(source)).expect("a reminder");
                     assert!(text.starts_with("<baton-asks>") && !text.contains("<message"), "{row}: {text}");
                     assert!(text.contains(&format!("asked you in {theirs}: which port?")), "{row}: {text}");
-                    assert!(text.contains(&format!("you asked in {mine} and have no answer yet: which host?")), "{row}: {text}");
+                    assert!(
+                        text.contains(&format!("you asked in {mine} and have no answer yet: which host?")),
+                        "{row}: {text}"
+                    );
                     // Mail that waits comes with it, within the same budget.
                     if what == Change::Clear {
                         peer.send("reader", &"long ".repeat(3000));
                         let both = puppet.understood(&puppet.session_start(source)).expect("mail");
-                        assert!(both.starts_with("<baton-asks>") && both.contains("<baton-mail") && both.len() <= 10_000, "{row}");
+                        assert!(
+                            both.starts_with("<baton-asks>")
+                                && both.contains("<baton-mail")
+                                && both.len() <= 10_000,
+                            "{row}"
+                        );
                     }
                 }
                 _ => drop(change(&mut puppet, what)),
@@ -266,7 +282,12 @@ fn m24_the_fate_of_asks() {
             puppet.settle_down();
             puppet.assert_heard_once(answer["message_id"].as_str().unwrap(), &row);
             puppet.assert_heard_once(theirs, &row);
-            assert_eq!(peer.shell(&["ask", "--resume", asked["request_id"].as_str().unwrap(), "--json"]).expect(0).code, Some(0));
+            assert_eq!(
+                peer.shell(&["ask", "--resume", asked["request_id"].as_str().unwrap(), "--json"])
+                    .expect(0)
+                    .code,
+                Some(0)
+            );
         }
     }
 }
@@ -332,4 +353,26 @@ fn m24_a_stop_waits_for_a_late_transcript() {
     puppet.finish_turn();
     puppet.assert_heard_once(&first, "first");
     puppet.assert_heard_once(&second, "second");
+}
+
+/// A transcript that is shorter than it was is another file: there is nothing to look at, and the mail behind the offer must not wait for ever.
+#[test]
+fn m24_a_transcript_that_was_replaced_does_not_hold_the_mail_up() {
+    for style in Style::BOTH {
+        let world = World::talkative();
+        let sender = Puppet::start(&world, Style::Codex, "sender");
+        let mut puppet = Puppet::start(&world, style, "reader");
+        for _ in 0..3 {
+            puppet.turn_in_peace();
+        }
+        let first = sender.send("reader", "offered before");
+        brought(&puppet.event(Moment::Prompt));
+        puppet.paper.flush();
+        puppet.paper.cut_to(0);
+        let second = sender.send("reader", "sent after");
+        puppet.finish_turn();
+        puppet.settle_down();
+        puppet.assert_heard_once(&second, &format!("{style:?}"));
+        assert_ne!(world.state(&first), "offered", "{style:?}: it has an end");
+    }
 }

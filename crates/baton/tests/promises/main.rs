@@ -17,6 +17,10 @@ mod asks;
 #[cfg(test)]
 mod budget;
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
 mod failing;
 #[cfg(test)]
 mod frame;
@@ -25,20 +29,16 @@ mod identity;
 #[cfg(all(test, target_os = "linux"))]
 mod killed;
 #[cfg(test)]
+mod life;
+#[cfg(test)]
 mod loops;
 #[cfg(all(test, target_os = "linux"))]
 mod output;
 #[cfg(test)]
 mod parallel;
 #[cfg(test)]
-mod senders;
-#[cfg(test)]
-mod life;
-#[cfg(test)]
-mod errors;
-#[cfg(test)]
 mod reference;
 #[cfg(test)]
-mod upkeep;
+mod senders;
 #[cfg(test)]
-mod chaos;
+mod upkeep;

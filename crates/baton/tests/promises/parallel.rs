@@ -108,7 +108,8 @@ fn m1_two_hooks_at_the_first_prompt_of_all_print_once() {
             let mut puppet = Puppet::start(&world, style, "reader");
             let message = sender.send("reader", "for one of you");
             let payload = puppet.open(Moment::Prompt).remove(0);
-            let printed = at_once(vec![(puppet.hook_command(), payload.clone()), (puppet.hook_command(), payload)]);
+            let printed =
+                at_once(vec![(puppet.hook_command(), payload.clone()), (puppet.hook_command(), payload)]);
             assert_eq!(times_printed(&printed, &message), 1, "{style:?}, round {round}: {printed:#?}");
             puppet.close(Moment::Prompt, &printed);
             puppet.answer(1);
@@ -155,7 +156,9 @@ fn m22_a_store_that_somebody_makes_while_we_look_for_it_is_opened() {
         };
         let mut slow = world.command("strace");
         slow.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=openat", "-e"]);
-        slow.arg(format!("inject=openat:delay_exit=400000:when={look}")).arg("-P").arg(world.home().join("baton.db"));
+        slow.arg(format!("inject=openat:delay_exit=400000:when={look}"))
+            .arg("-P")
+            .arg(world.home().join("baton.db"));
         slow.args([program(), "hook", "claude"]).stdin(Stdio::piped()).stdout(Stdio::null());
         let mut slow = slow.spawn().unwrap();
         slow.stdin.take().unwrap().write_all(&payload("slow")).unwrap();

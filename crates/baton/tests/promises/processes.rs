@@ -78,7 +78,11 @@ impl Shepherd {
         writeln!(self.orders.borrow_mut(), "{}", path("sh").display()).expect("it listens");
         let code = wait::poll(Duration::from_secs(30), || fs::read_to_string(path("done")).ok());
         let text = |what: &str| fs::read_to_string(path(what)).unwrap_or_default();
-        Done { code: code.and_then(|code| code.trim().parse().ok()), stdout: text("out"), stderr: text("err") }
+        Done {
+            code: code.and_then(|code| code.trim().parse().ok()),
+            stdout: text("out"),
+            stderr: text("err"),
+        }
     }
 }
 

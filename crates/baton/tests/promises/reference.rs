@@ -41,14 +41,21 @@ fn the_reference_is_what_help_says() {
         let shown: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with("--")).collect();
         let help = run(command, b"").expect(0).stdout;
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
-        text.push_str(&format!("$ {} --help\n\n{}\n\n", [&["baton"], &shown[..]].concat().join(" "), lines.join("\n").trim()));
+        text.push_str(&format!(
+            "$ {} --help\n\n{}\n\n",
+            [&["baton"], &shown[..]].concat().join(" "),
+            lines.join("\n").trim()
+        ));
     }
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli-reference.txt");
     if std::env::var_os("BATON_WRITE_REFERENCE").is_some() {
         fs::write(&file, &text).unwrap();
     }
     let written = fs::read_to_string(&file).unwrap_or_default();
-    assert!(written == text, "docs/cli-reference.txt is out of date: BATON_WRITE_REFERENCE=1 cargo test -p baton reference");
+    assert!(
+        written == text,
+        "docs/cli-reference.txt is out of date: BATON_WRITE_REFERENCE=1 cargo test -p baton reference"
+    );
 }
 
 #[test]
@@ -98,7 +105,8 @@ fn m21_no_command_and_no_hook_talks_to_a_network() {
     use baton_testkit::faults;
     use serde_json::json;
     let world = World::talkative();
-    let (ada, lin) = (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
+    let (ada, lin) =
+        (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
     let payload = lin.payload("UserPromptSubmit", json!({"prompt": "x"}));
     let runs = [
         (ada.shell_command(&["send", "lin", "hi"]), &b""[..]),

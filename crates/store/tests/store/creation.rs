@@ -35,8 +35,10 @@ fn sixteen_that_create_at_one_instant_get_one_store() {
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
         assert_eq!(rows.iter().collect::<HashSet<_>>().len(), 16, "round {round}: one store for all");
-        let left: HashSet<String> =
-            fs::read_dir(&home).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let left: HashSet<String> = fs::read_dir(&home)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         let known = ["baton.db", "baton.db-wal", "baton.db-shm"].map(str::to_owned);
         assert!(left.iter().all(|name| known.contains(name)), "round {round}: {left:?}");
     }

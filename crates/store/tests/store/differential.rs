@@ -55,7 +55,11 @@ impl Both {
         let home = tempfile::tempdir().unwrap();
         let mut store = Store::open(home.path(), Role::Command).unwrap();
         let (sender, _) = session(&mut store, "sender");
-        let twins = ["one", "two"].map(|id| Twin { me: session(&mut store, id), mailbox: Mailbox::default(), offers: Vec::new() });
+        let twins = ["one", "two"].map(|id| Twin {
+            me: session(&mut store, id),
+            mailbox: Mailbox::default(),
+            offers: Vec::new(),
+        });
         Both { home, store, sender, twins, ids: HashMap::new() }
     }
 
@@ -67,7 +71,12 @@ impl Both {
                 let rows = twin.mailbox.claim(taken.offer, most);
                 let expected: Vec<(MessageId, bool)> = rows
                     .iter()
-                    .map(|row| (self.ids[row].clone(), queued.iter().any(|entry| entry.message == *row && entry.doubted)))
+                    .map(|row| {
+                        (
+                            self.ids[row].clone(),
+                            queued.iter().any(|entry| entry.message == *row && entry.doubted),
+                        )
+                    })
                     .collect();
                 let got: Vec<(MessageId, bool)> =
                     taken.letters.iter().map(|letter| (letter.id.clone(), letter.perhaps_repeated)).collect();
@@ -118,14 +127,29 @@ impl Both {
                 let row = mail.deliveries.iter().find(|row| row.participant == twin.me.0).unwrap();
                 assert_eq!((row.state, row.returns), (entry.state, entry.returns), "{entry:?}");
             }
-            let view = self.store.hook_view("claude", if twin.me == self.twins[0].me { "one" } else { "two" }).unwrap().unwrap();
+            let view = self
+                .store
+                .hook_view("claude", if twin.me == self.twins[0].me { "one" } else { "two" })
+                .unwrap()
+                .unwrap();
             assert_eq!(view.mail_offer, twin.mailbox.open());
-            assert_eq!(view.queued, twin.mailbox.entries().iter().any(|entry| entry.state == Delivery::Queued));
+            assert_eq!(
+                view.queued,
+                twin.mailbox.entries().iter().any(|entry| entry.state == Delivery::Queued)
+            );
         }
         // Each end that is not `seen` has told the sender, once.
         let sad = |state: Delivery| state.is_end() && state != Delivery::Seen;
-        let ends = self.twins.iter().flat_map(|twin| twin.mailbox.entries()).filter(|entry| sad(entry.state)).count();
-        let history = self.store.history(&MailFilter { of: Some(self.sender), most: 10_000, ..MailFilter::default() }).unwrap();
+        let ends = self
+            .twins
+            .iter()
+            .flat_map(|twin| twin.mailbox.entries())
+            .filter(|entry| sad(entry.state))
+            .count();
+        let history = self
+            .store
+            .history(&MailFilter { of: Some(self.sender), most: 10_000, ..MailFilter::default() })
+            .unwrap();
         assert_eq!(history.iter().filter(|mail| mail.sender.is_none()).count(), ends);
     }
 }
@@ -166,7 +190,9 @@ fn of_two_settlers_one_wins() {
         std::thread::scope(|scope| {
             for settle in [Settle::Seen, Settle::Return, Settle::Seen, Settle::Return] {
                 let home = home.path();
-                scope.spawn(move || Store::open(home, Role::Hook).unwrap().settle(offer, settle, NOW).unwrap());
+                scope.spawn(move || {
+                    Store::open(home, Role::Hook).unwrap().settle(offer, settle, NOW).unwrap()
+                });
             }
         });
         let row = store.message(&id).unwrap().unwrap().deliveries.remove(0);

@@ -44,7 +44,12 @@ pub fn generous() -> Limits {
 }
 
 /// Sends; gives the id and the row.
-pub fn send(store: &mut Store, sender: ParticipantId, recipients: &[ParticipantId], text: &str) -> (MessageId, MessageRow) {
+pub fn send(
+    store: &mut Store,
+    sender: ParticipantId,
+    recipients: &[ParticipantId],
+    text: &str,
+) -> (MessageId, MessageRow) {
     let body = Body::from_text(text.to_owned()).unwrap();
     let mail = NewMail {
         id: MessageId::from_random(fresh()),
@@ -71,7 +76,11 @@ pub struct Taken {
 }
 
 /// Claims at most so many messages.
-pub fn claim(store: &mut Store, (participant, session): (ParticipantId, SessionRow), most: usize) -> Option<Taken> {
+pub fn claim(
+    store: &mut Store,
+    (participant, session): (ParticipantId, SessionRow),
+    most: usize,
+) -> Option<Taken> {
     let claim = Claim {
         nonce: Nonce::from_random(fresh()),
         anchor: Anchor::Prompt,
@@ -81,8 +90,15 @@ pub fn claim(store: &mut Store, (participant, session): (ParticipantId, SessionR
         claimer: Process { pid: 1, start: 1 },
         at_stop: false,
     };
-    let step =
-        HookStep { session, participant, settle: Vec::new(), state: None, turn: None, claim: Some(claim), now: NOW };
+    let step = HookStep {
+        session,
+        participant,
+        settle: Vec::new(),
+        state: None,
+        turn: None,
+        claim: Some(claim),
+        now: NOW,
+    };
     let limits = Limits { messages_per_event: most, ..generous() };
     let letters = RefCell::new(Vec::new());
     let claimed = store

@@ -35,7 +35,10 @@ fn the_fixture_of_this_version_exists() {
         drop(raw);
         fs::copy(Store::path(home.path()), fixture(VERSION)).unwrap();
     }
-    assert!(fixture(VERSION).exists(), "BATON_WRITE_FIXTURE=1 cargo test -p baton-store --test store fixture");
+    assert!(
+        fixture(VERSION).exists(),
+        "BATON_WRITE_FIXTURE=1 cargo test -p baton-store --test store fixture"
+    );
 }
 
 #[test]
@@ -49,14 +52,16 @@ fn m20_a_store_of_every_version_so_far_opens_with_its_mail() {
             let history = store.history(&MailFilter { most: 100, ..MailFilter::default() }).unwrap();
             let states: Vec<(String, Delivery)> =
                 history.iter().map(|mail| (mail.body.clone(), mail.deliveries[0].state)).collect();
-            let expected = [("seen", Delivery::Seen), ("offered", Delivery::Offered), ("queued", Delivery::Queued)];
+            let expected =
+                [("seen", Delivery::Seen), ("offered", Delivery::Offered), ("queued", Delivery::Queued)];
             assert_eq!(states, expected.map(|(body, state)| (body.to_owned(), state)), "version {version}");
             // And goes on: what was offered comes back, and is first again.
             let view = store.hook_view("claude", "reader").unwrap().unwrap();
             let me = (view.participant, view.session);
             assert!(claim(&mut store, me, 5).is_none(), "an offer is open");
             store.settle(view.mail_offer.unwrap(), Settle::Return, NOW).unwrap();
-            let bodies: Vec<String> = claim(&mut store, me, 5).unwrap().letters.iter().map(|letter| letter.body.clone()).collect();
+            let bodies: Vec<String> =
+                claim(&mut store, me, 5).unwrap().letters.iter().map(|letter| letter.body.clone()).collect();
             assert_eq!(bodies, ["offered", "queued"]);
             let (id, _) = send(&mut store, view.participant, &[view.participant], "new");
             assert!(MessageId::parse(id.as_str()).is_some());
@@ -78,7 +83,11 @@ fn m20_a_store_of_a_newer_version_is_refused_untouched() {
         for role in [Role::Hook, Role::Command] {
             let error = Store::open(home.path(), role).unwrap_err();
             assert_eq!(error.code(), Code::StoreNewer);
-            assert!(error.message().contains(&version.to_string()) && error.hint_text().unwrap().contains("update"), "{error:?}");
+            assert!(
+                error.message().contains(&version.to_string())
+                    && error.hint_text().unwrap().contains("update"),
+                "{error:?}"
+            );
         }
         assert_eq!(fs::read(&file).unwrap(), before);
         let wal = fs::metadata(home.path().join("baton.db-wal")).map_or(0, |wal| wal.len());

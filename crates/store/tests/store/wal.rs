@@ -46,8 +46,14 @@ fn a_hook_folds_past_a_megabyte_and_not_before() {
     }
     let folded: Vec<u64> = lengths.windows(2).filter(|pair| pair[1] < pair[0]).map(|pair| pair[0]).collect();
     assert!(!folded.is_empty(), "it was folded: {lengths:?}");
-    assert!(folded.iter().all(|length| *length > limits::WAL_BYTES_HOOK - ONE_MORE), "not before: {folded:?}");
-    assert!(lengths.iter().all(|length| *length <= limits::WAL_BYTES_HOOK + ONE_MORE), "nor much later: {lengths:?}");
+    assert!(
+        folded.iter().all(|length| *length > limits::WAL_BYTES_HOOK - ONE_MORE),
+        "not before: {folded:?}"
+    );
+    assert!(
+        lengths.iter().all(|length| *length <= limits::WAL_BYTES_HOOK + ONE_MORE),
+        "nor much later: {lengths:?}"
+    );
 }
 
 /// A reader that holds an old state keeps the log from being folded; nobody waits for it, and afterwards it is folded.
