@@ -4,6 +4,8 @@
 //! what races or is random N times, and `BATON_ALL_POINTS=1` kills at every system call instead of a sample.
 
 #[cfg(test)]
+mod moments;
+#[cfg(test)]
 mod paper;
 #[cfg(test)]
 mod processes;
@@ -24,15 +26,18 @@ mod errors;
 mod failing;
 #[cfg(test)]
 mod frame;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod identity;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod killed;
 #[cfg(test)]
 mod life;
 #[cfg(test)]
 mod loops;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod output;
 #[cfg(test)]
 mod parallel;
