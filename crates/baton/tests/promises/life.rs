@@ -190,6 +190,11 @@ fn outcome(style: Style, what: Change, mail: Mail) {
     let row = format!("{style:?}, {what:?}, {mail:?}");
     let before = puppet.offers(&message);
     let fork = change(&mut puppet, what);
+    // Where a session starts, it brings what is known to be lost, and does not wait for the next prompt.
+    let at_start = matches!(what, Change::Clear | Change::ClearAbruptly | Change::KillUnwritten);
+    if at_start && expected == Heard::Again {
+        assert_eq!(puppet.offers(&message), before + 1, "{row}: it comes with the start");
+    }
     assert_eq!(world.who(&puppet.session)["name"], "reader", "{row}: it is the same participant");
     puppet.settle_down();
     if what == Change::SecondTerminal || what == Change::Fork {
