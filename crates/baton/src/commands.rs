@@ -41,9 +41,9 @@ impl Session {
         Ok(Self { home: environment::home(global.home)?, cwd, acting_as: global.acting_as })
     }
 
-    /// Opens the store; inside an agent's sandbox, says which way works there.
+    /// Opens the store.
     pub fn store(&self) -> Result<Store, Error> {
-        Store::open(&self.home, Role::Command).map_err(sandboxed)
+        Store::open(&self.home, Role::Command)
     }
 
     /// Who calls.
@@ -56,7 +56,6 @@ impl Session {
         .contains(&true)
             || std::fs::File::open("/dev/tty").is_ok();
         identity::identify(store, &environment::get, &self.cwd, terminal, self.acting_as.as_deref())
-            .map_err(sandboxed)
     }
 
     /// The limits in force here.
@@ -65,8 +64,8 @@ impl Session {
     }
 }
 
-/// A store that can't be used from an agent's shell is most likely behind its sandbox.
-fn sandboxed(error: Error) -> Error {
+/// A store that can't be used from an agent's shell is most likely behind its sandbox, which may still let it be read. Says which way works there.
+pub fn sandboxed(error: Error) -> Error {
     let in_agent_shell = baton_agents::ALL.iter().any(|agent| agent.shell(&environment::get).is_some());
     let kept_out = matches!(error.code(), Code::StoreReadOnly | Code::StoreUnavailable);
     if in_agent_shell && kept_out {

@@ -256,7 +256,13 @@ fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion)
 
 fn occasion(event: &Event, view: &HookView, offer: &OpenOffer, resumed: bool) -> Occasion {
     if offer.session == view.session {
-        return if resumed { Occasion::Ended } else { Occasion::of(event) };
+        // A second hook of the prompt that the offer was made with, or a prompt typed into its turn: no turn has ended, and none begins.
+        let same_turn = event.kind == EventKind::Prompt && event.turn.is_some() && event.turn == offer.turn;
+        return match (resumed, same_turn) {
+            (true, _) => Occasion::Ended,
+            (false, true) => Occasion::Passing,
+            (false, false) => Occasion::of(event),
+        };
     }
     let over = offer.ended || offer.process.is_some_and(|process| !process::is_alive(process));
     if over { Occasion::Replaced } else { Occasion::Passing }

@@ -42,6 +42,8 @@ impl Store {
     pub fn open(home: &Path, role: Role) -> Result<Self, Error> {
         let conn = match connect(&home.join(FILE)) {
             Err(error) if error.code() == Code::StoreUnavailable => found_or_made(home)?,
+            // What can't be opened for writing SQLite opens for reading: perhaps only because somebody made it between the two.
+            Ok(conn) if conn.is_readonly(rusqlite::MAIN_DB).map_err(failure)? => connect(&home.join(FILE))?,
             other => other?,
         };
         let wait = match role {
@@ -85,7 +87,12 @@ impl Store {
             return Err(newer(version));
         }
         step_up(&tx, version)?;
-        tx.commit().map_err(failure)
+        tx.commit().map_err(failure)?;
+        if version == 0 {
+            // It was an empty file, which nobody has made a store of as we do.
+            self.conn.execute_batch("PRAGMA journal_mode = WAL").map_err(failure)?;
+        }
+        Ok(())
     }
 
     /// From now on, no wait for another writer goes past this.

@@ -30,10 +30,15 @@ impl Store {
         if self.something_expired(now)? {
             done.expired = self.expire(now)?;
         }
-        let keep_since =
-            if self.bytes()? > rules.keep_bytes { self.early_edge()? } else { Moment(now.0 - rules.keep.0) };
-        if self.something_older(keep_since)? {
-            done.trimmed = self.trim(keep_since)?;
+        // Kept since it was seen, which may be long after it was sent; over its size, the store can't wait for that.
+        let since = Moment(now.0 - rules.keep.0);
+        let (since, seen_since) = if self.bytes()? > rules.keep_bytes {
+            (self.early_edge()?, Moment(i64::MAX))
+        } else {
+            (since, since)
+        };
+        if self.something_older(since)? {
+            done.trimmed = self.trim(since, seen_since)?;
         }
         Ok(done)
     }
@@ -107,16 +112,18 @@ impl Store {
             .map_err(failure)
     }
 
-    fn trim(&mut self, since: Moment) -> Result<usize, Error> {
+    fn trim(&mut self, since: Moment, seen_since: Moment) -> Result<usize, Error> {
         let tx = self.begin()?;
         // The newest row of each table stays: the next id is one above it, so no id is ever used twice.
         let old = "SELECT m.id FROM message m WHERE m.sent_at < ?1 AND m.id < (SELECT max(id) FROM message)
-            AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.state < 2)
+            AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND (d.state < 2 OR d.state_at >= ?3))
             AND NOT (m.ask = 1 AND m.closed_by IS NULL AND m.expires_at > ?1)
             ORDER BY m.id LIMIT ?2";
         let ids: Vec<i64> = tx
             .prepare(old)
-            .and_then(|mut select| select.query_map((since.0, BATCH), |row| row.get(0))?.collect())
+            .and_then(|mut select| {
+                select.query_map((since.0, BATCH, seen_since.0), |row| row.get(0))?.collect()
+            })
             .map_err(failure)?;
         for id in &ids {
             tx.execute("DELETE FROM delivery WHERE message = ?1", [id]).map_err(failure)?;

@@ -6,6 +6,8 @@
 #[cfg(test)]
 mod paper;
 #[cfg(test)]
+mod processes;
+#[cfg(test)]
 mod puppet;
 #[cfg(test)]
 mod world;
@@ -15,6 +17,10 @@ mod asks;
 #[cfg(test)]
 mod budget;
 #[cfg(test)]
+mod chaos;
+#[cfg(test)]
+mod errors;
+#[cfg(test)]
 mod failing;
 #[cfg(test)]
 mod frame;
@@ -23,10 +29,16 @@ mod identity;
 #[cfg(all(test, target_os = "linux"))]
 mod killed;
 #[cfg(test)]
+mod life;
+#[cfg(test)]
 mod loops;
 #[cfg(all(test, target_os = "linux"))]
 mod output;
 #[cfg(test)]
 mod parallel;
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod senders;
+#[cfg(test)]
+mod upkeep;

@@ -34,6 +34,8 @@ pub struct Paper {
     /// The last line that others can hang on, and the one before the last prompt.
     leaf: Option<String>,
     before_prompt: (Option<String>, usize),
+    /// The same for every prompt.
+    prompts: Vec<(Option<String>, usize)>,
     conversation: Vec<Said>,
     /// The last request and how many messages it had.
     request: Option<(String, usize)>,
@@ -52,6 +54,7 @@ impl Paper {
             unwritten: Vec::new(),
             leaf: None,
             before_prompt: (None, 0),
+            prompts: Vec::new(),
             conversation: Vec::new(),
             request: None,
             prompt_lines: 0,
@@ -178,6 +181,7 @@ impl Paper {
     /// The person's prompt.
     pub fn prompt(&mut self, turn: Option<&str>, text: &str) {
         self.before_prompt = (self.leaf.clone(), self.conversation.len());
+        self.prompts.push(self.before_prompt.clone());
         self.prompt_lines = self.unwritten.len();
         let line = match self.style {
             Style::Claude => self.chained(
@@ -344,16 +348,35 @@ impl Paper {
         self.said(json!({"role": "user", "content": [{"type": "text", "text": text}]}), None, line);
     }
 
-    /// The conversation was compacted into a summary.
+    /// How many prompts there were.
+    pub fn prompts(&self) -> usize {
+        self.prompts.len()
+    }
+
+    /// The person takes the conversation back to before its n-th prompt, counted from zero.
+    pub fn rewind(&mut self, prompt: usize) {
+        let (leaf, count) = self.prompts[prompt].clone();
+        self.before_prompt = (leaf, count);
+        self.take_back();
+    }
+
+    /// The conversation was compacted into a summary. For that, Codex's model answers a request that holds all of it; Claude Code's record of that
+    /// request is not in the file.
     pub fn compacted(&mut self) {
+        let heard: Vec<String> = self.conversation.iter().filter_map(|said| said.mail.clone()).collect();
         self.conversation.clear();
         self.request = None;
         let line = match self.style {
             Style::Claude => {
                 self.line(json!({"type": "system", "subtype": "compact_boundary", "parentUuid": null}));
-                self.chained(json!({"type": "user", "isCompactSummary": true, "message": {"role": "user", "content": "summary"}}))
+                let summary = json!({"role": "user", "content": "summary"});
+                self.chained(json!({"type": "user", "isCompactSummary": true, "message": summary}))
             }
-            Style::Codex => self.chained(json!({"type": "compacted", "payload": {"message": "summary"}})),
+            Style::Codex => {
+                let summary =
+                    json!({"type": "compacted", "payload": {"message": "summary"}, "x_heard": heard});
+                self.chained(summary)
+            }
         };
         self.said(json!({"role": "user", "content": [{"type": "text", "text": "summary"}]}), None, line);
     }

@@ -2,7 +2,7 @@
 
 use crate::paper::messages_in;
 use crate::puppet::{Moment, Printed, Puppet, Style};
-use crate::world::{World, rounds};
+use crate::world::{World, program, rounds, run};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -98,6 +98,28 @@ fn m1_prompt_tools_and_stop_at_one_instant_print_once() {
     }
 }
 
+/// Claude Code makes its transcript only with the first prompt's lines: there is nothing to look at yet, and that is no reason to repeat.
+#[test]
+fn m1_two_hooks_at_the_first_prompt_of_all_print_once() {
+    for style in Style::BOTH {
+        for round in 0..rounds(3) {
+            let world = World::talkative();
+            let sender = Puppet::start(&world, Style::Codex, "sender");
+            let mut puppet = Puppet::start(&world, style, "reader");
+            let message = sender.send("reader", "for one of you");
+            let payload = puppet.open(Moment::Prompt).remove(0);
+            let printed =
+                at_once(vec![(puppet.hook_command(), payload.clone()), (puppet.hook_command(), payload)]);
+            assert_eq!(times_printed(&printed, &message), 1, "{style:?}, round {round}: {printed:#?}");
+            puppet.close(Moment::Prompt, &printed);
+            puppet.answer(1);
+            assert_eq!(puppet.event(Moment::Tools)[0].text, "", "{style:?}, round {round}");
+            puppet.finish_turn();
+            puppet.assert_heard_once(&message, "at the first prompt");
+        }
+    }
+}
+
 #[test]
 fn m22_forty_sessions_that_start_at_one_instant_without_a_store_are_all_registered() {
     for round in 0..rounds(5) {
@@ -118,5 +140,53 @@ fn m22_forty_sessions_that_start_at_one_instant_without_a_store_are_all_register
         let names: HashSet<String> = who.iter().map(|row| text(row, "name")).collect();
         assert_eq!(registered, ids.iter().cloned().collect(), "round {round}");
         assert_eq!(names.len(), 40, "round {round}: {names:?}");
+    }
+}
+
+/// SQLite looks twice for a file, first to write and then to read; baton once more. Somebody else makes the store after each of these looks.
+#[cfg(target_os = "linux")]
+#[test]
+fn m22_a_store_that_somebody_makes_while_we_look_for_it_is_opened() {
+    for look in 1..=3 {
+        let world = World::new();
+        let payload = |id: &str| {
+            json!({"session_id": id, "cwd": world.project(), "hook_event_name": "SessionStart", "source": "startup"})
+                .to_string()
+                .into_bytes()
+        };
+        let mut slow = world.command("strace");
+        slow.args(["-f", "-qq", "-o", "/dev/null", "-e", "trace=openat", "-e"]);
+        slow.arg(format!("inject=openat:delay_exit=400000:when={look}"))
+            .arg("-P")
+            .arg(world.home().join("baton.db"));
+        slow.args([program(), "hook", "claude"]).stdin(Stdio::piped()).stdout(Stdio::null());
+        let mut slow = slow.spawn().unwrap();
+        slow.stdin.take().unwrap().write_all(&payload("slow")).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(150));
+        run(world.baton(&["hook", "claude"]), &payload("quick")).expect(0);
+        assert!(slow.wait().unwrap().success());
+        assert_eq!(world.hook_log(), Vec::<String>::new(), "look {look}");
+        for id in ["slow", "quick"] {
+            assert_eq!(world.who(id)["state"], "idle", "look {look}");
+        }
+    }
+}
+
+/// A home behind a link: a person's folder on another disk, a temporary folder on macOS.
+#[test]
+fn m22_a_home_behind_a_link_works() {
+    let world = World::talkative();
+    let (real, link) = (world.path("real"), world.path("link"));
+    std::fs::create_dir(&real).unwrap();
+    std::os::unix::fs::symlink(&real, &link).unwrap();
+    for home in [link.join("below/baton"), link] {
+        let baton = |arguments: &[&str]| {
+            let mut command = world.baton(arguments);
+            command.env("BATON_HOME", &home).env("CODEX_SESSION_ID", "one").env("CODEX_THREAD_ID", "one");
+            run(command, b"")
+        };
+        baton(&["whoami"]).expect(0);
+        baton(&["send", "user", "hello"]).expect(0);
+        assert_eq!(baton(&["mail", "--json"]).expect(0).json()[0]["body"], "hello");
     }
 }

@@ -9,16 +9,14 @@
 //! what it does with their output. In between a test may run, kill, double or forget the hooks.
 
 use crate::paper::{self, Paper};
+use crate::processes::{Shepherd, agent_process};
 use crate::world::{Done, World, run};
+use baton_testkit::Running;
 use baton_testkit::faults::Outcome;
-use baton_testkit::{Running, wait};
 use serde_json::{Value, json};
 use std::cell::Cell;
-use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::rc::Rc;
-use std::time::Duration;
 
 /// Which agent it plays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +83,8 @@ pub struct Puppet<'w> {
     pub paper: Paper,
     /// The process that stands for the agent. Codex in its daemon has none that names a session.
     process: Option<Rc<Running>>,
+    /// Codex without its daemon: a process that runs the hooks.
+    codex: Option<Rc<Shepherd>>,
     turn: Option<String>,
     counter: Rc<Cell<u32>>,
     calls: Vec<String>,
@@ -102,6 +102,15 @@ impl<'w> Puppet<'w> {
         puppet
     }
 
+    /// The same, with a process of its own for Codex too: without its daemon, the program is an ancestor of its hooks.
+    pub fn start_in_process(world: &'w World, style: Style, name: &str) -> Puppet<'w> {
+        let mut puppet = Self::begin(world, style, &format!("{}-{name}", style.name()), name);
+        puppet.codex = (style == Style::Codex).then(|| Rc::new(Shepherd::start(world)));
+        puppet.session_start("startup");
+        puppet.shell(&["name", name]).expect(0);
+        puppet
+    }
+
     /// A session whose hooks have not run yet.
     pub fn begin(world: &'w World, style: Style, session: &str, name: &str) -> Puppet<'w> {
         let process = (style == Style::Claude).then(|| agent_process(world));
@@ -113,6 +122,7 @@ impl<'w> Puppet<'w> {
             name: name.to_owned(),
             paper,
             process,
+            codex: None,
             turn: None,
             counter: Rc::default(),
             calls: Vec::new(),
@@ -187,7 +197,10 @@ impl<'w> Puppet<'w> {
     /// Runs a hook.
     #[track_caller]
     pub fn hook(&self, payload: &[u8]) -> Printed {
-        run(self.hook_command(), payload).into()
+        match &self.codex {
+            Some(codex) => codex.run(&self.hook_command(), payload).into(),
+            None => run(self.hook_command(), payload).into(),
+        }
     }
 
     /// Runs the hook of an event that brings no mail; it must be silent.
@@ -368,12 +381,22 @@ impl<'w> Puppet<'w> {
     pub fn kill(&mut self) {
         self.paper.forget_unwritten();
         self.process = None;
+        self.codex = None;
+    }
+
+    /// The same session in a new process, while the old one may still run.
+    #[track_caller]
+    pub fn move_on(&mut self) {
+        let (process, codex) = (self.process.take(), self.codex.take());
+        self.resume();
+        drop((process, codex));
     }
 
     /// The same session goes on in a new process.
     #[track_caller]
     pub fn resume(&mut self) {
         self.process = (self.style == Style::Claude).then(|| agent_process(self.world));
+        self.codex = (self.style == Style::Codex).then(|| Rc::new(Shepherd::start(self.world)));
         self.turn = None;
         self.calls.clear();
         self.paper.reopen();
@@ -407,6 +430,7 @@ impl<'w> Puppet<'w> {
         name.clone_into(&mut fork.name);
         fork.session = format!("{}-{name}", self.style.name());
         fork.process = (self.style == Style::Claude).then(|| agent_process(self.world));
+        fork.codex = (self.style == Style::Codex).then(|| Rc::new(Shepherd::start(self.world)));
         fork.paper = self.paper.copy_to(self.paper.file.with_file_name(format!("{}.jsonl", fork.session)));
         fork.turn = None;
         fork
@@ -415,6 +439,13 @@ impl<'w> Puppet<'w> {
     /// The process that stands for the agent.
     pub fn pid(&self) -> Option<u32> {
         self.process.as_ref().map(|process| process.pid())
+    }
+
+    /// How often a message was offered to it so far, by the trail.
+    pub fn offers(&self, message: &str) -> usize {
+        let trail = self.world.script(&["log", "--limit", "100000", "--json"]).expect(0).stdout;
+        let rows = trail.lines().map(|line| serde_json::from_str::<Value>(line).expect("a row"));
+        rows.filter(|row| row["kind"] == "offered" && row["message_id"] == message).count()
     }
 
     /// How often the model has heard each of these messages, by every transcript of the world.
@@ -428,19 +459,4 @@ impl<'w> Puppet<'w> {
         assert_eq!(self.heard(message), 1, "{when}: {message} in the transcripts of {}", self.name);
         assert_eq!(self.world.state(message), "seen", "{when}");
     }
-}
-
-/// A process that does nothing but be there.
-fn agent_process(world: &World) -> Rc<Running> {
-    thread_local!(static STARTED: Cell<u32> = const { Cell::new(0) });
-    let number = STARTED.replace(STARTED.get() + 1);
-    let log: PathBuf = world.path("log").join(format!("agent-{number}-{:?}", std::thread::current().id()));
-    let mut sleep = world.command("sleep");
-    let running = Running::start(sleep.arg("600"), &log).expect("sleep starts");
-    let stat = PathBuf::from(format!("/proc/{}/stat", running.pid()));
-    // Until it has become `sleep` it is a copy of the test.
-    wait::until(Duration::from_secs(5), || {
-        !fs::read_to_string(&stat).is_ok_and(|text| !text.contains("(sleep)"))
-    });
-    Rc::new(running)
 }

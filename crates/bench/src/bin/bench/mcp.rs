@@ -21,7 +21,11 @@ const ROUNDS: u32 = 100;
 
 /// The rows.
 pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
-    let cases = ["MCP: send_message, read_messages", "MCP: ask_peer, read_messages, reply_to_message, answer", "baton mcp"];
+    let cases = [
+        "MCP: send_message, read_messages",
+        "MCP: ask_peer, read_messages, reply_to_message, answer",
+        "baton mcp",
+    ];
     match measure(world, rounds.min(ROUNDS)) {
         Ok(measured) => {
             let [sent, asked, server] = cases.map(Row::new);
@@ -29,7 +33,12 @@ pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
             vec![
                 sent.wall(measured.sends, None),
                 asked.wall(measured.asks, None).at_most("wall ≤ 10 ms", asks, 10.0, Kind::Time),
-                server.peak(measured.peak).at_most("≤ 20 MB", measured.peak as f64, 20.0 * f64::from(1 << 20), Kind::Ratio),
+                server.peak(measured.peak).at_most(
+                    "≤ 20 MB",
+                    measured.peak as f64,
+                    20.0 * f64::from(1 << 20),
+                    Kind::Ratio,
+                ),
             ]
         }
         Err(error) => cases.map(|case| Row::new(case).note(format!("not measured: {error}"))).into(),
@@ -95,7 +104,8 @@ impl Server {
         let deadline = Instant::now() + Duration::from_secs(5);
         while Instant::now() < deadline {
             let read = self.call("read_messages", json!({}))?;
-            let found = read["messages"].as_array().into_iter().flatten().find(|message| message["body"] == *body);
+            let found =
+                read["messages"].as_array().into_iter().flatten().find(|message| message["body"] == *body);
             if let Some(id) = found.and_then(|message| message["message_id"].as_str()) {
                 return Ok(id.to_owned());
             }
@@ -111,7 +121,10 @@ impl Server {
     /// Calls a tool; the answer is still to come.
     fn ask(&mut self, tool: &str, arguments: Value) -> Outcome<u64> {
         let call = format!("toolu_{:024x}", self.next);
-        self.request("tools/call", json!({"name": tool, "arguments": arguments, "_meta": {"claudecode/toolUseId": call}}))
+        self.request(
+            "tools/call",
+            json!({"name": tool, "arguments": arguments, "_meta": {"claudecode/toolUseId": call}}),
+        )
     }
 
     fn answer(&mut self, id: u64) -> Outcome<Value> {
@@ -136,7 +149,9 @@ impl Server {
     fn response(&mut self, id: u64) -> Outcome<Value> {
         loop {
             let mut line = String::new();
-            if self.output.buffer().is_empty() && poll(&mut [PollFd::new(self.output.get_ref(), PollFlags::IN)], Some(&PATIENCE))? == 0 {
+            if self.output.buffer().is_empty()
+                && poll(&mut [PollFd::new(self.output.get_ref(), PollFlags::IN)], Some(&PATIENCE))? == 0
+            {
                 return Err("the server does not answer".into());
             }
             if self.output.read_line(&mut line)? == 0 {
@@ -145,7 +160,11 @@ impl Server {
             let mut message: Value = serde_json::from_str(&line)?;
             if message["id"] == json!(id) {
                 let error = message["error"].take();
-                return if error.is_null() { Ok(message["result"].take()) } else { Err(error.to_string().into()) };
+                return if error.is_null() {
+                    Ok(message["result"].take())
+                } else {
+                    Err(error.to_string().into())
+                };
             }
         }
     }
@@ -153,7 +172,10 @@ impl Server {
     /// The most memory that it had resident.
     fn peak(&self) -> Outcome<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("the kernel does not say its size")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .ok_or("the kernel does not say its size")?;
         Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
     }
 }
