@@ -117,6 +117,7 @@ fn offer(
         participant: identity.participant.id,
         settle: Vec::new(),
         state: None,
+        transcript: None,
         turn: None,
         claim: Some(claim.clone()),
         now: crate::now(),
