@@ -56,7 +56,7 @@ pub fn identify(
     store: &mut Store,
     env: Env<'_>,
     cwd: &Path,
-    terminal: bool,
+    terminal: &dyn Fn() -> bool,
     claimed: Option<&str>,
 ) -> Result<Identity, Error> {
     let project = project::of(cwd);
@@ -77,7 +77,7 @@ pub fn identify(
         let project = participant.project.clone();
         return Ok(Identity { participant, kind, project });
     }
-    let person = terminal && !below_an_agent(&above);
+    let person = terminal() && !below_an_agent(&above);
     match claimed {
         Some(_) if !person => {
             Err(Error::new(Code::NotAPerson, "--as is for the person at a terminal").hint("leave --as out"))
