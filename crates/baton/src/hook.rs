@@ -86,11 +86,10 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     };
     let caller = Caller { agent, env: &environment::get, limits: &limits };
     let outcome = line::handle(&mut store, &caller, &event)?;
-    if outcome.reply == Reply::Silent {
-        std::mem::forget(store);
-        return Ok(());
+    if outcome.reply != Reply::Silent {
+        deliver(&mut store, &agent.render(&event, &outcome.reply), &outcome, deadline)?;
     }
-    deliver(&mut store, &agent.render(&event, &outcome.reply), &outcome, deadline)?;
+    // Also after silence: where nobody sends anything, what sessions do is all that is ever written.
     store.tidy();
     std::mem::forget(store);
     Ok(())

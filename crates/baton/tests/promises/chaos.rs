@@ -107,6 +107,12 @@ impl Play<'_> {
         for _ in 0..self.dice.roll(3) {
             let tools = 1 + self.dice.roll(2) as usize;
             self.puppet.answer(tools);
+            if self.puppet.style == Style::Claude && self.dice.happens(15) {
+                self.note("a prompt typed ahead");
+                // A person needs longer to type than the agent to write.
+                self.puppet.paper.flush();
+                self.puppet.quiet_hook("UserPromptSubmit", json!({"prompt": "and also"}));
+            }
             self.event(Moment::Tools);
         }
         loop {
@@ -118,7 +124,7 @@ impl Play<'_> {
     }
 
     fn step(&mut self) {
-        match self.dice.roll(10) {
+        match self.dice.roll(14) {
             0 => {
                 self.note("clear");
                 self.puppet.clear();
@@ -133,10 +139,21 @@ impl Play<'_> {
                 self.note("compact");
                 self.puppet.paper.flush();
                 self.puppet.quiet_hook("PreCompact", json!({"trigger": "auto"}));
+                self.puppet.paper.compacted();
                 let printed = self.puppet.session_start("compact");
                 assert_eq!(printed.text, "", "no ask is open, and a compaction brings no mail");
             }
             3 => self.send(),
+            4 if self.puppet.style == Style::Claude && self.puppet.paper.prompts() > 0 => {
+                let back = self.dice.roll(self.puppet.paper.prompts().min(3) as u64) as usize;
+                self.note(format!("rewind by {} prompts", back + 1));
+                self.puppet.paper.rewind(self.puppet.paper.prompts() - 1 - back);
+            }
+            5 => {
+                self.note("resume in another terminal");
+                self.puppet.paper.flush();
+                self.puppet.move_on();
+            }
             _ => self.turn(),
         }
     }

@@ -89,9 +89,8 @@ fn expected(style: Style, change: Change, mail: Mail) -> Option<Heard> {
         (Style::Codex, Escape, _) => Heard::Kept,
         // The conversation is gone, unread.
         (_, Clear | ClearAbruptly | Rewind, _) => Heard::Again,
-        // Claude Code's next request goes without it; Codex's model has read it to make the summary.
-        (Style::Claude, Compact, _) => Heard::Again,
-        (Style::Codex, Compact, _) => Heard::Kept,
+        // The next request goes without it.
+        (_, Compact, _) => Heard::Again,
         // It is in the file, and so in the conversation.
         (_, Fork | SecondTerminal | EndAndResume | Kill, _) => Heard::Kept,
         // It was never written down.

@@ -360,10 +360,8 @@ impl Paper {
         self.take_back();
     }
 
-    /// The conversation was compacted into a summary. For that, Codex's model answers a request that holds all of it; Claude Code's record of that
-    /// request is not in the file.
+    /// The conversation was compacted into a summary, and goes on with that alone.
     pub fn compacted(&mut self) {
-        let heard: Vec<String> = self.conversation.iter().filter_map(|said| said.mail.clone()).collect();
         self.conversation.clear();
         self.request = None;
         let line = match self.style {
@@ -373,9 +371,8 @@ impl Paper {
                 self.chained(json!({"type": "user", "isCompactSummary": true, "message": summary}))
             }
             Style::Codex => {
-                let summary =
-                    json!({"type": "compacted", "payload": {"message": "summary"}, "x_heard": heard});
-                self.chained(summary)
+                let history = json!([codex_message("user", "summary")["payload"]]);
+                self.chained(json!({"type": "compacted", "payload": {"message": "summary", "replacement_history": history}}))
             }
         };
         self.said(json!({"role": "user", "content": [{"type": "text", "text": "summary"}]}), None, line);

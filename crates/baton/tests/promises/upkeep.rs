@@ -149,7 +149,7 @@ fn m21_hooks_alone_keep_the_log_of_writes_short() {
     let world = World::new();
     let mut puppet = Puppet::start(&world, Style::Codex, "alone");
     let mut longest = 0;
-    for _ in 0..120 {
+    for _ in 0..220 {
         for moment in [Moment::Prompt, Moment::Stop] {
             let payload = puppet.open(moment).remove(0);
             assert_eq!(puppet.hook(&payload).text, "");
