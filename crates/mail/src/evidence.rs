@@ -17,10 +17,13 @@ pub fn look(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
     let Some(transcript) = &offer.transcript else { return Look::Blind };
     let turns = Turns { offer: offer.turn.clone(), now: now.map(str::to_owned) };
     let mut search = Search::new(&offer.nonce, &offer.anchor, &turns);
-    let seen = read_items(agent, Path::new(transcript), offer.read_from, |item, at| {
-        search.feed(item, at >= offer.position)
+    let transcript = Path::new(transcript);
+    // Transcripts only grow. A shorter one is another file, in which the offer has no place.
+    let same_file = length(Some(transcript)) >= offer.position;
+    let seen = same_file.then(|| {
+        read_items(agent, transcript, offer.read_from, |item, at| search.feed(item, at >= offer.position))
     });
-    if seen.is_some() { search.look() } else { Look::Blind }
+    if seen.flatten().is_some() { search.look() } else { Look::Blind }
 }
 
 /// Looks until something is concluded, or time runs out: an agent may write a moment later what it has long taken.

@@ -115,7 +115,11 @@ impl Store {
         participant: ParticipantId,
         most: usize,
     ) -> Result<(Vec<Letter>, Vec<Letter>), Error> {
-        let mine = self.asks("m.sender = ?1 AND m.closed_by IS NULL", participant, most)?;
+        let mine = self.asks(
+            "m.sender = ?1 AND m.closed_by IS NULL AND EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.state IN (0, 1, 2))",
+            participant,
+            most,
+        )?;
         let theirs = self.asks(
             "m.closed_by IS NULL AND EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?1 AND d.state IN (1, 2))",
             participant,

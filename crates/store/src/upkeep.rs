@@ -6,9 +6,9 @@ use crate::open::Store;
 use crate::schema::delivery_code;
 use crate::trail;
 use baton_core::Error;
-use baton_core::id::{MessageRow, ParticipantId};
+use baton_core::id::{MessageRow, OfferId, ParticipantId};
 use baton_core::limits::Limits;
-use baton_core::mail::Delivery;
+use baton_core::mail::{Delivery, Settle};
 use baton_core::time::Moment;
 
 /// What one round of upkeep did.
@@ -27,6 +27,7 @@ impl Store {
     /// Expires what nobody took and removes what is old enough. Unseen mail is never removed, it expires, and its sender is told.
     pub fn upkeep(&mut self, rules: &Limits, now: Moment) -> Result<Upkeep, Error> {
         let mut done = Upkeep::default();
+        self.bury(now)?;
         if self.something_expired(now)? {
             done.expired = self.expire(now)?;
         }
@@ -41,6 +42,23 @@ impl Store {
             done.trimmed = self.trim(since, seen_since)?;
         }
         Ok(done)
+    }
+
+    /// Takes mail back from sessions that ended with it unanswered and have not come back until it was due, so that it can expire.
+    fn bury(&mut self, now: Moment) -> Result<(), Error> {
+        let graves: Vec<i64> = self
+            .conn
+            .prepare(
+                "SELECT o.id FROM offer o JOIN session s ON s.id = o.session WHERE o.state = 0 AND s.state = 'gone' AND NOT EXISTS (
+                    SELECT 1 FROM delivery d JOIN message m ON m.id = d.message
+                    WHERE d.recipient = o.participant AND d.state = 1 AND d.state < 2 AND d.offer = o.id AND m.expires_at > ?1)",
+            )
+            .and_then(|mut select| select.query_map([now.0], |row| row.get(0))?.collect())
+            .map_err(failure)?;
+        for offer in graves {
+            self.settle(OfferId(offer), Settle::Return, now)?;
+        }
+        Ok(())
     }
 
     fn something_expired(&self, now: Moment) -> Result<bool, Error> {

@@ -219,6 +219,9 @@ fn m8_an_ask_that_expires_ends_and_says_so() {
     let ended = asker.shell(&["ask", "--resume", asked["request_id"].as_str().unwrap(), "--json"]);
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert!(ended.json()["error"]["message"].as_str().unwrap().contains("expired"), "{ended:?}");
+    // And it is no longer among the open ones.
+    let reminder = asker.hook(&asker.payload("SessionStart", json!({"source": "compact"})));
+    assert_eq!(reminder.text, "");
 }
 
 #[test]

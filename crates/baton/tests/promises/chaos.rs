@@ -89,6 +89,14 @@ impl Play<'_> {
     fn event(&mut self, moment: Moment) -> bool {
         self.note(format!("{moment:?}"));
         self.flush();
+        if moment == Moment::Tools && (self.puppet.streaming || self.puppet.code_mode) {
+            let mut puppet = self.puppet.clone();
+            puppet.tools_one_by_one(&mut |_, payload| self.hook(payload));
+            self.puppet = puppet;
+            (self.puppet.streaming, self.puppet.code_mode) = (false, false);
+            self.send();
+            return true;
+        }
         let payloads = self.puppet.open(moment);
         self.flush();
         let printed: Vec<Printed> = payloads.iter().flat_map(|payload| self.hook(payload)).collect();
@@ -105,7 +113,11 @@ impl Play<'_> {
             return;
         }
         for _ in 0..self.dice.roll(3) {
-            let tools = 1 + self.dice.roll(2) as usize;
+            let tools = 1 + self.dice.roll(3) as usize;
+            if self.puppet.style == Style::Codex {
+                self.puppet.code_mode = self.dice.happens(30);
+                self.puppet.streaming = !self.puppet.code_mode && self.dice.happens(50);
+            }
             self.puppet.answer(tools);
             if self.puppet.style == Style::Claude && self.dice.happens(15) {
                 self.note("a prompt typed ahead");

@@ -253,6 +253,17 @@ fn m12_a_damaged_store_and_one_from_the_future() {
     Store::open(world.home(), Role::Command).unwrap().check().unwrap();
 }
 
+/// Settings that nobody can read are a command's error, not a hook's: the mail comes, within the defaults.
+#[test]
+fn m12_malformed_settings_do_not_stop_the_mail() {
+    let world = World::new();
+    let puppet = prepared(&world);
+    let payload = puppet.payload("UserPromptSubmit", json!({"prompt": "x"}));
+    fs::write(world.project().join(".baton.toml"), "limits = [").unwrap();
+    world.configure("\0\0\0");
+    assert!(puppet.understood(&puppet.hook(&payload)).is_some());
+}
+
 #[test]
 fn m12_the_log_is_bounded_and_holds_one_line_each() {
     let world = World::new();

@@ -354,3 +354,25 @@ fn m24_a_stop_waits_for_a_late_transcript() {
     puppet.assert_heard_once(&first, "first");
     puppet.assert_heard_once(&second, "second");
 }
+
+/// A transcript that is shorter than it was is another file: there is nothing to look at, and the mail behind the offer must not wait for ever.
+#[test]
+fn m24_a_transcript_that_was_replaced_does_not_hold_the_mail_up() {
+    for style in Style::BOTH {
+        let world = World::talkative();
+        let sender = Puppet::start(&world, Style::Codex, "sender");
+        let mut puppet = Puppet::start(&world, style, "reader");
+        for _ in 0..3 {
+            puppet.turn_in_peace();
+        }
+        let first = sender.send("reader", "offered before");
+        brought(&puppet.event(Moment::Prompt));
+        puppet.paper.flush();
+        puppet.paper.cut_to(0);
+        let second = sender.send("reader", "sent after");
+        puppet.finish_turn();
+        puppet.settle_down();
+        puppet.assert_heard_once(&second, &format!("{style:?}"));
+        assert_ne!(world.state(&first), "offered", "{style:?}: it has an end");
+    }
+}

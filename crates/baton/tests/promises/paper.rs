@@ -42,6 +42,8 @@ pub struct Paper {
     /// Where the lines of the present prompt begin among the unwritten ones: an interactive Claude Code writes its request before them.
     prompt_lines: usize,
     taken_back: bool,
+    /// The mail in the request that the present response answers.
+    heard: Value,
     lines: u64,
 }
 
@@ -59,6 +61,7 @@ impl Paper {
             request: None,
             prompt_lines: 0,
             taken_back: false,
+            heard: Value::Null,
             lines: 0,
         };
         if style == Style::Codex {
@@ -178,6 +181,21 @@ impl Paper {
         copy
     }
 
+    /// Codex notes that a turn begins before its hooks run.
+    pub fn turn_begins(&mut self, turn: Option<&str>) {
+        if self.style == Style::Codex {
+            self.line(json!({"type": "turn_context", "payload": {"turn_id": turn}}));
+        }
+    }
+
+    /// One more tool call of the response that is coming in.
+    pub fn further_call(&mut self, call: &str) {
+        let mut line = codex_call(call);
+        line["x_heard"] = self.heard.clone();
+        let line = self.chained(line);
+        self.said(json!({"role": "assistant", "content": []}), None, line);
+    }
+
     /// The person's prompt.
     pub fn prompt(&mut self, turn: Option<&str>, text: &str) {
         self.before_prompt = (self.leaf.clone(), self.conversation.len());
@@ -187,10 +205,7 @@ impl Paper {
             Style::Claude => self.chained(
                 json!({"type": "user", "promptId": turn, "message": {"role": "user", "content": text}}),
             ),
-            Style::Codex => {
-                self.line(json!({"type": "turn_context", "payload": {"turn_id": turn}}));
-                self.chained(codex_message("user", text))
-            }
+            Style::Codex => self.chained(codex_message("user", text)),
         };
         self.said(json!({"role": "user", "content": [{"type": "text", "text": text}]}), None, line);
         if std::mem::take(&mut self.taken_back) {
@@ -279,7 +294,8 @@ impl Paper {
         let (request, count) = self.request.clone().expect("a request");
         let heard: Vec<String> =
             self.conversation[..count].iter().filter_map(|said| said.mail.clone()).collect();
-        let pieces = match self.style {
+        self.heard = json!(heard);
+        let pieces: Vec<Value> = match self.style {
             Style::Claude => {
                 let mut blocks = vec![json!({"type": "text", "text": "working"})];
                 blocks
@@ -288,14 +304,12 @@ impl Paper {
                 blocks.into_iter().map(|block| json!({"type": "assistant", "requestRef": request, "message": message(block)})).collect()
             }
             Style::Codex => {
-                let call = |call| json!({"type": "response_item", "payload": {"type": "function_call", "name": "exec_command", "call_id": call}});
-                let mut pieces: Vec<Value> = vec![codex_message("assistant", "working")];
-                pieces.extend(calls.iter().map(call));
-                pieces
+                let calls = calls.iter().map(|call| codex_call(call));
+                std::iter::once(codex_message("assistant", "working")).chain(calls).collect()
             }
         };
         for mut piece in pieces {
-            piece["x_heard"] = json!(heard);
+            piece["x_heard"] = self.heard.clone();
             let line = self.chained(piece);
             self.said(json!({"role": "assistant", "content": []}), None, line);
         }
@@ -310,7 +324,8 @@ impl Paper {
             Style::Claude => json!({"type": "user", "promptId": turn, "message": {"role": "user",
                 "content": [{"type": "tool_result", "tool_use_id": call, "content": text}]}}),
             Style::Codex => {
-                json!({"type": "response_item", "payload": {"type": "function_call_output", "call_id": call, "output": text}})
+                let kind = if is_script(call) { "custom_tool_call_output" } else { "function_call_output" };
+                json!({"type": "response_item", "payload": {"type": kind, "call_id": call, "output": text}})
             }
         };
         let mail = (!taken.is_empty()).then(|| self.fresh("mail"));
@@ -387,6 +402,17 @@ impl Paper {
 fn codex_message(role: &str, text: &str) -> Value {
     let kind = if role == "assistant" { "output_text" } else { "input_text" };
     json!({"type": "response_item", "payload": {"type": "message", "role": role, "content": [{"type": kind, "text": text}]}})
+}
+
+/// A call of Codex's model: of a tool, or of a script that calls tools.
+fn codex_call(call: &str) -> Value {
+    let (kind, name) =
+        if is_script(call) { ("custom_tool_call", "exec") } else { ("function_call", "exec_command") };
+    json!({"type": "response_item", "payload": {"type": kind, "name": name, "call_id": call}})
+}
+
+fn is_script(call: &str) -> bool {
+    call.contains("-script-")
 }
 
 /// The ids of the messages in a framed text, in order.

@@ -88,9 +88,15 @@ pub struct Puppet<'w> {
     turn: Option<String>,
     counter: Rc<Cell<u32>>,
     calls: Vec<String>,
+    /// The calls as the transcript has them.
+    written: Vec<String>,
     stop_active: bool,
     /// A terminal session writes its request down before the prompt that it sends.
     pub interactive: bool,
+    /// Codex's model writes a script that calls tools: what their hooks call them never stands in the transcript.
+    pub code_mode: bool,
+    /// Codex's tools run while the response is still coming in: the hook of one may run before the next call is written.
+    pub streaming: bool,
 }
 
 impl<'w> Puppet<'w> {
@@ -126,8 +132,11 @@ impl<'w> Puppet<'w> {
             turn: None,
             counter: Rc::default(),
             calls: Vec::new(),
+            written: Vec::new(),
             stop_active: false,
             interactive: true,
+            code_mode: false,
+            streaming: false,
         }
     }
 
@@ -239,6 +248,7 @@ impl<'w> Puppet<'w> {
             Moment::Prompt => {
                 self.turn = Some(self.fresh("turn"));
                 self.stop_active = false;
+                self.paper.turn_begins(self.turn.as_deref());
                 vec![self.payload("UserPromptSubmit", json!({"prompt": "go on"}))]
             }
             Moment::Tools => match self.style {
@@ -283,8 +293,8 @@ impl<'w> Puppet<'w> {
                     );
                 }
                 if self.style == Style::Codex {
-                    for call in &self.calls {
-                        self.paper.tool_result(None, call, "ok", &[]);
+                    for call in std::mem::take(&mut self.written) {
+                        self.paper.tool_result(None, &call, "ok", &[]);
                     }
                 }
                 self.calls.clear();
@@ -321,8 +331,40 @@ impl<'w> Puppet<'w> {
     /// The model answers, with so many tool calls.
     pub fn answer(&mut self, tools: usize) {
         let response = self.fresh("msg");
-        self.calls = (0..tools).map(|_| self.fresh("call")).collect();
-        self.paper.response(&response, &self.calls);
+        self.calls = (0..tools).map(|_| self.fresh(if self.code_mode { "exec" } else { "call" })).collect();
+        if self.code_mode {
+            self.calls.iter_mut().for_each(|call| call.insert_str(0, "exec-"));
+            self.written = if tools > 0 { vec![self.fresh("script")] } else { Vec::new() };
+        } else {
+            self.written.clone_from(&self.calls);
+        }
+        let now = if self.streaming { self.written.len().min(1) } else { self.written.len() };
+        self.paper.response(&response, &self.written[..now]);
+    }
+
+    /// The hooks of a batch of Codex's tools, one by one as the response comes in; gives what is still to be closed.
+    pub fn tools_one_by_one(&mut self, hook: &mut dyn FnMut(&Self, &[u8]) -> Vec<Printed>) {
+        for (at, payload) in self.open(Moment::Tools).into_iter().enumerate() {
+            if self.streaming && at > 0 && at < self.written.len() {
+                self.paper.further_call(&self.written[at]);
+            }
+            for printed in hook(self, &payload) {
+                if let Some(text) = self.understood(&printed) {
+                    self.paper.context("PostToolUse", "hook", &text);
+                }
+            }
+        }
+        self.close(Moment::Tools, &[]);
+    }
+
+    /// The answer's only tool call has ended, without a hook, and the model gets to see this.
+    pub fn answer_ends(&mut self, shown: &str, mail: &[String]) {
+        let call = self.calls[0].clone();
+        let turn = self.turn.clone();
+        self.paper.tool_result(turn.as_deref(), &call, shown, mail);
+        self.paper.request(false);
+        self.calls.clear();
+        self.written.clear();
     }
 
     /// The answer's tool calls that have not ended.

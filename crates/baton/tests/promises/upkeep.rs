@@ -160,3 +160,58 @@ fn m21_hooks_alone_keep_the_log_of_writes_short() {
     assert!(longest > 500_000, "it was long enough to matter: {longest}");
     assert!(longest < 1_300_000, "it grew to {longest}");
 }
+
+/// A session took it, ended before it answered, and never came back: that is an end too, and the sender is told.
+#[test]
+fn m21_mail_that_a_session_took_to_its_grave_expires() {
+    for style in Style::BOTH {
+        let world = World::talkative();
+        let sender = Puppet::start(&world, Style::Claude, "sender");
+        let mut puppet = Puppet::start(&world, style, "reader");
+        puppet.turn_in_peace();
+        let message = send_for(&sender, "1s");
+        let printed = puppet.event(Moment::Prompt);
+        assert!(!printed[0].text.is_empty());
+        puppet.paper.flush();
+        std::thread::sleep(Duration::from_millis(1100));
+        // It is alive, and may still answer.
+        assert_eq!(world.state(&message), "offered", "{style:?}");
+        puppet.quiet_hook("SessionEnd", json!({"reason": "other"}));
+        puppet.kill();
+        assert_eq!(world.state(&message), "expired", "{style:?}");
+        let notes = world.mail().into_iter().filter(|row| row["from"] == "baton").count();
+        assert_eq!(notes, 1, "{style:?}");
+    }
+}
+
+/// Nobody else can read what baton keeps, whatever the umask: the store, the bells, the log.
+#[test]
+fn every_file_of_the_home_is_the_users_own() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let world = World::new();
+    let line = "umask 0; printf '%s' \"$2\" | \"$1\" hook claude; printf bad | \"$1\" hook claude; \"$1\" inbox --wait 1ms; \"$1\" send user hi";
+    let mut shell = world.command("sh");
+    let start = json!({"session_id": "s", "cwd": world.project(), "hook_event_name": "SessionStart", "source": "startup"});
+    shell.args(["-c", line, "sh", crate::world::program(), &start.to_string()]);
+    shell.envs([("CLAUDECODE", "1"), ("CLAUDE_CODE_SESSION_ID", "s")]);
+    crate::world::run(shell, b"").expect(0);
+    let mut folders = vec![world.home().to_owned()];
+    let mut files = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+            if entry.path().is_dir() {
+                folders.push(entry.path())
+            }
+            files.push(entry.path());
+        }
+    }
+    assert!(
+        files.iter().any(|file| file.ends_with("hook.log"))
+            && files.iter().any(|file| file.parent().unwrap().ends_with("bell"))
+    );
+    files.push(world.home().to_owned());
+    for file in files {
+        let mode = std::fs::metadata(&file).unwrap().permissions().mode();
+        assert_eq!(mode & 0o077, 0, "{} has {mode:o}", file.display());
+    }
+}
