@@ -14,7 +14,11 @@ fn main() {
         eprintln!("error: usage: floor-read STORE AGENT SESSION");
         exit(64);
     };
-    let found = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX).and_then(|store| {
+    let found = Connection::open_with_flags(
+        store,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .and_then(|store| {
         let row = store.query_row(
             "SELECT id FROM session WHERE agent = ?1 AND native = ?2",
             (agent.to_string_lossy(), session.to_string_lossy()),

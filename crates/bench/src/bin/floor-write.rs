@@ -18,10 +18,15 @@ fn main() {
         eprintln!("error: usage: floor-write STORE KEY");
         exit(64);
     };
-    let written = Connection::open_with_flags(store, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX).and_then(|store| {
+    let written = Connection::open_with_flags(
+        store,
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
+    )
+    .and_then(|store| {
         store.busy_timeout(Duration::from_secs(10))?;
         store.execute_batch("PRAGMA synchronous = FULL")?;
-        let count = store.execute("INSERT INTO subagent_call (call, at) VALUES (?1, 0)", [key.to_string_lossy()]);
+        let count =
+            store.execute("INSERT INTO subagent_call (call, at) VALUES (?1, 0)", [key.to_string_lossy()]);
         std::mem::forget(store);
         count
     });

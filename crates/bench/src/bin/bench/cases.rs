@@ -16,7 +16,10 @@ pub fn all<'a>(world: &'a World, hcom: Option<&'a Hcom>) -> Vec<Case<'a>> {
     let mut cases = vec![Case::constant("true", Shot::new("/bin/true", &world.small.quiet.project))];
     for (name, home) in quiet_homes(world) {
         cases.push(Case::constant(format!("floor-read {name}"), world.floor_read(home)));
-        cases.push(Case::constant(format!("quiet {name}"), world.hook(home, &home.peers[0], &Event::Tools)).checked(nothing_said));
+        cases.push(
+            Case::constant(format!("quiet {name}"), world.hook(home, &home.peers[0], &Event::Tools))
+                .checked(nothing_said),
+        );
     }
     for (name, sized) in sizes(world) {
         let floor = &sized.floor;
@@ -47,7 +50,11 @@ fn sizes(world: &World) -> [(&'static str, &Sized); 2] {
 }
 
 fn nothing_said(spent: &Spent) -> Outcome<()> {
-    if spent.output.is_empty() { Ok(()) } else { Err(format!("said: {}", String::from_utf8_lossy(&spent.output)).into()) }
+    if spent.output.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("said: {}", String::from_utf8_lossy(&spent.output)).into())
+    }
 }
 
 fn delivered(spent: &Spent, home: &Home, count: usize) -> Outcome<()> {
@@ -71,9 +78,8 @@ fn recipient(home: &Home, round: u32) -> &crate::homes::Peer {
 fn prompt<'a>(world: &'a World, home: &'a Home, name: &str, count: usize) -> Case<'a> {
     let peer = &home.peers[1];
     Case::new(format!("prompt {count} {name}"), move |round| {
-        if count > 0 {
-            home.queue(peer, count)?;
-        }
+        home.idle(peer)?;
+        home.queue(peer, count)?;
         Ok(world.hook(home, peer, &Event::Prompt(round * 3 + count as u32 % 3)))
     })
     .checked(move |spent| delivered(spent, home, count))
@@ -90,38 +96,83 @@ fn tools<'a>(world: &'a World, home: &'a Home, name: &str) -> Case<'a> {
 
 fn send<'a>(world: &'a World, home: &'a Home, name: &str) -> Case<'a> {
     let from = &home.peers[3];
-    Case::new(format!("send {name}"), move |round| Ok(world.send_from(home, from, recipient(home, round), BODY)))
-        .checked(move |_| one_accepted(home))
+    Case::new(format!("send {name}"), move |round| {
+        Ok(world.send_from(home, from, recipient(home, round), BODY))
+    })
+    .checked(move |_| one_accepted(home))
 }
 
 /// The measured cases as rows. `hcom` says why it could not be measured, if it could not.
 pub fn rows(measured: &[Measured], machine: Machine, hcom: Option<&str>) -> Vec<Row> {
     let book = Book(measured);
-    let mut rows = vec![book.row("/bin/true", "true", None), book.row("floor: read one row, small store", "floor-read small", None)];
+    let mut rows = vec![
+        book.row("/bin/true", "true", None),
+        book.row("floor: read one row, small store", "floor-read small", None),
+    ];
     rows.push(book.row("floor: read one row, full store", "floor-read full", None));
     rows.push(book.row("floor: insert one row, small store", "floor-write small", None));
     rows.push(book.row("floor: insert one row, full store", "floor-write full", None));
     for (name, what) in [("small", "small store"), ("full", "full store")] {
-        let row = book.row(format!("hook, nothing pending, {what}"), &format!("quiet {name}"), Some(&format!("floor-read {name}")));
+        let row = book.row(
+            format!("hook, nothing pending, {what}"),
+            &format!("quiet {name}"),
+            Some(&format!("floor-read {name}")),
+        );
         rows.push(book.memory(row.cpu_within(1.3).true_within(1.7, machine), &format!("quiet {name}")));
     }
     rows.extend(book.growth(machine));
     rows.push(book.row("  … 250 KB of WAL, alone", "quiet long", Some("floor-read long")).cpu_within(1.3));
-    rows.push(book.row("  … 250 KB of WAL, a server has it open", "quiet held", Some("floor-read held")).cpu_within(1.3));
+    rows.push(
+        book.row("  … 250 KB of WAL, a server has it open", "quiet held", Some("floor-read held"))
+            .cpu_within(1.3),
+    );
     for (name, what) in [("small", "small store"), ("full", "full store")] {
         let floor = format!("floor-write {name}");
-        rows.push(book.row(format!("hook, one message after tools, {what}"), &format!("tools 1 {name}"), Some(&floor)).cpu_within(1.3));
-        rows.push(book.row(format!("hook, one message at a prompt, {what}"), &format!("prompt 1 {name}"), Some(&floor)).cpu_within(1.3));
+        rows.push(
+            book.row(
+                format!("hook, one message after tools, {what}"),
+                &format!("tools 1 {name}"),
+                Some(&floor),
+            )
+            .cpu_within(1.3),
+        );
+        rows.push(
+            book.row(
+                format!("hook, one message at a prompt, {what}"),
+                &format!("prompt 1 {name}"),
+                Some(&floor),
+            )
+            .cpu_within(1.3),
+        );
         rows.push(book.memory(
-            book.row(format!("hook, 20 messages at a prompt, {what}"), &format!("prompt 20 {name}"), Some(&floor)),
+            book.row(
+                format!("hook, 20 messages at a prompt, {what}"),
+                &format!("prompt 20 {name}"),
+                Some(&floor),
+            ),
             &format!("prompt 20 {name}"),
         ));
-        rows.push(book.row(format!("hook, prompt without mail, {what}"), &format!("prompt 0 {name}"), Some(&floor)));
-        rows.push(book.row(format!("send from an agent's shell, {what}"), &format!("send {name}"), Some(&floor)).cpu_within(1.3));
+        rows.push(book.row(
+            format!("hook, prompt without mail, {what}"),
+            &format!("prompt 0 {name}"),
+            Some(&floor),
+        ));
+        rows.push(
+            book.row(format!("send from an agent's shell, {what}"), &format!("send {name}"), Some(&floor))
+                .cpu_within(1.3),
+        );
     }
-    rows.push(book.row("  … 950 messages in the last minutes", "send recent", Some("floor-write small")).cpu_within(1.3));
-    rows.push(book.row("send from a script, small store", "send script", Some("floor-write small")).cpu_within(1.3));
-    for (what, key, floor) in [("hook, nothing pending", "hcom hook", "floor-read small"), ("send", "hcom send", "floor-write small")] {
+    rows.push(
+        book.row("  … 950 messages in the last minutes", "send recent", Some("floor-write small"))
+            .cpu_within(1.3),
+    );
+    rows.push(
+        book.row("send from a script, small store", "send script", Some("floor-write small")).cpu_within(1.3),
+    );
+    for (what, key, floor) in [
+        ("hook, nothing pending", "hcom hook", "floor-read small"),
+        ("send", "hcom send", "floor-write small"),
+    ] {
         let case = format!("hcom {}: {what}", hcom::VERSION);
         rows.push(match hcom {
             Some(reason) => Row::new(case).note(format!("not measured: {reason}")),
@@ -152,7 +203,9 @@ impl Book<'_> {
 
     fn memory(&self, row: Row, key: &str) -> Row {
         match self.find(key) {
-            Ok(series) => row.at_most("≤ 10 MB", series.peak() as f64, 10.0 * f64::from(1 << 20), Kind::Ratio),
+            Ok(series) => {
+                row.at_most("≤ 10 MB", series.peak() as f64, 10.0 * f64::from(1 << 20), Kind::Ratio)
+            }
             Err(_) => row,
         }
     }
@@ -163,6 +216,10 @@ impl Book<'_> {
         let (cpu, wall) = (ratio(full.cpu(), small.cpu()), ratio(full.wall(), small.wall()));
         let row = Row::new("  … full store ÷ small store").note(format!("cpu {cpu:.2}, wall {wall:.2}"));
         let row = row.at_most("cpu ≤ 1.2 ×", cpu, 1.2, Kind::Ratio);
-        Some(if machine == Machine::Quiet { row.at_most("wall ≤ 1.2 ×", wall, 1.2, Kind::QuietRatio) } else { row })
+        Some(if machine == Machine::Quiet {
+            row.at_most("wall ≤ 1.2 ×", wall, 1.2, Kind::QuietRatio)
+        } else {
+            row
+        })
     }
 }

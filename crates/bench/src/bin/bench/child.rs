@@ -84,9 +84,16 @@ impl Shot {
         said.read_to_end(&mut output)?;
         if status != 0 {
             let shown = String::from_utf8_lossy(&output);
-            return Err(format!("{} ended with status {status}: {}", self.program.display(), shown.trim()).into());
+            return Err(
+                format!("{} ended with status {status}: {}", self.program.display(), shown.trim()).into()
+            );
         }
-        Ok(Spent { wall, cpu: duration(usage.ru_utime) + duration(usage.ru_stime), peak: peak(&usage), output })
+        Ok(Spent {
+            wall,
+            cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
+            peak: peak(&usage),
+            output,
+        })
     }
 }
 

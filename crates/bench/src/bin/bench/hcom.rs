@@ -35,13 +35,24 @@ impl Hcom {
         let input = json!({"session_id": SESSIONS[0], "transcript_path": transcript, "cwd": home, "hook_event_name": "PostToolUse",
             "permission_mode": "bypassPermissions", "tool_name": "Bash", "tool_input": {"command": "echo hi"},
             "tool_response": {"stdout": "hi", "stderr": ""}, "tool_use_id": "toolu_dc83d1b70d8547a1a854"});
-        let mut hcom = Self { program: program.to_owned(), home, me: String::new(), peer: String::new(), input: input.to_string() };
+        let mut hcom = Self {
+            program: program.to_owned(),
+            home,
+            me: String::new(),
+            peer: String::new(),
+            input: input.to_string(),
+        };
         hcom.me = hcom.start(SESSIONS[0])?;
         hcom.peer = hcom.start(SESSIONS[1])?;
         hcom.bind(&transcript)?;
-        hcom.shot().arg("send").arg(format!("@{}", hcom.me)).args(["--from", "bench", "--", "is it heard"]).fire()?;
+        hcom.shot()
+            .arg("send")
+            .arg(format!("@{}", hcom.me))
+            .args(["--from", "bench", "--", "is it heard"])
+            .fire()?;
         // The first run introduces hcom to the model, the next one brings the mail.
-        let said: Vec<u8> = hcom.hook().fire()?.output.into_iter().chain(hcom.hook().fire()?.output).collect();
+        let said: Vec<u8> =
+            hcom.hook().fire()?.output.into_iter().chain(hcom.hook().fire()?.output).collect();
         if !String::from_utf8_lossy(&said).contains("is it heard") {
             return Err("its hook does not know its session".into());
         }
@@ -55,7 +66,12 @@ impl Hcom {
 
     /// Its hook after a tool, with nothing pending.
     pub fn hook(&self) -> Shot {
-        self.shot().env("HCOM_LAUNCHED", "1").env("HCOM_PROCESS_ID", PROCESS).env("HCOM_TOOL", "claude").arg("post").input(&*self.input)
+        self.shot()
+            .env("HCOM_LAUNCHED", "1")
+            .env("HCOM_PROCESS_ID", PROCESS)
+            .env("HCOM_TOOL", "claude")
+            .arg("post")
+            .input(&*self.input)
     }
 
     /// One message from one participant to the other.
@@ -84,7 +100,10 @@ impl Hcom {
         shot.environment.retain(|(name, _)| name != "CLAUDE_CODE_SESSION_ID");
         let said = shot.env("CLAUDE_CODE_SESSION_ID", session).fire()?.output;
         let said = String::from_utf8_lossy(&said).into_owned();
-        let name = said.split_once("[hcom:").and_then(|(_, rest)| rest.split_once(']')).map(|(name, _)| name.to_owned());
+        let name = said
+            .split_once("[hcom:")
+            .and_then(|(_, rest)| rest.split_once(']'))
+            .map(|(name, _)| name.to_owned());
         name.ok_or_else(|| "`hcom start` gave no name".into())
     }
 

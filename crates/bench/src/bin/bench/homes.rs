@@ -80,7 +80,13 @@ impl Home {
             peers.push(Peer { session, name: named.name, participant: seen.participant });
         }
         drop(store);
-        let mut home = Self { folder, project: project.to_owned(), peers, mark: Mark::default(), ids: AtomicU64::new(0) };
+        let mut home = Self {
+            folder,
+            project: project.to_owned(),
+            peers,
+            mark: Mark::default(),
+            ids: AtomicU64::new(0),
+        };
         home.fold()?;
         home.settle_down()?;
         Ok(home)
@@ -139,7 +145,8 @@ impl Home {
         let rules = Limits::default();
         for number in 0..count {
             let sender = &self.peers[2 + number % (self.peers.len() - 2)];
-            let body = Body::from_text(format!("{MARK} {number}: {}", "the build is green again; ".repeat(7)))?;
+            let body =
+                Body::from_text(format!("{MARK} {number}: {}", "the build is green again; ".repeat(7)))?;
             store.accept_mail(
                 &NewMail {
                     id: self.fresh_id(),
@@ -162,10 +169,21 @@ impl Home {
         self.fold()
     }
 
+    /// Ends the turn of a session, as its stop does.
+    pub fn idle(&self, peer: &Peer) -> Outcome<()> {
+        self.connect()?.execute(
+            "UPDATE session SET state = 'idle' WHERE native = ?1 AND agent = 'claude'",
+            [&peer.session],
+        )?;
+        self.fold()
+    }
+
     /// Makes what happened so far part of the store: a rewind goes back to here.
     pub fn settle_down(&mut self) -> Outcome<()> {
         let db = self.connect()?;
-        let last = |table: &str| db.query_row(&format!("SELECT coalesce(max(id), 0) FROM {table}"), [], |row| row.get(0));
+        let last = |table: &str| {
+            db.query_row(&format!("SELECT coalesce(max(id), 0) FROM {table}"), [], |row| row.get(0))
+        };
         self.mark = Mark { message: last("message")?, offer: last("offer")?, trail: last("trail")? };
         Ok(())
     }
@@ -228,9 +246,15 @@ mod tests {
         assert_eq!(home.rewind().unwrap(), 3);
         assert_eq!(home.rewind().unwrap(), 0);
         let db = home.connect().unwrap();
-        let count = |table: &str| db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0)).unwrap();
+        let count = |table: &str| {
+            db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0)).unwrap()
+        };
         assert_eq!((count("message"), count("delivery"), count("offer")), (300, 300, 100));
-        let waiting: i64 = db.query_row("SELECT count(*) FROM delivery WHERE recipient = 1 AND state < 2", [], |row| row.get(0)).unwrap();
+        let waiting: i64 = db
+            .query_row("SELECT count(*) FROM delivery WHERE recipient = 1 AND state < 2", [], |row| {
+                row.get(0)
+            })
+            .unwrap();
         assert_eq!(waiting, 0);
     }
 }

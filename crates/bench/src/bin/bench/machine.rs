@@ -48,7 +48,13 @@ pub fn cores() -> usize {
 /// All time that all cores spent on anything; the kernel counts in hundredths of a second.
 fn busy() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
-    let fields: Vec<u64> = stat.lines().next()?.split_ascii_whitespace().skip(1).filter_map(|field| field.parse().ok()).collect();
+    let fields: Vec<u64> = stat
+        .lines()
+        .next()?
+        .split_ascii_whitespace()
+        .skip(1)
+        .filter_map(|field| field.parse().ok())
+        .collect();
     // user nice system idle iowait irq softirq steal
     let spent: u64 = [0, 1, 2, 5, 6, 7].iter().filter_map(|at| fields.get(*at)).sum();
     Some(Duration::from_millis(spent * 10))
@@ -72,7 +78,13 @@ pub struct Writes {
 pub fn writes(shot: &Shot, scratch: &Path) -> Outcome<Writes> {
     let trace = scratch.join("strace.out");
     let mut command = Command::new("strace");
-    command.args(["-f", "-y", "-e", "trace=write,writev,pwrite64,pwritev,pwritev2,ftruncate,fallocate,truncate,unlink,rename", "-o"]);
+    command.args([
+        "-f",
+        "-y",
+        "-e",
+        "trace=write,writev,pwrite64,pwritev,pwritev2,ftruncate,fallocate,truncate,unlink,rename",
+        "-o",
+    ]);
     command.arg(&trace).arg(&shot.program).args(&shot.arguments).env_clear().current_dir(&shot.folder);
     command.envs(shot.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

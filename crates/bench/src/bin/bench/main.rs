@@ -49,7 +49,8 @@ struct Options {
 
 impl Options {
     fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
-        let mut options = Self { rounds: 200, bursts: 3, check: false, hcom: None, scratch: std::env::temp_dir() };
+        let mut options =
+            Self { rounds: 200, bursts: 3, check: false, hcom: None, scratch: std::env::temp_dir() };
         while let Some(argument) = arguments.next() {
             match argument.to_str()? {
                 "--quick" => (options.rounds, options.bursts) = (30, 1),
@@ -72,7 +73,11 @@ fn main() -> ExitCode {
     match run(&options) {
         Ok(rows) => {
             print!("{}", table::render(&rows));
-            if options.check && rows.iter().any(Row::is_missed) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+            if options.check && rows.iter().any(Row::is_missed) {
+                ExitCode::FAILURE
+            } else {
+                ExitCode::SUCCESS
+            }
         }
         Err(error) => {
             eprintln!("error: {error}");
@@ -88,8 +93,13 @@ fn run(options: &Options) -> Outcome<Vec<Row>> {
     let measured = rounds::run(cases::all(&world, hcom.as_ref().ok()), options.rounds);
     let others = watch.others(spent(&measured));
     let machine = machine::judge(others);
-    let share = others.map_or_else(|| "an unknown share".to_owned(), |share| format!("{:.0} %", share * 100.0));
-    println!("{} rounds on {} cores, of which other programs used {share} meanwhile", options.rounds, machine::cores());
+    let share =
+        others.map_or_else(|| "an unknown share".to_owned(), |share| format!("{:.0} %", share * 100.0));
+    println!(
+        "{} rounds on {} cores, of which other programs used {share} meanwhile",
+        options.rounds,
+        machine::cores()
+    );
     let mut rows = cases::rows(&measured, machine, hcom.as_ref().err().map(String::as_str));
     rows.extend(writes(&world));
     rows.extend(sends::rows(&world, hcom.as_ref().ok(), options.bursts));
@@ -102,9 +112,17 @@ fn programs() -> Outcome<Programs> {
     let here = std::env::current_exe()?;
     let beside = |name: &str| {
         let program = here.with_file_name(name);
-        if program.is_file() { Ok(program) } else { Err(format!("{} is not built; run scripts/bench", program.display())) }
+        if program.is_file() {
+            Ok(program)
+        } else {
+            Err(format!("{} is not built; run scripts/bench", program.display()))
+        }
     };
-    Ok(Programs { baton: beside("baton")?, floor_read: beside("floor-read")?, floor_write: beside("floor-write")? })
+    Ok(Programs {
+        baton: beside("baton")?,
+        floor_read: beside("floor-read")?,
+        floor_write: beside("floor-write")?,
+    })
 }
 
 fn compare_with(options: &Options, world: &World) -> Result<Hcom, String> {
@@ -123,9 +141,10 @@ fn writes(world: &World) -> Vec<Row> {
         .map(|(how, home)| {
             let row = Row::new(format!("hook, nothing pending, {how}: writes to the store"));
             match machine::writes(&world.hook(home, &home.peers[0], &Event::Tools), world.scratch.path()) {
-                Ok(writes) => row
-                    .at_most("none", writes.store as f64, 0.0, Kind::Ratio)
-                    .note(format!("{} to store and WAL, {} to SQLite's shared memory", writes.store, writes.index)),
+                Ok(writes) => row.at_most("none", writes.store as f64, 0.0, Kind::Ratio).note(format!(
+                    "{} to store and WAL, {} to SQLite's shared memory",
+                    writes.store, writes.index
+                )),
                 Err(error) => row.note(format!("not measured: {error}")),
             }
         })

@@ -19,11 +19,15 @@ pub struct Burst {
 
 /// Runs the program that `shot` gives for each worker and number. A worker ends with its first failure, which is the burst's.
 pub fn burst(shot: impl Fn(usize, usize) -> Shot) -> Outcome<Burst> {
-    let queues: Vec<Vec<Shot>> = (0..WORKERS).map(|worker| (0..EACH).map(|number| shot(worker, number)).collect()).collect();
+    let queues: Vec<Vec<Shot>> =
+        (0..WORKERS).map(|worker| (0..EACH).map(|number| shot(worker, number)).collect()).collect();
     let start = Instant::now();
     let done: Vec<Result<Vec<Vec<u8>>, String>> = std::thread::scope(|scope| {
         let workers: Vec<_> = queues.iter().map(|queue| scope.spawn(|| one_by_one(queue))).collect();
-        workers.into_iter().map(|worker| worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))).collect()
+        workers
+            .into_iter()
+            .map(|worker| worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned())))
+            .collect()
     });
     let wall = start.elapsed();
     let mut outputs = Vec::new();
@@ -34,5 +38,8 @@ pub fn burst(shot: impl Fn(usize, usize) -> Shot) -> Outcome<Burst> {
 }
 
 fn one_by_one(queue: &[Shot]) -> Result<Vec<Vec<u8>>, String> {
-    queue.iter().map(|shot| shot.fire().map(|spent| spent.output).map_err(|error| error.to_string())).collect()
+    queue
+        .iter()
+        .map(|shot| shot.fire().map(|spent| spent.output).map_err(|error| error.to_string()))
+        .collect()
 }

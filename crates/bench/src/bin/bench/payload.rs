@@ -24,7 +24,10 @@ pub fn hook(baton: &Path, home: &Home, peer: &Peer, transcript: &Path, event: &E
     });
     match event {
         Event::Tools => payload["tool_calls"] = tool_calls(),
-        Event::Prompt(_) => payload["prompt"] = json!("look into the failing test, and tell me what you find before you change anything"),
+        Event::Prompt(_) => {
+            payload["prompt"] =
+                json!("look into the failing test, and tell me what you find before you change anything")
+        }
     }
     Shot::new(baton, &home.project)
         .arg("hook")
@@ -84,11 +87,17 @@ pub fn transcript(file: PathBuf) -> Outcome<PathBuf> {
         number += 1;
         let uuid = format!("{number:08x}-0000-4000-8000-000000000000");
         let line = match number % 4 {
-            0 => json!({"type": "user", "uuid": uuid, "promptId": uuid, "message": {"role": "user", "content": "and now the other one"}}),
-            1 => json!({"type": "assistant", "uuid": uuid, "message": {"id": format!("msg_{number}"), "role": "assistant",
-                "content": [{"type": "text", "text": "I look at how the lock is taken, then at who waits for it. ".repeat(12)}]}}),
-            2 => json!({"type": "assistant", "uuid": uuid, "message": {"id": format!("msg_{number}"), "role": "assistant",
-                "content": [{"type": "tool_use", "id": format!("toolu_{number}"), "name": "Bash", "input": {"command": "cargo test"}}]}}),
+            0 => {
+                json!({"type": "user", "uuid": uuid, "promptId": uuid, "message": {"role": "user", "content": "and now the other one"}})
+            }
+            1 => {
+                json!({"type": "assistant", "uuid": uuid, "message": {"id": format!("msg_{number}"), "role": "assistant",
+                "content": [{"type": "text", "text": "I look at how the lock is taken, then at who waits for it. ".repeat(12)}]}})
+            }
+            2 => {
+                json!({"type": "assistant", "uuid": uuid, "message": {"id": format!("msg_{number}"), "role": "assistant",
+                "content": [{"type": "tool_use", "id": format!("toolu_{number}"), "name": "Bash", "input": {"command": "cargo test"}}]}})
+            }
             _ => json!({"type": "user", "uuid": uuid, "message": {"role": "user",
                 "content": [{"type": "tool_result", "tool_use_id": format!("toolu_{number}"), "content": "test line::holds ... ok\n".repeat(90)}]}}),
         };

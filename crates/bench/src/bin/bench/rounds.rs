@@ -151,7 +151,11 @@ mod tests {
 
     #[test]
     fn a_case_that_fails_gives_its_reason_and_the_others_go_on() {
-        let bad = Case::new("bad", |round| if round < 3 { Ok(Shot::new("/bin/true", "/")) } else { Err("broke".into()) });
+        let bad =
+            Case::new(
+                "bad",
+                |round| if round < 3 { Ok(Shot::new("/bin/true", "/")) } else { Err("broke".into()) },
+            );
         let good = Case::constant("good", Shot::new("/bin/true", "/"));
         let measured = run(vec![bad, good], 4);
         assert_eq!(measured[0].1.as_ref().unwrap_err(), "broke");

@@ -24,16 +24,23 @@ pub fn rows(world: &World, hcom: Option<&Hcom>, repeat: u32) -> Vec<Row> {
             add(&mut theirs, || compared(world, hcom, turn));
         }
     }
-    let middle = |times: &Result<Vec<Duration>, String>| times.as_ref().ok().filter(|times| !times.is_empty()).map(|times| median(times));
+    let middle = |times: &Result<Vec<Duration>, String>| {
+        times.as_ref().ok().filter(|times| !times.is_empty()).map(|times| median(times))
+    };
     let (floor, mine, other) = (middle(&floors), middle(&ours), middle(&theirs));
-    let row = |case: String, times: &Result<Vec<Duration>, String>, floor: Option<Duration>| match (times, middle(times)) {
+    let row = |case: String, times: &Result<Vec<Duration>, String>, floor: Option<Duration>| match (
+        times,
+        middle(times),
+    ) {
         (Err(reason), _) => Row::new(case).note(format!("not measured: {reason}")),
         (Ok(_), Some(wall)) => Row::new(case).wall(wall, floor),
         (Ok(_), None) => Row::new(case).note("not measured: there is no hcom"),
     };
     let mut own = row(format!("{WORKERS} × {EACH} parallel sends"), &ours, floor);
     if let (Some(mine), Some(floor)) = (mine, floor) {
-        own = own.at_most("wall ≤ 1.5 × floor", ratio(mine, floor), 1.5, Kind::Ratio).note("none lost, none doubled");
+        own = own
+            .at_most("wall ≤ 1.5 × floor", ratio(mine, floor), 1.5, Kind::Ratio)
+            .note("none lost, none doubled");
     }
     if let (Some(mine), Some(other)) = (mine, other) {
         own = own.at_most("faster than hcom", ratio(mine, other), 1.0, Kind::Ratio);
@@ -86,8 +93,10 @@ fn whole(home: &Home, burst: &Burst) -> Outcome<()> {
         .filter_map(|output| String::from_utf8_lossy(output).split_whitespace().next().map(str::to_owned))
         .collect();
     let db = home.connect()?;
-    let stored: HashSet<String> =
-        db.prepare("SELECT public FROM message")?.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+    let stored: HashSet<String> = db
+        .prepare("SELECT public FROM message")?
+        .query_map([], |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
     let (bodies, waiting): (u32, u32) = db.query_row(
         "SELECT (SELECT count(DISTINCT body) FROM message), (SELECT count(*) FROM delivery WHERE state = 0)",
         [],
@@ -96,7 +105,12 @@ fn whole(home: &Home, burst: &Burst) -> Outcome<()> {
     if printed == stored && printed.len() == ALL && [bodies, waiting] == [ALL_ROWS; 2] {
         return Ok(());
     }
-    Err(format!("{ALL} sends: {} ids printed, {} stored, {bodies} bodies, {waiting} waiting", printed.len(), stored.len()).into())
+    Err(format!(
+        "{ALL} sends: {} ids printed, {} stored, {bodies} bodies, {waiting} waiting",
+        printed.len(),
+        stored.len()
+    )
+    .into())
 }
 
 fn compared(world: &World, hcom: &Hcom, turn: u32) -> Outcome<Duration> {
@@ -104,9 +118,15 @@ fn compared(world: &World, hcom: &Hcom, turn: u32) -> Outcome<Duration> {
     rustix::fs::sync();
     let burst = burst(|worker, number| fresh.send(&text(worker, number)))?;
     let (different, all) = fresh.count("a parallel message")?;
-    if [different, all] == [ALL_ROWS; 2] { Ok(burst.wall) } else { Err(format!("{different} different messages of {all}, instead of {ALL}").into()) }
+    if [different, all] == [ALL_ROWS; 2] {
+        Ok(burst.wall)
+    } else {
+        Err(format!("{different} different messages of {all}, instead of {ALL}").into())
+    }
 }
 
 fn text(worker: usize, number: usize) -> String {
-    format!("a parallel message, number {number} of worker {worker}; the lock is taken twice when the second hook comes first")
+    format!(
+        "a parallel message, number {number} of worker {worker}; the lock is taken twice when the second hook comes first"
+    )
 }

@@ -124,7 +124,9 @@ impl Row {
     }
 
     fn cells(&self) -> [String; 9] {
-        let ms = |time: Option<Duration>| time.map_or_else(String::new, |time| format!("{:.2}", time.as_secs_f64() * 1e3));
+        let ms = |time: Option<Duration>| {
+            time.map_or_else(String::new, |time| format!("{:.2}", time.as_secs_f64() * 1e3))
+        };
         let times = |ratio: Option<f64>| ratio.map_or_else(String::new, |ratio| format!("{ratio:.2}"));
         let targets: Vec<&str> = self.checks.iter().map(|check| check.target.as_str()).collect();
         let mut verdicts: Vec<&str> = self
@@ -158,18 +160,26 @@ pub fn ratio(one: Duration, other: Duration) -> f64 {
 
 /// All rows under one head.
 pub fn render(rows: &[Row]) -> String {
-    let head = ["case", "wall ms", "×true", "×floor", "cpu ms", "×floor", "MB", "target", "reached"].map(str::to_owned);
+    let head = ["case", "wall ms", "×true", "×floor", "cpu ms", "×floor", "MB", "target", "reached"]
+        .map(str::to_owned);
     let lines: Vec<[String; 9]> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
-    let widths: [usize; 9] = std::array::from_fn(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0));
+    let widths: [usize; 9] =
+        std::array::from_fn(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0));
     let mut text = String::new();
     for line in lines {
-        let cells: Vec<String> = line
-            .iter()
-            .zip(widths)
-            .enumerate()
-            // Words to the left, numbers to the right.
-            .map(|(at, (cell, width))| if matches!(at, 0 | 7 | 8) { format!("{cell:<width$}") } else { format!("{cell:>width$}") })
-            .collect();
+        let cells: Vec<String> =
+            line.iter()
+                .zip(widths)
+                .enumerate()
+                // Words to the left, numbers to the right.
+                .map(|(at, (cell, width))| {
+                    if matches!(at, 0 | 7 | 8) {
+                        format!("{cell:<width$}")
+                    } else {
+                        format!("{cell:>width$}")
+                    }
+                })
+                .collect();
         text.push_str(cells.join("  ").trim_end());
         text.push('\n');
     }
@@ -190,7 +200,11 @@ mod tests {
 
     #[test]
     fn a_busy_machine_excuses_wall_times_only() {
-        let row = |machine| Row { to_true: Some(2.0), cpu_to_floor: Some(1.0), ..Row::new("x") }.true_within(1.7, machine).cpu_within(1.3);
+        let row = |machine| {
+            Row { to_true: Some(2.0), cpu_to_floor: Some(1.0), ..Row::new("x") }
+                .true_within(1.7, machine)
+                .cpu_within(1.3)
+        };
         assert!(!row(Machine::Busy).is_missed());
         assert!(row(Machine::Quiet).is_missed());
         assert!(render(&[row(Machine::Busy)]).contains("busy, ok"));

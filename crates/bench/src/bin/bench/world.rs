@@ -44,7 +44,11 @@ impl Programs {
             std::fs::copy(&program, &to)?;
             Ok(to)
         };
-        Ok(Self { baton: copy(self.baton)?, floor_read: copy(self.floor_read)?, floor_write: copy(self.floor_write)? })
+        Ok(Self {
+            baton: copy(self.baton)?,
+            floor_read: copy(self.floor_read)?,
+            floor_write: copy(self.floor_write)?,
+        })
     }
 }
 
@@ -124,7 +128,10 @@ impl World {
 
     /// The floor that reads, on that home's store.
     pub fn floor_read(&self, home: &Home) -> Shot {
-        Shot::new(&self.programs.floor_read, &home.project).arg(Store::path(&home.folder)).arg("claude").arg(&home.peers[0].session)
+        Shot::new(&self.programs.floor_read, &home.project)
+            .arg(Store::path(&home.folder))
+            .arg("claude")
+            .arg(&home.peers[0].session)
     }
 
     /// The floor that writes, into that home's store.
