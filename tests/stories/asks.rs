@@ -21,7 +21,11 @@ fn answering(request: &Request) -> Step {
 /// Asks at once, and ends with the answer.
 fn asking(request: &Request, to: &str) -> Step {
     match request.results().len() {
-        0 => Step::mcp("baton", "ask_peer", json!({"to": to, "body": "QUESTION-1: how many?", "timeout": "40s"})),
+        0 => Step::mcp(
+            "baton",
+            "ask_peer",
+            json!({"to": to, "body": "QUESTION-1: how many?", "timeout": "40s"}),
+        ),
         _ => Step::say("finished"),
     }
 }
@@ -29,14 +33,21 @@ fn asking(request: &Request, to: &str) -> Step {
 fn asks(asker: Who, asked: Who) {
     let asker_api = if asker == Who::Claude { Api::Anthropic } else { Api::Responses };
     let to = format!("agent:{}", asked.name());
-    let stage = Stage::new(Script::by(move |request| if request.api == asker_api { asking(request, &to) } else { answering(request) }));
+    let stage = Stage::new(Script::by(move |request| {
+        if request.api == asker_api { asking(request, &to) } else { answering(request) }
+    }));
     let peer = stage.start(asked, Session::New, "work on something");
     stage.name_of(asked);
     let run = stage.start(asker, Session::New, "ask your peer");
     run.finish(LIMIT).expect_ok();
     peer.finish(LIMIT).expect_ok();
 
-    let answer = stage.model.requests().into_iter().rfind(|request| request.api == asker_api).expect("the asker's last request");
+    let answer = stage
+        .model
+        .requests()
+        .into_iter()
+        .rfind(|request| request.api == asker_api)
+        .expect("the asker's last request");
     assert_eq!(answer.count("ANSWER-42"), 1, "{asker:?} asked {asked:?}: {}", stage.trouble());
     let question = stage.model.sightings_where("QUESTION-1", |request| request.api != asker_api);
     assert_eq!(question.most, 1, "{}", stage.trouble());

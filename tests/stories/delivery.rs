@@ -27,7 +27,11 @@ fn mail_sent_while_a_tool_runs_comes_with_the_next_request() {
                 agent.finish(LIMIT).expect_ok();
                 stage.shown_once(&body);
                 let requests = stage.model.requests_of(Kind::Main);
-                assert!(requests[1].shows(&body), "{who:?}: it came later than with the tool's result: {}", stage.trouble());
+                assert!(
+                    requests[1].shows(&body),
+                    "{who:?}: it came later than with the tool's result: {}",
+                    stage.trouble()
+                );
                 assert_eq!(stage.end_of(&body), "seen", "{who:?}: {}", stage.trouble());
             }
         }
@@ -40,7 +44,11 @@ fn mail_sent_before_the_turn_ends_keeps_it_going() {
         for who in BOTH {
             for round in 0..rounds() {
                 let script = Script::by(|request| {
-                    if request.shows("MAIL-STOP") { Step::say("finished") } else { Step::say("thinking").after(Duration::from_secs(1)) }
+                    if request.shows("MAIL-STOP") {
+                        Step::say("finished")
+                    } else {
+                        Step::say("thinking").after(Duration::from_secs(1))
+                    }
                 });
                 let stage = Stage::new(script);
                 let agent = stage.start(who, Session::New, "please begin");
@@ -82,7 +90,9 @@ fn parallel_tools_bring_it_once() {
         for who in BOTH {
             for round in 0..rounds() {
                 let script = Script::by(|request| match request.results().len() {
-                    0 => Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.5; echo {n}")))),
+                    0 => {
+                        Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.5; echo {n}"))))
+                    }
                     _ => Step::say("finished"),
                 });
                 let stage = Stage::new(script);
@@ -98,6 +108,30 @@ fn parallel_tools_bring_it_once() {
                     stage.shown_once(body);
                     assert_eq!(stage.end_of(body), "seen", "{who:?}: {}", stage.trouble());
                 }
+            }
+        }
+    });
+}
+
+/// Three seconds by default; ten under `scripts/prove`, which sets `BATON_ROUNDS`.
+#[test]
+fn a_tool_of_ten_seconds_brings_it_once() {
+    isolated(|| {
+        let seconds = if rounds() > 1 { 10.0 } else { 3.0 };
+        for who in BOTH {
+            let stage = Stage::new(slow_tool(seconds));
+            let agent = stage.start(who, Session::New, "please begin");
+            stage.request(|_| true);
+            let name = stage.name_of(who);
+            for body in ["MAIL-EARLY", "MAIL-LATER"] {
+                stage.send(&name, body);
+                std::thread::sleep(Duration::from_secs_f32(seconds / 3.0));
+                assert_eq!(stage.state_of(body), "queued", "nothing is offered while the tool runs");
+            }
+            agent.finish(LIMIT).expect_ok();
+            for body in ["MAIL-EARLY", "MAIL-LATER"] {
+                stage.shown_once(body);
+                assert_eq!(stage.end_of(body), "seen", "{who:?}: {}", stage.trouble());
             }
         }
     });

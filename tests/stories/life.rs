@@ -9,7 +9,11 @@ use std::time::Duration;
 
 /// Tools for as long as a count of results says, then the end.
 fn tools(count: usize) -> Script {
-    Script::by(move |request| if request.results().len() < count { Step::shell("sleep 0.2") } else { Step::say("finished") })
+    Script::by(
+        move |request| {
+            if request.results().len() < count { Step::shell("sleep 0.2") } else { Step::say("finished") }
+        },
+    )
 }
 
 #[test]
@@ -56,7 +60,8 @@ fn a_subagent_does_not_eat_its_parents_mail() {
         assert!(began.is_some(), "no subagent began: {}", stage.trouble());
         stage.send(&stage.name_of(Who::Claude), "MAIL-FOR-THE-PARENT");
         agent.finish(LIMIT).expect_ok();
-        let eaten = stage.model.sightings_where("MAIL-FOR-THE-PARENT", |request| request.kind == Kind::Subagent);
+        let eaten =
+            stage.model.sightings_where("MAIL-FOR-THE-PARENT", |request| request.kind == Kind::Subagent);
         assert_eq!(eaten.first, None, "the subagent saw it: {}", stage.trouble());
         stage.shown_once("MAIL-FOR-THE-PARENT");
         assert_eq!(stage.end_of("MAIL-FOR-THE-PARENT"), "seen", "{}", stage.trouble());
@@ -92,7 +97,11 @@ fn a_prompt_taken_back_gives_its_mail_back() {
     isolated(|| {
         // The model is slow to begin, so that the person can interrupt before its first word.
         let script = Script::by(|request| {
-            if request.shows("SECOND-PROMPT") { Step::say("finished") } else { Step::say("never said").after(Duration::from_secs(30)) }
+            if request.shows("SECOND-PROMPT") {
+                Step::say("finished")
+            } else {
+                Step::say("never said").after(Duration::from_secs(30))
+            }
         });
         let stage = Stage::new(script);
         let terminal = stage.open(Who::Claude, Session::New);
@@ -119,7 +128,11 @@ fn a_prompt_taken_back_gives_its_mail_back() {
 fn escape_at_a_permission_dialog_loses_nothing() {
     isolated(|| {
         let script = Script::by(|request| {
-            if request.shows("SECOND-PROMPT") { Step::say("finished") } else { Step::shell("touch forbidden.txt") }
+            if request.shows("SECOND-PROMPT") {
+                Step::say("finished")
+            } else {
+                Step::shell("touch forbidden.txt")
+            }
         });
         let stage = Stage::new(script);
         let claude = stage.claude().asking();

@@ -101,14 +101,17 @@ impl Stage {
     /// What a command prints as JSON.
     pub fn json(&self, arguments: &[&str]) -> Value {
         let printed = self.baton(&[arguments, &["--json"]].concat()).expect_ok().stdout;
-        serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{arguments:?} printed {printed}: {error}"))
+        serde_json::from_str(&printed)
+            .unwrap_or_else(|error| panic!("{arguments:?} printed {printed}: {error}"))
     }
 
     /// The name of the only session of an agent that is not gone, once it is registered.
     pub fn name_of(&self, who: Who) -> String {
         let found = wait::poll(LIMIT, || {
             let here = self.json(&["who"]);
-            here.as_array()?.iter().find(|row| row["agent"] == who.name())?["name"].as_str().map(str::to_owned)
+            here.as_array()?.iter().find(|row| row["agent"] == who.name())?["name"]
+                .as_str()
+                .map(str::to_owned)
         });
         found.unwrap_or_else(|| panic!("no {} session registered: {}", who.name(), self.trouble()))
     }
@@ -149,7 +152,8 @@ impl Stage {
 
     /// What a failed story wants to know.
     pub fn trouble(&self) -> String {
-        let log = std::fs::read_to_string(self.sandbox.home().join(".local/share/baton/hook.log")).unwrap_or_default();
+        let log = std::fs::read_to_string(self.sandbox.home().join(".local/share/baton/hook.log"))
+            .unwrap_or_default();
         let trail = self.baton(&["log"]).stdout;
         format!("\nhook.log:\n{log}\ntrail:\n{trail}")
     }
@@ -163,7 +167,11 @@ fn program() -> PathBuf {
         folder.pop();
     }
     let program = folder.join("baton");
-    assert!(program.is_file(), "{} is not built; run `cargo build -p baton` or scripts/test", program.display());
+    assert!(
+        program.is_file(),
+        "{} is not built; run `cargo build -p baton` or scripts/test",
+        program.display()
+    );
     program
 }
 

@@ -44,7 +44,12 @@ pub trait Agent: Sync {
     fn verified(&self) -> &'static str;
 
     /// Its configuration files, for setup.
-    fn target(&self, install: Install, user_home: &Path, env: Env<'_>) -> Result<Box<dyn Target>, InstallError>;
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError>;
 
     /// Reads a hook's payload. An event that we don't know is [`EventKind::Unknown`]; only what is no payload at all is an error.
     fn parse(&self, payload: &[u8]) -> Result<Event, Error>;

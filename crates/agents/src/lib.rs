@@ -11,5 +11,6 @@ pub mod codex;
 pub mod config;
 pub mod install;
 mod payload;
+mod surrogates;
 
 pub use agent::{ALL, Agent, McpCaller, Shell, TranscriptReader, by_name};

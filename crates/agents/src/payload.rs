@@ -2,7 +2,8 @@
 //!
 //! Only the fields that baton needs are read; the rest, which may be megabytes of tool output, is skipped without being copied.
 
-use baton_core::event::{Event, EventKind};
+use crate::surrogates;
+use baton_core::event::{Event, EventKind, Source};
 use baton_core::{Code, Error};
 use serde::Deserialize;
 use std::borrow::Cow;
@@ -32,7 +33,7 @@ pub(crate) struct Payload<'a> {
     #[serde(borrow, default)]
     tool_calls: Option<Vec<ToolCall<'a>>>,
     #[serde(borrow, default)]
-    pub source: Option<Cow<'a, str>>,
+    source: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub notification_type: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -57,10 +58,30 @@ enum Flag {
     None,
 }
 
-impl<'a> Payload<'a> {
-    /// Reads a payload.
-    pub(crate) fn read(bytes: &'a [u8]) -> Result<Self, Error> {
-        serde_json::from_slice(bytes).map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))
+/// Reads a payload and makes something of it. Half characters, as in a prompt that was cut in a bad place, are replaced.
+pub(crate) fn read<T>(bytes: &[u8], make: impl FnOnce(Payload<'_>) -> T) -> Result<T, Error> {
+    let error = match serde_json::from_slice(bytes) {
+        Ok(payload) => return Ok(make(payload)),
+        Err(error) => error,
+    };
+    match surrogates::mended(bytes) {
+        Some(whole) => serde_json::from_slice(&whole).map(make),
+        None => Err(error),
+    }
+    .map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))
+}
+
+impl Payload<'_> {
+    /// Why a session started.
+    pub(crate) fn source(&self) -> Source {
+        match self.source.as_deref() {
+            Some("startup") => Source::Startup,
+            Some("resume") => Source::Resume,
+            Some("clear") => Source::Clear,
+            Some("fork") => Source::Fork,
+            Some("compact") => Source::Compact,
+            _ => Source::Other,
+        }
     }
 
     /// The event without its kind and turn, which each agent names in its own way.

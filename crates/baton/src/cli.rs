@@ -91,7 +91,12 @@ pub fn run() -> ExitCode {
 
 fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
     let session = Session::new(cli.global)?;
-    match cli.command {
+    let done = match cli.command {
+        Command::Config => return commands::config::run(&session, out),
+        Command::Doctor(doctor) => return doctor.run(&session, out),
+        Command::Setup(setup) => return setup.run(&session, out),
+        Command::Demo => return commands::demo::run(&session, out),
+        Command::Mcp(mcp) => return mcp.run(&session),
         Command::Who(who) => who.run(&session, out),
         Command::Whoami => commands::who::whoami(&session, out),
         Command::Name(name) => name.run(&session, out),
@@ -102,22 +107,24 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
         Command::Inbox(inbox) => inbox.run(&session, out),
         Command::Mail(mail) => mail.run(&session, out),
         Command::Log(log) => log.run(&session, out),
-        Command::Config => commands::config::run(&session, out),
-        Command::Doctor(doctor) => doctor.run(&session, out),
-        Command::Setup(setup) => setup.run(&session, out),
-        Command::Demo => commands::demo::run(&session, out),
-        Command::Mcp(mcp) => mcp.run(&session),
         Command::Hook => Err(Error::new(Code::Usage, "baton hook takes no option before the agent")),
-    }
+    };
+    done.map_err(commands::sandboxed)
 }
 
 fn usage(error: &clap::Error) -> Error {
     let text = error.render().to_string();
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().unwrap_or("wrong usage").trim_start_matches("error: ").to_owned();
-    let details: Vec<_> = lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
-    let message = if details.is_empty() || first.ends_with('.') { first } else { format!("{first} {}", details.join(" ")) };
-    Error::new(Code::Usage, message).hint("`baton --help` lists the commands, `baton COMMAND --help` their options")
+    let details: Vec<_> =
+        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
+    let message = if details.is_empty() || first.ends_with('.') {
+        first
+    } else {
+        format!("{first} {}", details.join(" "))
+    };
+    Error::new(Code::Usage, message)
+        .hint("`baton --help` lists the commands, `baton COMMAND --help` their options")
 }
 
 #[cfg(test)]

@@ -36,20 +36,25 @@ pub struct Session {
 impl Session {
     /// From the flags and the environment.
     pub fn new(global: Global) -> Result<Self, Error> {
-        let cwd = std::env::current_dir().map_err(|error| Error::new(Code::Usage, format!("the present folder can't be used: {error}")))?;
+        let cwd = std::env::current_dir()
+            .map_err(|error| Error::new(Code::Usage, format!("the present folder can't be used: {error}")))?;
         Ok(Self { home: environment::home(global.home)?, cwd, acting_as: global.acting_as })
     }
 
-    /// Opens the store; inside an agent's sandbox, says which way works there.
+    /// Opens the store.
     pub fn store(&self) -> Result<Store, Error> {
-        Store::open(&self.home, Role::Command).map_err(sandboxed)
+        Store::open(&self.home, Role::Command)
     }
 
     /// Who calls.
     pub fn identity(&self, store: &mut Store) -> Result<Identity, Error> {
-        let terminal = [std::io::stdin().is_terminal(), std::io::stdout().is_terminal(), std::io::stderr().is_terminal()].contains(&true)
-            || std::fs::File::open("/dev/tty").is_ok();
-        identity::identify(store, &environment::get, &self.cwd, terminal, self.acting_as.as_deref()).map_err(sandboxed)
+        let terminal = || {
+            std::io::stdin().is_terminal()
+                || std::io::stdout().is_terminal()
+                || std::io::stderr().is_terminal()
+                || std::fs::File::open("/dev/tty").is_ok()
+        };
+        identity::identify(store, &environment::get, &self.cwd, &terminal, self.acting_as.as_deref())
     }
 
     /// The limits in force here.
@@ -58,13 +63,16 @@ impl Session {
     }
 }
 
-/// A store that can't be used from an agent's shell is most likely behind its sandbox.
-fn sandboxed(error: Error) -> Error {
+/// A store that can't be used from an agent's shell is most likely behind its sandbox, which may still let it be read. Says which way works there.
+pub fn sandboxed(error: Error) -> Error {
     let in_agent_shell = baton_agents::ALL.iter().any(|agent| agent.shell(&environment::get).is_some());
     let kept_out = matches!(error.code(), Code::StoreReadOnly | Code::StoreUnavailable);
     if in_agent_shell && kept_out {
-        return Error::new(Code::Sandboxed, "this shell's sandbox keeps baton from its store; nothing was sent or read")
-            .hint("use baton's MCP tools instead: send_message, ask_peer, reply_to_message, read_messages, who");
+        return Error::new(
+            Code::Sandboxed,
+            "this shell's sandbox keeps baton from its store; nothing was sent or read",
+        )
+        .hint("use baton's MCP tools instead: send_message, ask_peer, reply_to_message, read_messages, who");
     }
     error
 }
@@ -73,14 +81,14 @@ fn sandboxed(error: Error) -> Error {
 pub fn body(argument: Option<String>) -> Result<Body, Error> {
     match argument.as_deref() {
         Some(text) if text != "-" => Body::from_text(text.to_owned()),
-        None if std::io::stdin().is_terminal() => {
-            Err(Error::new(Code::EmptyBody, "there is no body").hint("write it as the last argument, or pipe it in with -"))
-        }
+        None if std::io::stdin().is_terminal() => Err(Error::new(Code::EmptyBody, "there is no body")
+            .hint("write it as the last argument, or pipe it in with -")),
         _ => {
             let mut bytes = Vec::new();
             let longest = limits::BODY_BYTES as u64 + 1;
             std::io::stdin().lock().take(longest).read_to_end(&mut bytes).map_err(|error| {
-                Error::new(Code::BodyUnreadable, format!("the body could not be read: {error}")).hint("nothing was sent; try again")
+                Error::new(Code::BodyUnreadable, format!("the body could not be read: {error}"))
+                    .hint("nothing was sent; try again")
             })?;
             if bytes.len() > limits::BODY_BYTES {
                 return Err(body::too_large(bytes.len()));

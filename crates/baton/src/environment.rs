@@ -28,9 +28,13 @@ pub fn home(flag: Option<PathBuf>) -> Result<PathBuf, Error> {
         .or_else(|| get("HOME").map(|home| PathBuf::from(home).join(".local/share/baton")));
     match chosen {
         Some(home) if home.is_absolute() => Ok(home),
-        Some(home) => std::path::absolute(&home)
-            .map_err(|error| Error::new(Code::StoreUnavailable, format!("{} is no usable home: {error}", home.display()))),
-        None => Err(Error::new(Code::StoreUnavailable, "there is no home for baton").hint("set BATON_HOME or HOME")),
+        Some(home) => std::path::absolute(&home).map_err(|error| {
+            Error::new(Code::StoreUnavailable, format!("{} is no usable home: {error}", home.display()))
+        }),
+        None => {
+            Err(Error::new(Code::StoreUnavailable, "there is no home for baton")
+                .hint("set BATON_HOME or HOME"))
+        }
     }
 }
 
@@ -44,7 +48,9 @@ pub fn config_file() -> Option<PathBuf> {
 
 /// The person's home folder.
 pub fn user_home() -> Result<PathBuf, Error> {
-    get("HOME").map(PathBuf::from).ok_or_else(|| Error::new(Code::Usage, "HOME is not set").hint("set HOME to your home folder"))
+    get("HOME")
+        .map(PathBuf::from)
+        .ok_or_else(|| Error::new(Code::Usage, "HOME is not set").hint("set HOME to your home folder"))
 }
 
 /// Where a program lies on the search path.

@@ -71,22 +71,25 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     let payload = read_payload(deadline)?;
     let event = agent.parse(&payload)?;
     if call.event.as_ref().is_some_and(|named| *named != event.native) {
-        return Err(Error::new(Code::Usage, format!("called for another event than the payload's {}", event.native)));
+        return Err(Error::new(
+            Code::Usage,
+            format!("called for another event than the payload's {}", event.native),
+        ));
     }
     let mut store = Store::open(home, Role::Hook)?;
     store.set_deadline(deadline.checked_sub(Duration::from_millis(100)).unwrap_or(deadline));
     let cwd = event.cwd.clone();
     let limits = || -> Limits {
         // A malformed file must not stop the mail; doctor shows it.
-        settings::Settings::load(cwd.as_deref().unwrap_or(Path::new("/"))).map_or_else(|_| Limits::default(), |settings| settings.limits)
+        settings::Settings::load(cwd.as_deref().unwrap_or(Path::new("/")))
+            .map_or_else(|_| Limits::default(), |settings| settings.limits)
     };
     let caller = Caller { agent, env: &environment::get, limits: &limits };
     let outcome = line::handle(&mut store, &caller, &event)?;
-    if outcome.reply == Reply::Silent {
-        std::mem::forget(store);
-        return Ok(());
+    if outcome.reply != Reply::Silent {
+        deliver(&mut store, &agent.render(&event, &outcome.reply), &outcome, deadline)?;
     }
-    deliver(&mut store, &agent.render(&event, &outcome.reply), &outcome, deadline)?;
+    // Also after silence: where nobody sends anything, what sessions do is all that is ever written.
     store.tidy();
     std::mem::forget(store);
     Ok(())
@@ -119,7 +122,8 @@ fn read_payload(deadline: Instant) -> Result<Vec<u8>, Error> {
     let mut total = 0;
     let mut buffer = vec![0; 16 << 10];
     loop {
-        let unread = |error: io::Error| Error::new(Code::Usage, format!("the payload could not be read: {error}"));
+        let unread =
+            |error: io::Error| Error::new(Code::Usage, format!("the payload could not be read: {error}"));
         wait_for(&stdin, PollFlags::IN, deadline).map_err(unread)?;
         let count = input.read(&mut buffer).map_err(unread)?;
         if count == 0 {

@@ -2,8 +2,10 @@
 
 use baton_core::Error;
 use baton_core::error::{Code, Exit};
+use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal as _, Write as _};
+use std::os::fd::AsFd;
 use std::process::ExitCode;
 
 /// Where output goes and how.
@@ -63,8 +65,20 @@ impl Out {
         }
         let mut stdout = io::stdout().lock();
         stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| {
-            Error::new(Code::OutputClosed, format!("the output could not be written: {error}")).hint("nothing was marked as read")
+            Error::new(Code::OutputClosed, format!("the output could not be written: {error}"))
+                .hint("nothing was marked as read")
         })
+    }
+
+    /// Prints mail, which counts as read afterwards. Where standard output was closed, the runtime has put the null device in its place, open for
+    /// reading too; what is written there was read by nobody.
+    pub fn mail(self, document: &Value, text: impl FnOnce() -> String) -> Result<(), Error> {
+        if is_closed(io::stdout()) {
+            return Err(
+                Error::new(Code::OutputClosed, "the output is closed").hint("nothing was marked as read")
+            );
+        }
+        self.data(document, text)
     }
 
     /// Words about what happened, for people.
@@ -87,6 +101,12 @@ impl Out {
         }
         ExitCode::from(error.code().exit() as u8)
     }
+}
+
+fn is_closed(stream: impl AsFd) -> bool {
+    let both_ways = fcntl_getfl(&stream).is_ok_and(|flags| flags.contains(OFlags::RDWR));
+    both_ways
+        && fstat(&stream).is_ok_and(|this| stat("/dev/null").is_ok_and(|null| this.st_rdev == null.st_rdev))
 }
 
 /// What a command that went well returns.
@@ -115,7 +135,9 @@ pub fn table(out: Out, head: &[&str], rows: &[Vec<String>], tones: &[Option<Tone
     };
     let mut text = line(head.iter().map(|cell| ((*cell).to_owned(), Some(Tone::Dim))).collect());
     for row in rows {
-        text.push_str(&line(row.iter().cloned().zip(tones.iter().copied().chain(std::iter::repeat(None))).collect()));
+        text.push_str(&line(
+            row.iter().cloned().zip(tones.iter().copied().chain(std::iter::repeat(None))).collect(),
+        ));
     }
     text
 }

@@ -80,16 +80,61 @@ macro_rules! length {
 
 /// Every setting.
 const TABLE: &[Row] = &[
-    count!("limits.messages_per_event", messages_per_event, usize, (1, 100), "messages that one event may bring into a context"),
-    count!("limits.chars_per_event", chars_per_event, usize, (1500, 60_000), "characters that one event may bring, if the agent takes that many"),
-    count!("limits.stops_in_a_row", stops_in_a_row, u32, (0, 8), "times in a row that mail may keep a session from stopping"),
+    count!(
+        "limits.messages_per_event",
+        messages_per_event,
+        usize,
+        (1, 100),
+        "messages that one event may bring into a context"
+    ),
+    count!(
+        "limits.chars_per_event",
+        chars_per_event,
+        usize,
+        (1500, 60_000),
+        "characters that one event may bring, if the agent takes that many"
+    ),
+    count!(
+        "limits.stops_in_a_row",
+        stops_in_a_row,
+        u32,
+        (0, 8),
+        "times in a row that mail may keep a session from stopping"
+    ),
     count!("limits.hops", hops, u32, (1, 100), "replies in a chain between agents without a person's turn"),
-    count!("limits.pair_messages", pair_messages, u32, (1, 10_000), "messages between two agents within limits.pair_window"),
-    length!("limits.pair_window", pair_window, (Span::seconds(10), Span::days(1)), "the window of limits.pair_messages"),
+    count!(
+        "limits.pair_messages",
+        pair_messages,
+        u32,
+        (1, 10_000),
+        "messages between two agents within limits.pair_window"
+    ),
+    length!(
+        "limits.pair_window",
+        pair_window,
+        (Span::seconds(10), Span::days(1)),
+        "the window of limits.pair_messages"
+    ),
     count!("limits.mailbox", mailbox, u32, (1, 100_000), "messages that may wait in one mailbox"),
-    length!("mail.ttl", ttl, (Span::seconds(1), Span::days(365)), "how long mail waits for its recipient before it expires"),
-    length!("store.keep", keep, (Span::days(1), Span::days(3650)), "how long seen mail and the trail are kept"),
-    count!("store.keep_bytes", keep_bytes, u64, (1 << 20, 1_u64 << 40), "store size past which seen mail is trimmed early"),
+    length!(
+        "mail.ttl",
+        ttl,
+        (Span::seconds(1), Span::days(365)),
+        "how long mail waits for its recipient before it expires"
+    ),
+    length!(
+        "store.keep",
+        keep,
+        (Span::days(1), Span::days(3650)),
+        "how long seen mail and the trail are kept"
+    ),
+    count!(
+        "store.keep_bytes",
+        keep_bytes,
+        u64,
+        (1 << 20, 1_u64 << 40),
+        "store size past which seen mail is trimmed early"
+    ),
 ];
 
 /// One setting with where its value came from, for showing.
@@ -157,7 +202,8 @@ impl Settings {
                 let Some(at) = TABLE.iter().position(|row| row.key == key) else {
                     return Err(unknown(file, &text, item, &key));
                 };
-                let value = value_of(&TABLE[at], item).map_err(|why| malformed(file, &format!("line {}: {key} {why}", place(&text, item))))?;
+                let value = value_of(&TABLE[at], item)
+                    .map_err(|why| malformed(file, &format!("line {}: {key} {why}", place(&text, item))))?;
                 self.apply(at, value, file, only_lower);
             }
         }
@@ -171,7 +217,8 @@ impl Settings {
             return;
         }
         (row.set)(&mut self.limits, value);
-        self.origins[at] = if only_lower { Origin::Project(file.to_owned()) } else { Origin::User(file.to_owned()) };
+        self.origins[at] =
+            if only_lower { Origin::Project(file.to_owned()) } else { Origin::User(file.to_owned()) };
     }
 }
 
@@ -180,9 +227,9 @@ fn value_of(row: &Row, item: &Item) -> Result<Setting, String> {
         (Setting::Count(_), Some(Value::Integer(number))) => {
             Setting::Count(u64::try_from(*number.value()).map_err(|_| "must not be negative".to_owned())?)
         }
-        (Setting::Length(_), Some(Value::String(text))) => {
-            Setting::Length(Span::parse(text.value()).map_err(|_| "must be a duration such as \"10m\"".to_owned())?)
-        }
+        (Setting::Length(_), Some(Value::String(text))) => Setting::Length(
+            Span::parse(text.value()).map_err(|_| "must be a duration such as \"10m\"".to_owned())?,
+        ),
         (Setting::Count(_), _) => return Err("must be a whole number".to_owned()),
         (Setting::Length(_), _) => return Err("must be a duration such as \"10m\"".to_owned()),
     };
@@ -201,11 +248,15 @@ fn place(text: &str, item: &Item) -> usize {
 }
 
 fn unknown(file: &Path, text: &str, item: &Item, key: &str) -> Error {
-    malformed(file, &format!("line {}: there is no setting {}", place(text, item), baton_core::frame::shown(key, 60)))
+    malformed(
+        file,
+        &format!("line {}: there is no setting {}", place(text, item), baton_core::frame::shown(key, 60)),
+    )
 }
 
 fn malformed(file: &Path, why: &str) -> Error {
-    Error::new(Code::ConfigMalformed, format!("{}: {why}", file.display())).hint("`baton config` lists every setting")
+    Error::new(Code::ConfigMalformed, format!("{}: {why}", file.display()))
+        .hint("`baton config` lists every setting")
 }
 
 #[cfg(test)]
@@ -216,7 +267,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.toml");
         std::fs::write(&file, text).unwrap();
-        let mut settings = Settings { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] };
+        let mut settings =
+            Settings { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] };
         settings.read(&file, only_lower)?;
         Ok(settings)
     }
@@ -226,7 +278,15 @@ mod tests {
         let settings = read("[limits]\nhops = 3\n[mail]\nttl = \"2h\"\n", false).unwrap();
         assert_eq!(settings.limits.hops, 3);
         assert_eq!(settings.limits.ttl, Span::minutes(120));
-        for bad in ["[limits]\nhops = \"3\"", "[limits]\nhops = 0", "[limits]\nhop = 3", "x = 1", "[mail]\nttl = 5", "[mail]\nttl = \"-1s\"", "[limits"] {
+        for bad in [
+            "[limits]\nhops = \"3\"",
+            "[limits]\nhops = 0",
+            "[limits]\nhop = 3",
+            "x = 1",
+            "[mail]\nttl = 5",
+            "[mail]\nttl = \"-1s\"",
+            "[limits",
+        ] {
             let error = read(bad, false).unwrap_err();
             assert_eq!(error.code(), Code::ConfigMalformed, "{bad}");
             assert!(error.message().contains("line "), "{}", error.message());

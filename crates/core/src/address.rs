@@ -31,8 +31,9 @@ impl Address {
     /// Reads an address.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
-            Error::new(Code::BadAddress, format!("{} is no address: {why}", frame::shown(text, 60)))
-                .hint("write a name, agent:codex, #tag, project:name, or a session id; `baton who` lists them")
+            Error::new(Code::BadAddress, format!("{} is no address: {why}", frame::shown(text, 60))).hint(
+                "write a name, agent:codex, #tag, project:name, or a session id; `baton who` lists them",
+            )
         };
         if text.is_empty() {
             return Err(wrong("it is empty"));

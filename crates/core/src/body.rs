@@ -30,7 +30,8 @@ impl Body {
                 .hint("send text; for other data, send the path of a file"));
         }
         if text.trim().is_empty() {
-            return Err(Error::new(Code::EmptyBody, "the body is empty").hint("say something: baton send NAME \"text\""));
+            return Err(Error::new(Code::EmptyBody, "the body is empty")
+                .hint("say something: baton send NAME \"text\""));
         }
         Ok(Self(text))
     }
@@ -43,11 +44,8 @@ impl Body {
 
 /// The refusal of a body that is longer than allowed; `seen` bytes were read.
 pub fn too_large(seen: usize) -> Error {
-    Error::new(
-        Code::BodyTooLarge,
-        format!("the body has {seen} bytes, {} are allowed", limits::BODY_BYTES),
-    )
-    .hint("write it to a file and send the file's path")
+    Error::new(Code::BodyTooLarge, format!("the body has {seen} bytes, {} are allowed", limits::BODY_BYTES))
+        .hint("write it to a file and send the file's path")
 }
 
 #[cfg(test)]

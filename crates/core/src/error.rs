@@ -189,7 +189,10 @@ mod tests {
         for code in Code::ALL {
             let text = code.as_str();
             assert!(seen.insert(text), "{text} twice");
-            assert!(text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'), "{text}");
+            assert!(
+                text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-'),
+                "{text}"
+            );
         }
     }
 }

@@ -85,10 +85,12 @@ impl MessageId {
     /// Takes what a person or an agent typed as a message id.
     pub fn from_input(text: &str) -> Result<Self, Error> {
         let text = text.trim();
-        Self::parse(text).or_else(|| RequestId::parse(text).map(|request| request.message())).ok_or_else(|| {
-            Error::new(Code::MessageNotFound, format!("no message {}", crate::frame::shown(text, 40)))
-                .hint("a message id looks like m7k2qx9abcd3e; `baton mail` lists them")
-        })
+        Self::parse(text).or_else(|| RequestId::parse(text).map(|request| request.message())).ok_or_else(
+            || {
+                Error::new(Code::MessageNotFound, format!("no message {}", crate::frame::shown(text, 40)))
+                    .hint("a message id looks like m7k2qx9abcd3e; `baton mail` lists them")
+            },
+        )
     }
 }
 
@@ -130,7 +132,9 @@ mod tests {
 
     #[test]
     fn hostile_ids_are_refused_and_echoed_harmlessly() {
-        for text in ["", "m", "../../etc/passwd", "m7k2qx9abcd3\u{202e}", "M7K2QX9ABCD3E", &"m".repeat(10_000)] {
+        for text in
+            ["", "m", "../../etc/passwd", "m7k2qx9abcd3\u{202e}", "M7K2QX9ABCD3E", &"m".repeat(10_000)]
+        {
             let error = MessageId::from_input(text).unwrap_err();
             assert_eq!(error.code(), Code::MessageNotFound);
             assert!(error.to_string().len() < 200);

@@ -28,7 +28,10 @@ pub fn admit(traffic: Traffic, limits: &Limits) -> Result<u32, Error> {
     if hops > limits.hops {
         return Err(Error::new(
             Code::BudgetExhausted,
-            format!("this is reply {hops} in a row between agents without a person's turn; {} are allowed", limits.hops),
+            format!(
+                "this is reply {hops} in a row between agents without a person's turn; {} are allowed",
+                limits.hops
+            ),
         )
         .hint("stop here and tell your user; their next prompt starts the count anew"));
     }
@@ -59,8 +62,14 @@ mod tests {
         let limits = Limits::default();
         assert_eq!(admit(traffic(None, None, 0), &limits).unwrap(), 0);
         assert_eq!(admit(traffic(Some((7, 10)), None, 0), &limits).unwrap(), 8);
-        assert_eq!(admit(traffic(Some((8, 10)), None, 0), &limits).unwrap_err().code(), Code::BudgetExhausted);
-        assert_eq!(admit(traffic(Some((8, 10)), Some(9), 0), &limits).unwrap_err().code(), Code::BudgetExhausted);
+        assert_eq!(
+            admit(traffic(Some((8, 10)), None, 0), &limits).unwrap_err().code(),
+            Code::BudgetExhausted
+        );
+        assert_eq!(
+            admit(traffic(Some((8, 10)), Some(9), 0), &limits).unwrap_err().code(),
+            Code::BudgetExhausted
+        );
         assert_eq!(admit(traffic(Some((8, 10)), Some(11), 0), &limits).unwrap(), 0);
     }
 

@@ -12,12 +12,14 @@ pub const SCRIPT: &str = "script";
 /// What baton signs its own notes with.
 pub const BATON: &str = "baton";
 
-const RESERVED: &[&str] = &[USER, SCRIPT, BATON, "all", "everyone", "self", "me", "agent", "system", "assistant", "human"];
+const RESERVED: &[&str] =
+    &[USER, SCRIPT, BATON, "all", "everyone", "self", "me", "agent", "system", "assistant", "human"];
 
 /// Checks a name that somebody wants to carry.
 pub fn check(name: &str) -> Result<(), Error> {
     if RESERVED.contains(&name) {
-        return Err(Error::new(Code::BadName, format!("the name {name} is reserved")).hint("choose another, such as reviewer"));
+        return Err(Error::new(Code::BadName, format!("the name {name} is reserved"))
+            .hint("choose another, such as reviewer"));
     }
     if well_formed(name, limits::NAME_CHARS) {
         Ok(())
@@ -59,18 +61,20 @@ pub fn candidate(native_id: &str, attempt: u32) -> String {
 
 /// Words that are short, distinct to the ear, and mean nothing in a code base.
 const WORDS: &[&str] = &[
-    "acorn", "alder", "amber", "apple", "aspen", "aster", "badger", "bamboo", "basil", "beaver", "beech", "berry", "birch",
-    "bison", "bluejay", "bramble", "briar", "brook", "canary", "cedar", "cherry", "clover", "cobalt", "condor", "coral",
-    "cougar", "cypress", "dahlia", "daisy", "dolphin", "dove", "eagle", "elder", "elm", "falcon", "fern", "finch", "fjord",
-    "flint", "fox", "garnet", "gecko", "ginger", "glacier", "gorse", "granite", "grove", "hazel", "heath", "heron", "holly",
-    "ibis", "indigo", "iris", "ivory", "ivy", "jackal", "jade", "jasmine", "jasper", "juniper", "kestrel", "kiwi", "koala",
-    "lark", "laurel", "lemon", "lichen", "lilac", "lily", "linden", "lotus", "lynx", "magpie", "mallow", "mango", "maple",
-    "marten", "meadow", "melon", "mesa", "mimosa", "mint", "moose", "moss", "myrtle", "nettle", "nutmeg", "oak", "ocelot",
-    "olive", "onyx", "opal", "orchid", "osprey", "otter", "owl", "panda", "pansy", "peach", "pear", "pebble", "pelican",
-    "pepper", "petrel", "pine", "plover", "plum", "poplar", "poppy", "puffin", "quail", "quartz", "quince", "raven", "reed",
-    "robin", "rowan", "ruby", "saffron", "sage", "salmon", "sequoia", "sorrel", "sparrow", "spruce", "stork", "sumac",
-    "swan", "swift", "sycamore", "tamarind", "tansy", "teal", "thistle", "thyme", "topaz", "toucan", "trout", "tulip",
-    "tundra", "turtle", "viola", "walnut", "weasel", "willow", "wombat", "wren", "yarrow", "yew", "zebra", "zinnia",
+    "acorn", "alder", "amber", "apple", "aspen", "aster", "badger", "bamboo", "basil", "beaver", "beech",
+    "berry", "birch", "bison", "bluejay", "bramble", "briar", "brook", "canary", "cedar", "cherry", "clover",
+    "cobalt", "condor", "coral", "cougar", "cypress", "dahlia", "daisy", "dolphin", "dove", "eagle", "elder",
+    "elm", "falcon", "fern", "finch", "fjord", "flint", "fox", "garnet", "gecko", "ginger", "glacier",
+    "gorse", "granite", "grove", "hazel", "heath", "heron", "holly", "ibis", "indigo", "iris", "ivory",
+    "ivy", "jackal", "jade", "jasmine", "jasper", "juniper", "kestrel", "kiwi", "koala", "lark", "laurel",
+    "lemon", "lichen", "lilac", "lily", "linden", "lotus", "lynx", "magpie", "mallow", "mango", "maple",
+    "marten", "meadow", "melon", "mesa", "mimosa", "mint", "moose", "moss", "myrtle", "nettle", "nutmeg",
+    "oak", "ocelot", "olive", "onyx", "opal", "orchid", "osprey", "otter", "owl", "panda", "pansy", "peach",
+    "pear", "pebble", "pelican", "pepper", "petrel", "pine", "plover", "plum", "poplar", "poppy", "puffin",
+    "quail", "quartz", "quince", "raven", "reed", "robin", "rowan", "ruby", "saffron", "sage", "salmon",
+    "sequoia", "sorrel", "sparrow", "spruce", "stork", "sumac", "swan", "swift", "sycamore", "tamarind",
+    "tansy", "teal", "thistle", "thyme", "topaz", "toucan", "trout", "tulip", "tundra", "turtle", "viola",
+    "walnut", "weasel", "willow", "wombat", "wren", "yarrow", "yew", "zebra", "zinnia",
 ];
 
 #[cfg(test)]
@@ -91,7 +95,23 @@ mod tests {
     #[test]
     fn hostile_names_are_refused() {
         let long = "a".repeat(33);
-        for name in ["", "-x", "../x", "A", "é", "a b", "a\u{202e}b", "a\"b", "a\0", "user", "baton", "#x", "a:b", "a@b", &long] {
+        for name in [
+            "",
+            "-x",
+            "../x",
+            "A",
+            "é",
+            "a b",
+            "a\u{202e}b",
+            "a\"b",
+            "a\0",
+            "user",
+            "baton",
+            "#x",
+            "a:b",
+            "a@b",
+            &long,
+        ] {
             assert_eq!(check(name).unwrap_err().code(), Code::BadName, "{name:?}");
         }
     }

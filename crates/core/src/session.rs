@@ -51,10 +51,16 @@ pub fn after(event: &Event) -> Option<State> {
     }
     match event.kind {
         EventKind::Start(source) if source.is_new_turnless() => Some(State::Idle),
-        EventKind::Prompt | EventKind::BeforeTool | EventKind::AfterTool | EventKind::AfterTools => Some(State::Busy),
+        EventKind::Prompt | EventKind::BeforeTool | EventKind::AfterTool | EventKind::AfterTools => {
+            Some(State::Busy)
+        }
         EventKind::Blocked => Some(State::Blocked),
         EventKind::Stop | EventKind::Interrupted | EventKind::IdleNotice => Some(State::Idle),
         EventKind::End => Some(State::Gone),
-        EventKind::Start(_) | EventKind::Compacting | EventKind::SubagentStart | EventKind::SubagentStop | EventKind::Unknown => None,
+        EventKind::Start(_)
+        | EventKind::Compacting
+        | EventKind::SubagentStart
+        | EventKind::SubagentStop
+        | EventKind::Unknown => None,
     }
 }

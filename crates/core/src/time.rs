@@ -115,7 +115,9 @@ mod tests {
     fn durations_are_strict() {
         assert_eq!(Span::parse("45s").unwrap(), Span(45_000));
         assert_eq!(Span::parse("7d").unwrap(), Span::days(7));
-        for bad in ["", "5", "s", "0s", "-1s", "1.5h", "5 s", "99999999999999999999s", "9223372036854775807d", "1y"] {
+        for bad in
+            ["", "5", "s", "0s", "-1s", "1.5h", "5 s", "99999999999999999999s", "9223372036854775807d", "1y"]
+        {
             assert_eq!(Span::parse(bad).unwrap_err().code(), Code::BadDuration, "{bad}");
         }
     }

@@ -5,10 +5,14 @@
 //! still streaming, takes what a killed hook had printed, and loses unwritten lines when killed; the other writes at once, runs a
 //! hook per tool in parallel and drops what a killed hook had printed.
 
+#![expect(clippy::unwrap_used, reason = "a world that breaks its own rules should end the test")]
+
 use baton_core::event::{Event, EventKind, Source};
 use baton_core::id::{MessageRow, Nonce, OfferId};
 use baton_core::limits::Limits;
-use baton_core::mail::{Anchor, Delivery, Item, Look, Mailbox, Occasion, Search, Settle, Turns, View, proof, turn};
+use baton_core::mail::{
+    Anchor, Delivery, Item, Look, Mailbox, Occasion, Search, Settle, Turns, View, proof, turn,
+};
 use proptest::prelude::*;
 use std::collections::VecDeque;
 
@@ -204,7 +208,15 @@ impl World {
             _ => Anchor::Tools(event.calls.clone()),
         };
         let position = self.session().file.len();
-        self.offers.push(Offer { nonce, anchor, turn, session: current, position, turn_start, messages: messages.clone() });
+        self.offers.push(Offer {
+            nonce,
+            anchor,
+            turn,
+            session: current,
+            position,
+            turn_start,
+            messages: messages.clone(),
+        });
         if event.kind == EventKind::Stop {
             self.stops += 1;
         }
@@ -225,7 +237,10 @@ impl World {
 
     fn check_context(&mut self) {
         let context = &self.session().context;
-        assert!(context.windows(2).all(|pair| pair[0] < pair[1]), "doubled or out of order in one context: {context:?}");
+        assert!(
+            context.windows(2).all(|pair| pair[0] < pair[1]),
+            "doubled or out of order in one context: {context:?}"
+        );
     }
 
     fn event(&mut self, kind: EventKind) -> Event {
@@ -243,7 +258,10 @@ impl World {
     fn is_running(&mut self, turn: &Option<String>) -> bool {
         let session = self.session();
         session.turn == *turn
-            || session.file.iter().any(|item| matches!(item, Item::Prompt { id } if Some(id) == turn.as_ref()))
+            || session
+                .file
+                .iter()
+                .any(|item| matches!(item, Item::Prompt { id } if Some(id) == turn.as_ref()))
     }
 
     /// What the store notes of a session when a turn begins.
@@ -264,12 +282,15 @@ impl World {
         self.write(Item::Response { id: id.clone(), calls: vec![], request: request.clone() });
         let calls: Vec<_> = (0..tools).map(|_| self.fresh("c")).collect();
         for call in &calls {
-            self.write(Item::Response { id: id.clone(), calls: vec![call.clone()], request: request.clone() });
+            self.write(Item::Response {
+                id: id.clone(),
+                calls: vec![call.clone()],
+                request: request.clone(),
+            });
         }
         calls
     }
 
-    #[expect(clippy::too_many_lines, reason = "a turn reads best from top to bottom")]
     fn turn(&mut self, script: &TurnScript) {
         let mut moment = 0;
         let mut fates = script.fates.iter().copied().chain(std::iter::repeat(Fate::Fine));
@@ -397,7 +418,8 @@ impl World {
                             answered = context.len();
                         }
                         Item::Injected { text } => {
-                            let offer = self.offers.iter().find(|offer| proof::mark(&offer.nonce) == *text).unwrap();
+                            let offer =
+                                self.offers.iter().find(|offer| proof::mark(&offer.nonce) == *text).unwrap();
                             context.extend(offer.messages.clone());
                             marks.push(text.clone());
                         }
@@ -449,7 +471,11 @@ fn step() -> impl Strategy<Value = Step> {
         proptest::collection::vec(fate(), 0..8),
         0u8..4,
         1u8..4,
-        (proptest::option::weighted(0.3, 1u8..14), proptest::bool::weighted(0.1), proptest::bool::weighted(0.2)),
+        (
+            proptest::option::weighted(0.3, 1u8..14),
+            proptest::bool::weighted(0.1),
+            proptest::bool::weighted(0.2),
+        ),
         proptest::collection::vec(0u8..6, 0..14),
         proptest::collection::vec(0u8..2, 0..14),
     )

@@ -26,7 +26,12 @@ pub enum Waited {
 }
 
 /// Looks once for the answer, and takes it if it is there.
-pub fn poll(store: &mut Store, identity: &Identity, ask: &MessageId, place: Option<&Place>) -> Result<Option<Waited>, Error> {
+pub fn poll(
+    store: &mut Store,
+    identity: &Identity,
+    ask: &MessageId,
+    place: Option<&Place>,
+) -> Result<Option<Waited>, Error> {
     let me = identity.participant.id;
     let claim = place.map(|place| inbox::claim_at(store, place)).transpose()?;
     let waiter = match (place, &claim) {

@@ -11,7 +11,7 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -45,7 +45,8 @@ impl Bell {
     pub fn listen(home: &Path, participant: ParticipantId) -> Result<Self, Error> {
         let file = file(home, participant);
         let refused = |error: std::io::Error| {
-            Error::new(Code::StoreUnavailable, format!("can't listen at {}: {error}", file.display())).hint("check the rights of BATON_HOME")
+            Error::new(Code::StoreUnavailable, format!("can't listen at {}: {error}", file.display()))
+                .hint("check the rights of BATON_HOME")
         };
         if let Some(folder) = file.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
@@ -68,9 +69,4 @@ impl Bell {
     pub fn into_watch(self) -> Watch {
         self.watch
     }
-}
-
-/// Waits until a file changes, at most so long; false if it did not, or can't be watched.
-pub fn wait_for_change(file: &Path, longest: Duration) -> bool {
-    Watch::new(file).is_ok_and(|mut watch| watch.wait(longest))
 }

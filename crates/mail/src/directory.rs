@@ -14,24 +14,37 @@ pub fn who(store: &mut Store, project: Option<&str>, gone_too: bool) -> Result<V
     for participant in &mut everybody {
         reconcile::state(store, participant)?;
     }
-    everybody.retain(|participant| participant.agent != name::SCRIPT && (gone_too || participant.state != State::Gone));
+    everybody.retain(|participant| {
+        participant.agent != name::SCRIPT && (gone_too || participant.state != State::Gone)
+    });
     Ok(everybody)
 }
 
 /// Whom an address means, seen from a project.
-pub fn resolve(store: &mut Store, project: &str, sender: ParticipantId, text: &str) -> Result<Vec<Participant>, Error> {
+pub fn resolve(
+    store: &mut Store,
+    project: &str,
+    sender: ParticipantId,
+    text: &str,
+) -> Result<Vec<Participant>, Error> {
     let found = match Address::parse(text)? {
         Address::Plain(name) => vec![plain(store, project, &name)?],
         Address::Agent(kind) => vec![only_of_kind(store, project, &kind)?],
         Address::Tag(tag) => tagged(store, project, sender, &tag)?,
         Address::InProject { project, name } => vec![elsewhere(store, &project, &name)?],
         Address::OnMachine { name, machine } => {
-            return Err(Error::new(Code::UnknownMachine, format!("no machine {} is joined", shown(&machine, 60)))
-                .hint(format!("leave the machine out if {} runs here", shown(&name, 60))));
+            return Err(Error::new(
+                Code::UnknownMachine,
+                format!("no machine {} is joined", shown(&machine, 60)),
+            )
+            .hint(format!("leave the machine out if {} runs here", shown(&name, 60))));
         }
     };
     if found.len() > limits::RECIPIENTS {
-        return Err(Error::new(Code::AmbiguousTarget, format!("{} recipients, {} are allowed", found.len(), limits::RECIPIENTS)));
+        return Err(Error::new(
+            Code::AmbiguousTarget,
+            format!("{} recipients, {} are allowed", found.len(), limits::RECIPIENTS),
+        ));
     }
     if found.iter().any(|participant| participant.id == sender) {
         return Err(Error::new(Code::SelfTarget, "that is you").hint("`baton who` lists the others"));
@@ -50,14 +63,17 @@ fn plain(store: &mut Store, project: &str, name: &str) -> Result<Participant, Er
         Found::One(found) => return Ok(*found),
         Found::Elsewhere(projects) => {
             let full: Vec<_> = projects.iter().map(|project| format!("{project}:{name}")).collect();
-            return Err(Error::new(Code::OtherProject, format!("{name} is not in this project")).hint(format!("write {}", full.join(" or "))));
+            return Err(Error::new(Code::OtherProject, format!("{name} is not in this project"))
+                .hint(format!("write {}", full.join(" or "))));
         }
         Found::Nobody => {}
     }
     match store.participant_of(None, name)? {
         Some((found, _)) if found.project == project || found.project.is_empty() => Ok(found),
-        Some((found, _)) => Err(Error::new(Code::OtherProject, format!("that session is {} of another project", found.name))
-            .hint(format!("write {}:{}", found.project, found.name))),
+        Some((found, _)) => {
+            Err(Error::new(Code::OtherProject, format!("that session is {} of another project", found.name))
+                .hint(format!("write {}:{}", found.project, found.name)))
+        }
         None => Err(unknown(name)),
     }
 }
@@ -71,7 +87,8 @@ fn only_of_kind(store: &mut Store, project: &str, kind: &str) -> Result<Particip
     running.retain(|participant| participant.state != State::Gone);
     match running.len() {
         1 => running.pop().ok_or_else(|| unknown(kind)),
-        0 => Err(Error::new(Code::UnknownRecipient, format!("no {kind} session runs in this project")).hint("`baton who --all` lists every one")),
+        0 => Err(Error::new(Code::UnknownRecipient, format!("no {kind} session runs in this project"))
+            .hint("`baton who --all` lists every one")),
         _ => {
             let names: Vec<_> = running.iter().map(|participant| participant.name.as_str()).collect();
             Err(Error::new(Code::AmbiguousTarget, format!("{} {kind} sessions run here", names.len()))
@@ -80,29 +97,43 @@ fn only_of_kind(store: &mut Store, project: &str, kind: &str) -> Result<Particip
     }
 }
 
-fn tagged(store: &mut Store, project: &str, sender: ParticipantId, tag: &str) -> Result<Vec<Participant>, Error> {
+fn tagged(
+    store: &mut Store,
+    project: &str,
+    sender: ParticipantId,
+    tag: &str,
+) -> Result<Vec<Participant>, Error> {
     let mut found = store.tagged(project, tag)?;
     found.retain(|participant| participant.id != sender);
     if found.is_empty() {
-        return Err(Error::new(Code::UnknownRecipient, format!("nobody else here carries #{tag}")).hint("`baton tag add` puts one on a session"));
+        return Err(Error::new(Code::UnknownRecipient, format!("nobody else here carries #{tag}"))
+            .hint("`baton tag add` puts one on a session"));
     }
     Ok(found)
 }
 
 fn elsewhere(store: &mut Store, wanted: &str, name: &str) -> Result<Participant, Error> {
-    let projects: Vec<String> =
-        store.projects()?.into_iter().filter(|known| known == wanted || project::short(known) == wanted).collect();
+    let projects: Vec<String> = store
+        .projects()?
+        .into_iter()
+        .filter(|known| known == wanted || project::short(known) == wanted)
+        .collect();
     match &projects[..] {
-        [] => Err(Error::new(Code::UnknownRecipient, format!("no project {} is known", shown(wanted, 80))).hint("`baton who --all` lists them")),
+        [] => Err(Error::new(Code::UnknownRecipient, format!("no project {} is known", shown(wanted, 80)))
+            .hint("`baton who --all` lists them")),
         [one] => match store.find_name(one, name)? {
             Found::One(found) if found.project == *one => Ok(*found),
             _ => Err(unknown(name)),
         },
-        several => Err(Error::new(Code::AmbiguousTarget, format!("{} projects are called {}", several.len(), shown(wanted, 80)))
-            .hint(format!("write the full path: {}", several.join(" or ")))),
+        several => Err(Error::new(
+            Code::AmbiguousTarget,
+            format!("{} projects are called {}", several.len(), shown(wanted, 80)),
+        )
+        .hint(format!("write the full path: {}", several.join(" or ")))),
     }
 }
 
 fn unknown(name: &str) -> Error {
-    Error::new(Code::UnknownRecipient, format!("nobody is called {}", shown(name, 60))).hint("`baton who --all` lists the names")
+    Error::new(Code::UnknownRecipient, format!("nobody is called {}", shown(name, 60)))
+        .hint("`baton who --all` lists the names")
 }

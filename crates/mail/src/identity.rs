@@ -52,27 +52,45 @@ impl Identity {
 }
 
 /// Finds out who calls. `terminal` says whether a person could be typing.
-pub fn identify(store: &mut Store, env: Env<'_>, cwd: &Path, terminal: bool, claimed: Option<&str>) -> Result<Identity, Error> {
+pub fn identify(
+    store: &mut Store,
+    env: Env<'_>,
+    cwd: &Path,
+    terminal: &dyn Fn() -> bool,
+    claimed: Option<&str>,
+) -> Result<Identity, Error> {
     let project = project::of(cwd);
-    let found = match by_environment(store, env, cwd, &project)? {
-        Some(found) => Some(found),
-        None => by_process_tree(store)?,
-    };
+    let mut above = Vec::new();
+    let mut found = by_environment(store, env, cwd, &project)?;
+    if found.is_none() {
+        above = process::ancestors();
+        found = by_process_tree(store, &above)?;
+    }
     if let Some((participant, kind)) = found {
         if claimed.is_some() {
-            return Err(Error::new(Code::NotAPerson, "--as is for the person at a terminal; you are an agent's session")
-                .hint(format!("you are {}; leave --as out", participant.name)));
+            return Err(Error::new(
+                Code::NotAPerson,
+                "--as is for the person at a terminal; you are an agent's session",
+            )
+            .hint(format!("you are {}; leave --as out", participant.name)));
         }
         let project = participant.project.clone();
         return Ok(Identity { participant, kind, project });
     }
-    let person = terminal && !below_an_agent();
+    let person = terminal() && !below_an_agent(&above);
     match claimed {
-        Some(_) if !person => Err(Error::new(Code::NotAPerson, "--as is for the person at a terminal").hint("leave --as out")),
+        Some(_) if !person => {
+            Err(Error::new(Code::NotAPerson, "--as is for the person at a terminal").hint("leave --as out"))
+        }
         Some(name) if name != name::USER => match store.find_name(&project, name)? {
-            Found::One(participant) => Ok(Identity { participant: *participant, kind: Kind::Person, project }),
-            _ => Err(Error::new(Code::UnknownRecipient, format!("nobody here is called {}", baton_core::frame::shown(name, 60)))
-                .hint("`baton who --all` lists the names")),
+            Found::One(participant) => {
+                Ok(Identity { participant: *participant, kind: Kind::Person, project })
+            }
+            _ => Err(Error::new(
+                Code::UnknownRecipient,
+                format!("nobody here is called {}", baton_core::frame::shown(name, 60)),
+            )
+            .hint("`baton who --all` lists the names")),
         },
         _ => {
             let (name, kind) = if person { (name::USER, Kind::Person) } else { (name::SCRIPT, Kind::Script) };
@@ -81,17 +99,47 @@ pub fn identify(store: &mut Store, env: Env<'_>, cwd: &Path, terminal: bool, cla
     }
 }
 
-fn by_environment(store: &mut Store, env: Env<'_>, cwd: &Path, project: &str) -> Result<Option<(Participant, Kind)>, Error> {
-    let Some((agent, shell)) = ALL.iter().find_map(|agent| agent.shell(env).map(|shell| (*agent, shell))) else { return Ok(None) };
-    if store.participant_of(Some(agent.name()), &shell.session_id)?.is_none() {
+fn by_environment(
+    store: &mut Store,
+    env: Env<'_>,
+    cwd: &Path,
+    project: &str,
+) -> Result<Option<(Participant, Kind)>, Error> {
+    let Some((agent, shell)) = shell_around(env) else { return Ok(None) };
+    let mut found = store.participant_of(Some(agent.name()), &shell.session_id)?;
+    if found.is_none() {
         register(store, agent, env, &shell, cwd, project)?;
+        found = store.participant_of(Some(agent.name()), &shell.session_id)?;
     }
-    let Some((participant, session)) = store.participant_of(Some(agent.name()), &shell.session_id)? else { return Ok(None) };
+    let Some((participant, session)) = found else { return Ok(None) };
     Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: shell.subagent })))
 }
 
+/// Whose shell this is. An agent that runs in another one's shell passes that one's environment on, so where there are several the nearest process
+/// of one of them decides.
+fn shell_around(env: Env<'_>) -> Option<(&'static dyn Agent, Shell)> {
+    let mut shells: Vec<(&'static dyn Agent, Shell)> =
+        ALL.iter().filter_map(|agent| Some((*agent, agent.shell(env)?))).collect();
+    let nearest = if shells.len() > 1 {
+        process::ancestors().iter().find_map(|above| {
+            let arguments = process::arguments(above.pid);
+            shells.iter().position(|(agent, _)| agent.is_process(&arguments))
+        })
+    } else {
+        None
+    };
+    (!shells.is_empty()).then(|| shells.swap_remove(nearest.unwrap_or(0)))
+}
+
 /// A session whose hooks are not installed or have not run yet: it exists all the same.
-fn register(store: &mut Store, agent: &dyn Agent, env: Env<'_>, shell: &Shell, cwd: &Path, project: &str) -> Result<(), Error> {
+fn register(
+    store: &mut Store,
+    agent: &dyn Agent,
+    env: Env<'_>,
+    shell: &Shell,
+    cwd: &Path,
+    project: &str,
+) -> Result<(), Error> {
     store
         .sight_session(&Sighting {
             agent: agent.name(),
@@ -119,18 +167,14 @@ pub fn agent_process(agent: &dyn Agent, env: Env<'_>) -> Option<Process> {
     })
 }
 
-fn by_process_tree(store: &Store) -> Result<Option<(Participant, Kind)>, Error> {
-    for above in process::ancestors() {
-        let sessions = store.sessions_of_process(above.pid, above.start)?;
-        if let Some((participant, session)) = sessions.into_iter().next() {
-            return Ok(Some((participant, Kind::Session { session, call: None, subagent: false })));
-        }
-    }
-    Ok(None)
+fn by_process_tree(store: &Store, above: &[Process]) -> Result<Option<(Participant, Kind)>, Error> {
+    let found = store.nearest_session(above)?;
+    Ok(found
+        .map(|(participant, session)| (participant, Kind::Session { session, call: None, subagent: false })))
 }
 
-fn below_an_agent() -> bool {
-    process::ancestors().iter().any(|above| {
+fn below_an_agent(above: &[Process]) -> bool {
+    above.iter().any(|above| {
         let arguments = process::arguments(above.pid);
         ALL.iter().any(|agent| agent.is_process(&arguments))
     })

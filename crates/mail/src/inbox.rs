@@ -5,8 +5,8 @@
 
 use crate::identity::{Identity, Kind};
 use crate::{evidence, process, random, reconcile};
-use baton_core::frame::{Framed, Letter};
-use baton_core::id::{MessageRow, Nonce, OfferId, SessionRow};
+use baton_core::frame::{self, Framed, Letter};
+use baton_core::id::{MessageRow, Nonce, OfferId, ParticipantId, SessionRow};
 use baton_core::limits::{self, Limits};
 use baton_core::mail::Anchor;
 use baton_core::{Code, Error};
@@ -51,7 +51,8 @@ pub fn shell_place(identity: &Identity) -> Option<Place> {
 pub fn refuse_subagent(identity: &Identity) -> Result<(), Error> {
     match identity.kind {
         Kind::Session { subagent: true, .. } => {
-            Err(Error::new(Code::Subagent, "you are a subagent; the mail is your parent's").hint("finish, and let your parent read it"))
+            Err(Error::new(Code::Subagent, "you are a subagent; the mail is your parent's")
+                .hint("finish, and let your parent read it"))
         }
         _ => Ok(()),
     }
@@ -62,17 +63,30 @@ pub fn peek(store: &mut Store, identity: &Identity, most: usize) -> Result<Taken
     reconcile::offers(store, Some(identity.participant.id))?;
     let (found, waiting) = store.peek(identity.participant.id, crate::now(), most, &process::is_alive)?;
     let more = waiting - found.len();
-    Ok(Taken { letters: found.into_iter().map(|(_, letter)| letter).collect(), more, offer: None, rows: Vec::new() })
+    Ok(Taken {
+        letters: found.into_iter().map(|(_, letter)| letter).collect(),
+        more,
+        offer: None,
+        rows: Vec::new(),
+    })
 }
 
 /// Takes up to `most` messages that fit into `bytes`. With a place they are offered; without one they are read by [`mark_read`] once printed.
-pub fn take(store: &mut Store, identity: &Identity, place: Option<&Place>, most: usize, bytes: usize, rules: &Limits) -> Result<Taken, Error> {
+pub fn take(
+    store: &mut Store,
+    identity: &Identity,
+    place: Option<&Place>,
+    most: usize,
+    bytes: usize,
+    rules: &Limits,
+) -> Result<Taken, Error> {
     refuse_subagent(identity)?;
     reconcile::offers(store, Some(identity.participant.id))?;
     match place {
         Some(place) => offer(store, identity, place, most, bytes, rules),
         None => {
-            let (found, waiting) = store.peek(identity.participant.id, crate::now(), most, &process::is_alive)?;
+            let (found, waiting) =
+                store.peek(identity.participant.id, crate::now(), most, &process::is_alive)?;
             let more = waiting - found.len();
             let (rows, letters) = found.into_iter().unzip();
             Ok(Taken { letters, more, offer: None, rows })
@@ -82,16 +96,28 @@ pub fn take(store: &mut Store, identity: &Identity, place: Option<&Place>, most:
 
 /// Marks what was printed for the person or a script as seen.
 pub fn mark_read(store: &mut Store, identity: &Identity, taken: &Taken) -> Result<(), Error> {
-    if taken.rows.is_empty() { Ok(()) } else { store.mark_read(identity.participant.id, &taken.rows, crate::now()) }
+    if taken.rows.is_empty() {
+        Ok(())
+    } else {
+        store.mark_read(identity.participant.id, &taken.rows, crate::now())
+    }
 }
 
-fn offer(store: &mut Store, identity: &Identity, place: &Place, most: usize, bytes: usize, rules: &Limits) -> Result<Taken, Error> {
+fn offer(
+    store: &mut Store,
+    identity: &Identity,
+    place: &Place,
+    most: usize,
+    bytes: usize,
+    rules: &Limits,
+) -> Result<Taken, Error> {
     let claim = claim_at(store, place)?;
     let step = HookStep {
         session: place.session,
         participant: identity.participant.id,
         settle: Vec::new(),
         state: None,
+        transcript: None,
         turn: None,
         claim: Some(claim.clone()),
         now: crate::now(),
@@ -101,7 +127,7 @@ fn offer(store: &mut Store, identity: &Identity, place: &Place, most: usize, byt
     let claimed = store.hook_step(&step, &rules, &process::is_alive, &|letters, waiting, _| {
         let mut size = 0;
         let fitting = letters.iter().take_while(|letter| {
-            size += letter.body.len();
+            size += frame::bytes(letter);
             size <= bytes
         });
         // The first one always goes, or a long one would block the rest for ever.
@@ -116,9 +142,23 @@ fn offer(store: &mut Store, identity: &Identity, place: &Place, most: usize, byt
     })
 }
 
+/// What a program can address the sender of a letter by.
+pub fn sender_address(store: &Store, letter: &Letter) -> Result<String, Error> {
+    let sender = store.message(&letter.id)?.and_then(|found| found.sender);
+    address_of(store, sender, &letter.from)
+}
+
+/// What a program can address a participant by: its session's id, or its name if it has no session.
+pub fn address_of(store: &Store, participant: Option<ParticipantId>, name: &str) -> Result<String, Error> {
+    let found = participant.map(|id| store.participant(id)).transpose()?.flatten();
+    Ok(found.and_then(|found| found.native).map_or_else(|| name.to_owned(), |id| frame::defuse(&id)))
+}
+
 /// A claim whose proof will be the result of a call of this session.
 pub(crate) fn claim_at(store: &Store, place: &Place) -> Result<Claim, Error> {
-    let session = store.session(place.session)?.ok_or_else(|| Error::new(Code::NotASession, "that session is not known"))?;
+    let session = store
+        .session(place.session)?
+        .ok_or_else(|| Error::new(Code::NotASession, "that session is not known"))?;
     let length = evidence::length(session.transcript.as_deref().map(Path::new));
     let turn = store.hook_view(&session.agent, &session.native)?;
     let turn_from = turn.as_ref().map_or(length, |view| view.turn_from.min(length));

@@ -70,11 +70,13 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
         }
         let seen = sight(store, caller, event)?;
         // A compaction goes on with the same process and the same file, whose last lines may still be on their way.
-        let from_its_file = matches!(event.kind, EventKind::Start(Source::Startup | Source::Resume | Source::Other));
+        let from_its_file =
+            matches!(event.kind, EventKind::Start(Source::Startup | Source::Resume | Source::Other));
         resumed = from_its_file && !seen.new && !seen.former.is_some_and(process::is_alive);
         known = store.hook_view(agent.name(), &event.session_id)?;
     }
-    let view = known.ok_or_else(|| Error::new(Code::Internal, "a session that was just registered is not there"))?;
+    let view =
+        known.ok_or_else(|| Error::new(Code::Internal, "a session that was just registered is not there"))?;
     step(store, caller, event, &view, resumed)
 }
 
@@ -102,7 +104,13 @@ fn sight(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<Sessio
     })
 }
 
-fn step(store: &mut Store, caller: &Caller<'_>, event: &Event, view: &HookView, resumed: bool) -> Result<Outcome, Error> {
+fn step(
+    store: &mut Store,
+    caller: &Caller<'_>,
+    event: &Event,
+    view: &HookView,
+    resumed: bool,
+) -> Result<Outcome, Error> {
     let agent = caller.agent;
     let transcript = event.transcript.as_deref().or(view.transcript.as_deref().map(Path::new));
     let settle = settle_open(store, caller, event, view, resumed)?;
@@ -112,24 +120,38 @@ fn step(store: &mut Store, caller: &Caller<'_>, event: &Event, view: &HookView, 
     // Nothing waits: nothing to limit, and a quiet hook does not read the settings.
     let rules = if view.queued || returns { (caller.limits)() } else { Limits::default() };
     let takes = agent.takes(event.kind);
-    let mut seen = View { open: still_open, queued: view.queued || returns, stops: view.stops, turn_running: false };
+    let mut seen =
+        View { open: still_open, queued: view.queued || returns, stops: view.stops, turn_running: false };
     let mut length = None;
     if event.kind == EventKind::Prompt && agent.holds_typed_ahead() {
         seen.turn_running = event.turn.is_some() && view.turn == event.turn;
         if !seen.turn_running && turn::may_deliver(event, seen, takes.is_some(), &rules) {
             let now = *length.get_or_insert_with(|| evidence::length(transcript));
-            seen.turn_running = transcript.zip(event.turn.as_deref()).is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, now, turn));
+            seen.turn_running = transcript
+                .zip(event.turn.as_deref())
+                .is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, now, turn));
         }
     }
     let new_turn = event.turn.is_some() && event.turn != view.turn;
     let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
     let state = session::after(event).filter(|state| *state != view.state);
+    // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
+    let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
     let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules);
     let reminder = reminder(store, event, view)?;
-    if !deliver && state.is_none() && !new_turn && !by_person && settle.iter().all(|(_, settle)| *settle == Settle::Keep) {
-        return Ok(reminder.map_or_else(Outcome::silent, |text| Outcome { reply: Reply::Context(text), offer: None }));
+    if !deliver
+        && state.is_none()
+        && !new_turn
+        && !by_person
+        && new_transcript.is_none()
+        && settle.iter().all(|(_, settle)| *settle == Settle::Keep)
+    {
+        return Ok(reminder
+            .map_or_else(Outcome::silent, |text| Outcome { reply: Reply::Context(text), offer: None }));
     }
-    let length = length.unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
+    let length = length
+        .unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
     let turn_from = if new_turn { length } else { view.turn_from };
     let claim = deliver.then(|| Claim {
         nonce: Nonce::from_random(random()),
@@ -145,12 +167,21 @@ fn step(store: &mut Store, caller: &Caller<'_>, event: &Event, view: &HookView, 
         participant: view.participant,
         settle,
         state,
+        transcript: new_transcript,
         turn: (new_turn || by_person).then(|| (event.turn.clone(), turn_from, by_person)),
         claim,
         now: crate::now(),
     };
     let claimed = store.hook_step(&step, &rules, &process::is_alive, &|letters, waiting, nonce| {
-        frame_mail(&view.name, letters, waiting, nonce, takes.unwrap_or((0, frame::Unit::Bytes)), &rules, reminder.is_some())
+        frame_mail(
+            &view.name,
+            letters,
+            waiting,
+            nonce,
+            takes.unwrap_or((0, frame::Unit::Bytes)),
+            &rules,
+            reminder.is_some(),
+        )
     })?;
     Ok(match (claimed, reminder) {
         (None, None) => Outcome::silent(),
@@ -160,7 +191,8 @@ fn step(store: &mut Store, caller: &Caller<'_>, event: &Event, view: &HookView, 
                 Some(reminder) => format!("{reminder}\n{}", claimed.text),
                 None => claimed.text,
             };
-            let reply = if event.kind == EventKind::Stop { Reply::Continue(text) } else { Reply::Context(text) };
+            let reply =
+                if event.kind == EventKind::Stop { Reply::Continue(text) } else { Reply::Context(text) };
             Outcome { reply, offer: Some(claimed.offer) }
         }
     })
@@ -177,7 +209,13 @@ fn frame_mail(
 ) -> Framed {
     let room = takes.0.min(rules.chars_per_event);
     let size = if reminded { room.saturating_sub(REMINDER_SIZE) } else { room };
-    frame::render(name, letters, waiting, nonce, Budget { messages: rules.messages_per_event, size, unit: takes.1 })
+    frame::render(
+        name,
+        letters,
+        waiting,
+        nonce,
+        Budget { messages: rules.messages_per_event, size, unit: takes.1 },
+    )
 }
 
 /// After a clear or a compaction, the asks that are still open. They were delivered before; this only says so.
@@ -202,25 +240,34 @@ fn settle_open(
         let occasion = occasion(event, view, &offer, resumed);
         // Somebody else's agent made it, for a session of the same participant: it has its own way of writing.
         let reader = baton_agents::by_name(&offer.agent).unwrap_or(caller.agent);
-        let look = look(reader, event, view, &offer, occasion);
+        let look = look(reader, event, &offer, occasion);
         settled.push((*id, turn::settle(look, occasion)));
     }
     Ok(settled)
 }
 
-/// Looks at the offer, with patience where nobody will look again soon: at a stop with more mail waiting, and before an offer is called unprovable.
-fn look(agent: &dyn Agent, event: &Event, view: &HookView, offer: &OpenOffer, occasion: Occasion) -> Look {
+/// Looks at the offer, with patience where nobody will look again soon: at a stop, where mail that was not taken has its last chance to come
+/// again in this turn, and before an offer is called unprovable.
+fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion) -> Look {
     let now = event.turn.as_deref();
     match evidence::look(agent, offer, now) {
         Look::Blind if occasion != Occasion::Passing => evidence::look_patiently(agent, offer, now),
-        Look::Open | Look::Held if event.kind == EventKind::Stop && view.queued => evidence::look_patiently(agent, offer, now),
+        Look::Open | Look::Held if event.kind == EventKind::Stop => {
+            evidence::look_patiently(agent, offer, now)
+        }
         seen => seen,
     }
 }
 
 fn occasion(event: &Event, view: &HookView, offer: &OpenOffer, resumed: bool) -> Occasion {
     if offer.session == view.session {
-        return if resumed { Occasion::Ended } else { Occasion::of(event) };
+        // A second hook of the prompt that the offer was made with, or a prompt typed into its turn: no turn has ended, and none begins.
+        let same_turn = event.kind == EventKind::Prompt && event.turn.is_some() && event.turn == offer.turn;
+        return match (resumed, same_turn) {
+            (true, _) => Occasion::Ended,
+            (false, true) => Occasion::Passing,
+            (false, false) => Occasion::of(event),
+        };
     }
     let over = offer.ended || offer.process.is_some_and(|process| !process::is_alive(process));
     if over { Occasion::Replaced } else { Occasion::Passing }

@@ -8,7 +8,7 @@ use baton_core::limits::Limits;
 use baton_core::session::State;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
-use baton_store::{Accepted, NewMail, Participant, Process, Store, Verb, check_label};
+use baton_store::{Accepted, NewMail, Process, Store, Verb, check_label};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
@@ -30,8 +30,8 @@ pub struct Draft<'a> {
 }
 
 /// What became of a wish to wake the recipient.
-pub fn wake_outcome(wanted: bool, recipient: &Participant) -> &'static str {
-    match recipient.state {
+pub fn wake_outcome(wanted: bool, recipient: State) -> &'static str {
+    match recipient {
         _ if !wanted => "skipped_disabled",
         State::Busy => "pending_turn_end",
         State::Blocked => "skipped_dialog",
@@ -41,7 +41,13 @@ pub fn wake_outcome(wanted: bool, recipient: &Participant) -> &'static str {
 }
 
 /// Sends a message.
-pub fn send(store: &mut Store, home: &Path, from: &Identity, draft: &Draft<'_>, rules: &Limits) -> Result<Accepted, Error> {
+pub fn send(
+    store: &mut Store,
+    home: &Path,
+    from: &Identity,
+    draft: &Draft<'_>,
+    rules: &Limits,
+) -> Result<Accepted, Error> {
     deliver(store, home, from, draft, Verb::Send, None, rules)
 }
 
@@ -73,7 +79,8 @@ pub fn reply(
         return Ok(before);
     }
     let parent = store.answerable(from.participant.id, &id)?;
-    let target = parent.sender.ok_or_else(|| Error::new(Code::Internal, "an answerable message without a sender"))?;
+    let target =
+        parent.sender.ok_or_else(|| Error::new(Code::Internal, "an answerable message without a sender"))?;
     let thread = parent.thread.clone().unwrap_or_else(|| parent.id.to_string());
     let mail = NewMail {
         id: MessageId::from_random(random()),
@@ -105,7 +112,13 @@ fn deliver(
 ) -> Result<Accepted, Error> {
     let key = keyed(
         draft.key,
-        &[verb.as_str(), draft.to, draft.body.as_str(), draft.reply_to.unwrap_or_default(), draft.thread.unwrap_or_default()],
+        &[
+            verb.as_str(),
+            draft.to,
+            draft.body.as_str(),
+            draft.reply_to.unwrap_or_default(),
+            draft.thread.unwrap_or_default(),
+        ],
     )?;
     if let Some(thread) = draft.thread {
         check_label("thread", thread)?;
@@ -117,7 +130,8 @@ fn deliver(
     let recipients = directory::resolve(store, &from.project, from.participant.id, draft.to)?;
     if verb == Verb::Ask && recipients.len() > 1 {
         let names: Vec<_> = recipients.iter().map(|recipient| recipient.name.as_str()).collect();
-        return Err(Error::new(Code::AmbiguousTarget, "an ask goes to one participant").hint(format!("name one of: {}", names.join(", "))));
+        return Err(Error::new(Code::AmbiguousTarget, "an ask goes to one participant")
+            .hint(format!("name one of: {}", names.join(", "))));
     }
     let mail = NewMail {
         id: MessageId::from_random(random()),
@@ -144,7 +158,12 @@ fn ring(home: &Path, accepted: &Accepted) {
     }
 }
 
-fn repeated(store: &Store, from: &Identity, verb: Verb, key: Option<(&str, [u8; 32])>) -> Result<Option<Accepted>, Error> {
+fn repeated(
+    store: &Store,
+    from: &Identity,
+    verb: Verb,
+    key: Option<(&str, [u8; 32])>,
+) -> Result<Option<Accepted>, Error> {
     match key {
         Some((key, digest)) => store.accepted_before(from.participant.id, verb, key, digest),
         None => Ok(None),
@@ -156,8 +175,16 @@ fn referred(store: &Store, from: &Identity, text: &str) -> Result<MessageRow, Er
     let id = MessageId::from_input(text)?;
     let me = from.participant.id;
     match store.message(&id)? {
-        Some(found) if found.sender == Some(me) || found.deliveries.iter().any(|delivery| delivery.participant == me) => Ok(found.row),
-        _ => Err(Error::new(Code::MessageNotFound, format!("no message {id}")).hint("`baton mail` lists yours")),
+        Some(found)
+            if found.sender == Some(me)
+                || found.deliveries.iter().any(|delivery| delivery.participant == me) =>
+        {
+            Ok(found.row)
+        }
+        _ => {
+            Err(Error::new(Code::MessageNotFound, format!("no message {id}"))
+                .hint("`baton mail` lists yours"))
+        }
     }
 }
 

@@ -49,7 +49,11 @@ mod tests {
         std::fs::write(root.join("main/.git/worktrees/feature/commondir"), "../..\n").unwrap();
         std::fs::create_dir_all(root.join("main/src/deep")).unwrap();
         std::fs::create_dir_all(root.join("feature/src")).unwrap();
-        std::fs::write(root.join("feature/.git"), format!("gitdir: {}\n", root.join("main/.git/worktrees/feature").display())).unwrap();
+        std::fs::write(
+            root.join("feature/.git"),
+            format!("gitdir: {}\n", root.join("main/.git/worktrees/feature").display()),
+        )
+        .unwrap();
         std::fs::create_dir_all(root.join("plain")).unwrap();
         let main = root.join("main").display().to_string();
         assert_eq!(of(&root.join("main/src/deep")), main);

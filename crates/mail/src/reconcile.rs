@@ -24,11 +24,17 @@ pub fn offers(store: &mut Store, participant: Option<ParticipantId>) -> Result<(
 
 /// What a participant is doing now: a dead process is gone, and the agent's own registry wins over events that never came.
 pub fn state(store: &mut Store, participant: &mut Participant) -> Result<(), Error> {
-    let (Some(session), Some((pid, start))) = (participant.session, participant.process) else { return Ok(()) };
+    let (Some(session), Some((pid, start))) = (participant.session, participant.process) else {
+        return Ok(());
+    };
     if participant.state == State::Gone {
         return Ok(());
     }
-    let now = if process::is_alive(Process { pid, start }) { registry(participant, pid) } else { Some(State::Gone) };
+    let now = if process::is_alive(Process { pid, start }) {
+        registry(participant, pid)
+    } else {
+        Some(State::Gone)
+    };
     if let Some(state) = now.filter(|state| *state != participant.state) {
         store.correct_state(session, participant.state_since, state, crate::now())?;
         participant.state = state;

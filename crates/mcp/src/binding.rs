@@ -9,7 +9,7 @@ use crate::desk::Desk;
 use baton_agents::McpCaller;
 use baton_core::id::SessionRow;
 use baton_core::session::State;
-use baton_core::{Code, Error};
+use baton_core::{Code, Error, limits};
 use baton_mail::identity::{self, Identity, Kind};
 use baton_mail::{directory, process, project};
 use baton_store::{Participant, Process, SessionInfo, Sighting, Store};
@@ -40,7 +40,12 @@ pub(crate) fn is_subagent(store: &Store, caller: &McpCaller) -> Result<bool, Err
 ///
 /// Allowed is the session that the server is bound to anyway. An unbound server may claim one only if nothing speaks against it: it
 /// has not ended, no process is known to run it, it works in the server's own folder, and no other session of that project could be meant.
-pub(crate) fn claim(desk: &Desk, store: &mut Store, caller: &McpCaller, session_id: &str) -> Result<Participant, Error> {
+pub(crate) fn claim(
+    desk: &Desk,
+    store: &mut Store,
+    caller: &McpCaller,
+    session_id: &str,
+) -> Result<Participant, Error> {
     let agent = desk.options.agent.name();
     let not_yours = |why: &str| {
         Err(Error::new(Code::NotYourSession, format!("that session can't be claimed: {why}"))
@@ -65,7 +70,8 @@ pub(crate) fn claim(desk: &Desk, store: &mut Store, caller: &McpCaller, session_
         return not_yours("another process runs it");
     }
     let here = project::of(&desk.options.cwd);
-    if participant.project != here || participant.cwd.as_deref() != Some(&*desk.options.cwd.to_string_lossy()) {
+    if participant.project != here || participant.cwd.as_deref() != Some(&*desk.options.cwd.to_string_lossy())
+    {
         return not_yours("it works in another folder");
     }
     let candidates = directory::who(store, Some(&here), false)?;
@@ -109,7 +115,9 @@ fn by_place(desk: &Desk, store: &mut Store) -> Result<Option<Found>, Error> {
 }
 
 fn still_ours(desk: &Desk, store: &Store, session: SessionRow) -> Result<Option<Found>, Error> {
-    let Some(info) = store.session(session)?.filter(|info| info.state != State::Gone && may_be_ours(desk, info.process)) else {
+    let Some(info) =
+        store.session(session)?.filter(|info| info.state != State::Gone && may_be_ours(desk, info.process))
+    else {
         return Ok(None);
     };
     Ok(store.participant(info.participant)?.map(|participant| (participant, session)))
@@ -134,6 +142,9 @@ fn by_environment(desk: &Desk, store: &mut Store) -> Result<Option<Found>, Error
 
 /// A session that no hook has told us about: it exists all the same.
 fn register(desk: &Desk, store: &mut Store, session_id: &str) -> Result<(), Error> {
+    if session_id.is_empty() || session_id.len() > limits::LABEL_BYTES {
+        return Err(Error::new(Code::Usage, "the session id of the call is empty or too long"));
+    }
     let options = &desk.options;
     store
         .sight_session(&Sighting {

@@ -4,9 +4,11 @@
 //! writing to a file that no longer has a name would accept mail that nobody can read.
 
 use crate::Options;
+use crate::bells::Bells;
 use baton_agents::Agent;
 use baton_core::id::SessionRow;
 use baton_core::limits;
+use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_mail::process;
 use baton_store::{Process, Role, Store};
@@ -14,7 +16,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
 /// After a write, the WAL is looked at this much later, when the answer is out.
@@ -27,6 +29,7 @@ pub(crate) struct Desk {
     pub(crate) lineage: Vec<Process>,
     /// True once the client has closed stdin.
     pub(crate) client_gone: watch::Receiver<bool>,
+    pub(crate) bells: Bells,
     /// The agent's id of the session that a hook named on this connection last.
     hook_named: Mutex<Option<String>>,
     claimed: Mutex<Option<SessionRow>>,
@@ -48,6 +51,7 @@ impl Desk {
             lineage: lineage(options.agent),
             options,
             client_gone,
+            bells: Bells::default(),
             hook_named: Mutex::default(),
             claimed: Mutex::default(),
             mail: Mutex::default(),
@@ -58,15 +62,24 @@ impl Desk {
 
     /// Works with the store as a command does: what it writes is on the disk when this returns.
     pub(crate) fn mail<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
-        self.with(&self.mail, Role::Command, work)
+        self.with(&self.mail, Role::Command, limits::COMMAND_LOCK_WAIT, work)
     }
 
     /// Works with the store as a hook does.
     pub(crate) fn hooks<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
-        self.with(&self.hooks, Role::Hook, work)
+        self.with(&self.hooks, Role::Hook, limits::HOOK_BUDGET, work)
     }
 
-    fn with<T>(&self, slot: &Mutex<Option<Held>>, role: Role, work: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
+    /// A deadline, also for a command's work: with one, no single wait for another writer is longer than a hook's, and the hooks that
+    /// come meanwhile wait behind it.
+    fn with<T>(
+        &self,
+        slot: &Mutex<Option<Held>>,
+        role: Role,
+        longest: Span,
+        work: impl FnOnce(&mut Store) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let deadline = Instant::now() + longest.to_std();
         let mut slot = lock(slot);
         let file = identity(&self.options.home);
         let mut held = match slot.take().filter(|held| held.file.is_some() && held.file == file) {
@@ -76,6 +89,7 @@ impl Desk {
                 Held { store, file: identity(&self.options.home) }
             }
         };
+        held.store.set_deadline(deadline);
         let outcome = work(&mut held.store);
         if !outcome.as_ref().is_err_and(is_of_the_store) {
             *slot = Some(held);
@@ -151,7 +165,12 @@ fn identity(home: &Path) -> Option<(u64, u64)> {
 fn is_of_the_store(error: &Error) -> bool {
     matches!(
         error.code(),
-        Code::StoreUnavailable | Code::StoreCorrupt | Code::StoreNewer | Code::StoreReadOnly | Code::DiskFull | Code::Internal
+        Code::StoreUnavailable
+            | Code::StoreCorrupt
+            | Code::StoreNewer
+            | Code::StoreReadOnly
+            | Code::DiskFull
+            | Code::Internal
     )
 }
 

@@ -8,11 +8,10 @@ use crate::desk::Desk;
 use baton_agents::McpCaller;
 use baton_core::event::{Event, Reply};
 use baton_core::frame::shown;
-use baton_core::{Code, Error, limits};
+use baton_core::{Code, Error};
 use baton_mail::line;
 use baton_store::Store;
 use serde_json::{Map, Value};
-use std::time::Instant;
 
 /// The tool's name, as the installed hooks call it.
 pub(crate) const NAME: &str = "hook_event";
@@ -26,20 +25,22 @@ pub(crate) struct Answer {
 }
 
 /// Handles a call. The only error is that it was no hook's.
-pub(crate) fn run(desk: &Desk, meta: &Map<String, Value>, arguments: Map<String, Value>) -> Result<Answer, Error> {
+pub(crate) fn run(
+    desk: &Desk,
+    meta: &Map<String, Value>,
+    arguments: Map<String, Value>,
+) -> Result<Answer, Error> {
     let agent = desk.options.agent;
     if !agent.is_hook_call(meta) {
-        return Err(Error::new(Code::NotASession, format!("{NAME} is for the hooks of {}, not for its model", agent.title()))
-            .hint("read_messages reads your mail"));
+        return Err(Error::new(
+            Code::NotASession,
+            format!("{NAME} is for the hooks of {}, not for its model", agent.title()),
+        )
+        .hint("read_messages reads your mail"));
     }
-    let deadline = Instant::now() + limits::HOOK_BUDGET.to_std();
     let caller = agent.mcp_caller(meta);
-    let answer = event(desk, &caller, arguments).and_then(|event| {
-        desk.hooks(|store| {
-            store.set_deadline(deadline);
-            handle(desk, store, &caller, &event)
-        })
-    });
+    let answer = event(desk, &caller, arguments)
+        .and_then(|event| desk.hooks(|store| handle(desk, store, &caller, &event)));
     Ok(answer.unwrap_or_else(|error| {
         desk.log(&format!("mcp hook {}: {}: {error}", agent.name(), error.code()));
         silence(desk)
@@ -64,7 +65,12 @@ fn event(desk: &Desk, caller: &McpCaller, arguments: Map<String, Value>) -> Resu
 fn handle(desk: &Desk, store: &mut Store, caller: &McpCaller, event: &Event) -> Result<Answer, Error> {
     let agent = desk.options.agent;
     if caller.session_id.is_none() && !is_own(desk, store, event)? {
-        let detail = format!("{} of {} session {}, which another process runs", event.native, agent.name(), shown(&event.session_id, 80));
+        let detail = format!(
+            "{} of {} session {}, which another process runs",
+            event.native,
+            agent.name(),
+            shown(&event.session_id, 80)
+        );
         store.note(baton_mail::now(), "hook-ignored", None, &detail)?;
         return Ok(silence(desk));
     }

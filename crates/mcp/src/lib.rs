@@ -15,6 +15,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::watch;
 
+mod bells;
 mod binding;
 mod desk;
 mod hook;
@@ -61,7 +62,11 @@ async fn run(options: Options) -> Result<(), Error> {
     let wire = wire::Wire::new(input, output, gone);
     let upkeep = tokio::spawn(upkeep::keep(Arc::clone(&desk)));
     let outcome = match server::Server::new(desk).serve(wire).await {
-        Ok(running) => running.waiting().await.map(drop).map_err(|error| Error::new(Code::Internal, format!("the server broke: {error}"))),
+        Ok(running) => running
+            .waiting()
+            .await
+            .map(drop)
+            .map_err(|error| Error::new(Code::Internal, format!("the server broke: {error}"))),
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
         Err(ServerInitializeError::TransportError { error, .. }) => {
             Err(Error::new(Code::OutputClosed, format!("the client can't be answered: {error}")))

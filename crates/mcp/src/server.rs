@@ -1,14 +1,14 @@
 //! The protocol's requests: what this server is, which tools it has, and calling them.
 
 use crate::desk::Desk;
+use crate::hook;
 use crate::tools::{self, Call};
 use crate::wire::Mended;
-use crate::hook;
 use baton_core::{Code, Error};
 use rmcp::model::{
-    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _, ContentBlock, CustomRequest,
-    CustomResult, ErrorCode, Implementation, ListToolsResult, PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig,
-    Tool,
+    CallToolRequestMethod, CallToolRequestParams, CallToolResponse, CallToolResult, ConstString as _,
+    ContentBlock, CustomRequest, CustomResult, ErrorCode, Implementation, ListToolsResult,
+    PaginatedRequestParams, RequestMetaObject, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
@@ -78,7 +78,11 @@ impl ServerHandler for Server {
         } else if context.extensions.get::<Mended>().is_some() {
             refusal(&not_unicode())
         } else {
-            let call = Call { desk: &self.desk, caller: self.desk.options.agent.mcp_caller(&meta), context: &context };
+            let call = Call {
+                desk: &self.desk,
+                caller: self.desk.options.agent.mcp_caller(&meta),
+                context: &context,
+            };
             let outcome = tools::run(&call, &request.name, arguments).await;
             self.desk.tidy_soon();
             outcome.map_or_else(|error| refusal(&error), CallToolResult::structured)
@@ -87,23 +91,31 @@ impl ServerHandler for Server {
     }
 
     /// A call of a tool that is not formed like one ends up here; it deserves baton's own answer all the same.
-    async fn on_custom_request(&self, request: CustomRequest, _context: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
         if request.method != CallToolRequestMethod::VALUE {
             return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
         }
-        let error = Error::new(Code::Usage, "a tool call has a name and its arguments as an object").hint("tools/list has the schema of each tool");
+        let error = Error::new(Code::Usage, "a tool call has a name and its arguments as an object")
+            .hint("tools/list has the schema of each tool");
         let mut result = refusal(&error);
         // Older clients don't know this field; to newer ones it may be missing.
         result.result_type = None;
-        serde_json::to_value(result)
-            .map(CustomResult)
-            .map_err(|error| ErrorData::internal_error(format!("a refusal that can't be written: {error}"), None))
+        serde_json::to_value(result).map(CustomResult).map_err(|error| {
+            ErrorData::internal_error(format!("a refusal that can't be written: {error}"), None)
+        })
     }
 }
 
 /// What the agent itself says about a call.
 fn of_the_agent(meta: &RequestMetaObject) -> Map<String, Value> {
-    meta.iter().filter(|(key, _)| !key.starts_with(PROTOCOL_KEYS)).map(|(key, value)| (key.clone(), value.clone())).collect()
+    meta.iter()
+        .filter(|(key, _)| !key.starts_with(PROTOCOL_KEYS))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 /// An error as a tool's answer.

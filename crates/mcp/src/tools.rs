@@ -3,8 +3,8 @@
 //! Each has a file: what it takes, what it gives, what it says about itself, and the few lines between that and `baton-mail`.
 //! An answer's structured content is all that a model gets to see of it.
 
-use crate::binding;
 use crate::desk::Desk;
+use crate::{binding, wire};
 use baton_agents::McpCaller;
 use baton_core::frame::shown;
 use baton_core::mail::Anchor;
@@ -57,6 +57,11 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Whether nobody waits for the answer any more. Asked before something is claimed for a caller who may be gone.
+    fn is_abandoned(&self) -> bool {
+        self.context.ct.is_cancelled() || *self.desk.client_gone.borrow() || wire::hung_up()
+    }
+
     /// Resolves when nobody waits for the answer any more: the client cancelled the call, or is gone.
     async fn abandoned(&self) {
         let mut gone = self.desk.client_gone.clone();
@@ -69,7 +74,11 @@ impl Call<'_> {
 
     /// Where this call's result will stand in the session's transcript.
     fn place(&self, identity: &Identity) -> Option<Place> {
-        let anchor = self.caller.call.as_deref().map_or(Anchor::Shell, |call| self.desk.options.agent.call_anchor(call));
+        let anchor = self
+            .caller
+            .call
+            .as_deref()
+            .map_or(Anchor::Shell, |call| self.desk.options.agent.call_anchor(call));
         identity.session().map(|session| Place { session, anchor })
     }
 }
@@ -90,19 +99,22 @@ pub(crate) async fn run(call: &Call<'_>, name: &str, arguments: Map<String, Valu
         claim::NAME => output(claim::run(call, &input(arguments)?)?),
         other => {
             let names: Vec<_> = list().into_iter().map(|tool| tool.name).collect();
-            Err(Error::new(Code::Usage, format!("no tool {}", shown(other, 60))).hint(format!("the tools are {}", names.join(", "))))
+            Err(Error::new(Code::Usage, format!("no tool {}", shown(other, 60)))
+                .hint(format!("the tools are {}", names.join(", "))))
         }
     }
 }
 
 fn input<T: DeserializeOwned>(arguments: Map<String, Value>) -> Result<T, Error> {
     serde_json::from_value(Value::Object(arguments)).map_err(|error| {
-        Error::new(Code::Usage, format!("wrong arguments: {}", shown(&error.to_string(), 200))).hint("see the tool's input schema")
+        Error::new(Code::Usage, format!("wrong arguments: {}", shown(&error.to_string(), 200)))
+            .hint("see the tool's input schema")
     })
 }
 
 fn output(answer: impl Serialize) -> Result<Value, Error> {
-    serde_json::to_value(answer).map_err(|error| Error::new(Code::Internal, format!("an answer that can't be written: {error}")))
+    serde_json::to_value(answer)
+        .map_err(|error| Error::new(Code::Internal, format!("an answer that can't be written: {error}")))
 }
 
 /// What calling a tool does to the world, for clients that ask their user by it.
@@ -127,7 +139,10 @@ where
         .open_world(false);
     // Only a type of ours that is no struct could fail here, and a test lists all tools.
     let taken = schema_for_input::<I>().unwrap_or_default();
-    Tool::new(name, description, taken).with_title(title).with_raw_output_schema(answer_or_error::<O>()).with_annotations(annotations)
+    Tool::new(name, description, taken)
+        .with_title(title)
+        .with_raw_output_schema(answer_or_error::<O>())
+        .with_annotations(annotations)
 }
 
 /// The schema of an answer, or of the error in its place: clients check errors against it too.

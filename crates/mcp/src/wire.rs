@@ -6,8 +6,12 @@
 
 use baton_core::limits;
 use rmcp::RoleServer;
-use rmcp::model::{ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonRpcMessage, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetExtensions as _, JsonRpcMessage, RequestId,
+    ServerJsonRpcMessage,
+};
 use rmcp::transport::Transport;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io;
@@ -92,7 +96,10 @@ where
 {
     type Error = io::Error;
 
-    fn send(&mut self, message: ServerJsonRpcMessage) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = Result<(), io::Error>> + Send + 'static {
         let output = Arc::clone(&self.output);
         async move { write(&output, &message).await }
     }
@@ -101,13 +108,19 @@ where
         while self.read_line().await {
             match self.take_message() {
                 Ok(Some(JsonRpcMessage::Request(request))) => {
-                    self.begun |= !matches!(request.request, ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_));
+                    self.begun |= !matches!(
+                        request.request,
+                        ClientRequest::PingRequest(_) | ClientRequest::DiscoverRequest(_)
+                    );
                     return Some(JsonRpcMessage::Request(request));
                 }
                 Ok(Some(message)) if self.begun => return Some(message),
                 Ok(_) => {}
                 Err(id) => {
-                    let refusal = ServerJsonRpcMessage::error(ErrorData::invalid_request("not a request of the protocol", None), Some(id));
+                    let refusal = ServerJsonRpcMessage::error(
+                        ErrorData::invalid_request("not a request of the protocol", None),
+                        Some(id),
+                    );
                     if write(&self.output, &refusal).await.is_err() {
                         break;
                     }
@@ -123,7 +136,18 @@ where
     }
 }
 
-async fn write<W: AsyncWrite + Unpin>(output: &Mutex<W>, message: &ServerJsonRpcMessage) -> Result<(), io::Error> {
+/// Whether nobody can write to our stdin any more, by the kernel's word: what the transport has not got round to reading included.
+pub(crate) fn hung_up() -> bool {
+    let stdin = io::stdin();
+    let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
+    poll(&mut fds, Some(&Timespec::default())).is_ok()
+        && fds[0].revents().intersects(PollFlags::HUP | PollFlags::ERR)
+}
+
+async fn write<W: AsyncWrite + Unpin>(
+    output: &Mutex<W>,
+    message: &ServerJsonRpcMessage,
+) -> Result<(), io::Error> {
     let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
     let mut output = output.lock().await;
@@ -230,7 +254,10 @@ mod tests {
         let stray = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";
         let input = format!("{stray}{}\n{ping}{{\"half\":", "x".repeat(limits::PAYLOAD_BYTES + 1));
         let mut wire = Wire::new(input.as_bytes(), tokio::io::sink(), gone);
-        assert!(matches!(wire.receive().await, Some(JsonRpcMessage::Request(_))), "what came before is skipped");
+        assert!(
+            matches!(wire.receive().await, Some(JsonRpcMessage::Request(_))),
+            "what came before is skipped"
+        );
         assert!(!*client.borrow_and_update());
         assert!(wire.receive().await.is_none());
         assert!(*client.borrow_and_update());

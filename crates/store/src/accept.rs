@@ -12,6 +12,7 @@ use baton_core::id::{MessageId, MessageRow, ParticipantId, SessionRow};
 use baton_core::limits::Limits;
 use baton_core::loops::{self, Traffic};
 use baton_core::mail::Delivery;
+use baton_core::session::State;
 use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error, limits, name};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -76,6 +77,8 @@ pub struct Recipient {
     pub name: String,
     /// The agent's own id of its present session.
     pub session_id: Option<String>,
+    /// What it does, by its last event.
+    pub state: State,
 }
 
 /// What was accepted, now or at the first try.
@@ -93,7 +96,13 @@ pub struct Accepted {
 
 impl Store {
     /// What was accepted under a key, if anything; an error if it was something else.
-    pub fn accepted_before(&self, sender: ParticipantId, verb: Verb, key: &str, digest: [u8; 32]) -> Result<Option<Accepted>, Error> {
+    pub fn accepted_before(
+        &self,
+        sender: ParticipantId,
+        verb: Verb,
+        key: &str,
+        digest: [u8; 32],
+    ) -> Result<Option<Accepted>, Error> {
         before(&self.conn, sender, verb, key, digest)
     }
 
@@ -114,16 +123,26 @@ impl Store {
             && let Some(parent) = mail.reply_to
         {
             // The first reply closes the ask; a second one is ordinary mail.
-            tx.execute("UPDATE message SET closed_by = ?2 WHERE id = ?1 AND ask = 1 AND closed_by IS NULL", (parent.0, row.0))
-                .map_err(failure)?;
+            tx.execute(
+                "UPDATE message SET closed_by = ?2 WHERE id = ?1 AND ask = 1 AND closed_by IS NULL",
+                (parent.0, row.0),
+            )
+            .map_err(failure)?;
         }
-        let to = recipients(&tx, row)?;
         tx.commit().map_err(failure)?;
+        // After the commit, so that nobody waits for it.
+        let to = recipients(&self.conn, row)?;
         Ok(Accepted { id: mail.id.clone(), row, to, again: false })
     }
 }
 
-fn before(conn: &Connection, sender: ParticipantId, verb: Verb, key: &str, digest: [u8; 32]) -> Result<Option<Accepted>, Error> {
+fn before(
+    conn: &Connection,
+    sender: ParticipantId,
+    verb: Verb,
+    key: &str,
+    digest: [u8; 32],
+) -> Result<Option<Accepted>, Error> {
     let found: Option<(i64, String, Option<Vec<u8>>)> = conn
         .query_row(
             "SELECT id, public, digest FROM message WHERE sender = ?1 AND verb = ?2 AND key = ?3",
@@ -134,8 +153,11 @@ fn before(conn: &Connection, sender: ParticipantId, verb: Verb, key: &str, diges
         .map_err(failure)?;
     let Some((row, public, known)) = found else { return Ok(None) };
     if known.as_deref() != Some(digest.as_slice()) {
-        return Err(Error::new(Code::KeyConflict, format!("the key {} was used for another message", baton_core::frame::shown(key, 60)))
-            .hint("use a new key for a new message; the same key only repeats the same one"));
+        return Err(Error::new(
+            Code::KeyConflict,
+            format!("the key {} was used for another message", baton_core::frame::shown(key, 60)),
+        )
+        .hint("use a new key for a new message; the same key only repeats the same one"));
     }
     let row = MessageRow(row);
     let id = MessageId::parse(&public).ok_or_else(|| foreign("a message id"))?;
@@ -156,8 +178,9 @@ fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, E
             .map_err(failure)?,
         None => None,
     };
-    let person_turn: Option<i64> =
-        conn.query_row("SELECT person_turn_at FROM session WHERE id = ?1", [session.0], |row| row.get(0)).map_err(failure)?;
+    let person_turn: Option<i64> = conn
+        .query_row("SELECT person_turn_at FROM session WHERE id = ?1", [session.0], |row| row.get(0))
+        .map_err(failure)?;
     let mut hops = 0;
     for recipient in &mail.recipients {
         let agent: bool = conn
@@ -165,7 +188,11 @@ fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, E
             .map_err(failure)?;
         if agent {
             let recent = recent_between(conn, mail.sender, *recipient, mail.now, rules)?;
-            let traffic = Traffic { parent: parent.map(|(h, t)| (h, Moment(t))), person_turn: person_turn.map(Moment), recent };
+            let traffic = Traffic {
+                parent: parent.map(|(h, t)| (h, Moment(t))),
+                person_turn: person_turn.map(Moment),
+                recent,
+            };
             hops = hops.max(loops::admit(traffic, rules)?);
         }
     }
@@ -173,7 +200,13 @@ fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, E
 }
 
 /// Messages between two, either way, within the window. Walks back from the newest and stops at the window's edge, so no index is needed.
-fn recent_between(conn: &Connection, one: ParticipantId, other: ParticipantId, now: Moment, rules: &Limits) -> Result<u32, Error> {
+fn recent_between(
+    conn: &Connection,
+    one: ParticipantId,
+    other: ParticipantId,
+    now: Moment,
+    rules: &Limits,
+) -> Result<u32, Error> {
     let since = now.0 - rules.pair_window.0;
     let mut select = conn
         .prepare(
@@ -222,7 +255,13 @@ fn insert(conn: &Connection, mail: &NewMail<'_>, hops: u32) -> Result<MessageRow
     Ok(MessageRow(conn.last_insert_rowid()))
 }
 
-fn queue(conn: &Connection, message: MessageRow, recipient: ParticipantId, now: Moment, rules: &Limits) -> Result<(), Error> {
+fn queue(
+    conn: &Connection,
+    message: MessageRow,
+    recipient: ParticipantId,
+    now: Moment,
+    rules: &Limits,
+) -> Result<(), Error> {
     let full: bool = conn
         .query_row(
             "SELECT EXISTS (SELECT 1 FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2 LIMIT 1 OFFSET ?2)",
@@ -231,8 +270,11 @@ fn queue(conn: &Connection, message: MessageRow, recipient: ParticipantId, now: 
         )
         .map_err(failure)?;
     if full {
-        return Err(Error::new(Code::MailboxFull, format!("{} messages wait for that recipient already", rules.mailbox))
-            .hint("is it running? `baton who` tells; the limit is `limits.mailbox`"));
+        return Err(Error::new(
+            Code::MailboxFull,
+            format!("{} messages wait for that recipient already", rules.mailbox),
+        )
+        .hint("is it running? `baton who` tells; the limit is `limits.mailbox`"));
     }
     conn.prepare("INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, 0, ?3)")
         .and_then(|mut insert| insert.execute((message.0, recipient.0, now.0)))
@@ -243,20 +285,32 @@ fn queue(conn: &Connection, message: MessageRow, recipient: ParticipantId, now: 
 fn recipients(conn: &Connection, message: MessageRow) -> Result<Vec<Recipient>, Error> {
     let mut select = conn
         .prepare(
-            "SELECT p.id, p.name, s.native FROM delivery d JOIN participant p ON p.id = d.recipient LEFT JOIN session s ON s.id = p.session
+            "SELECT p.id, p.name, s.native, s.state FROM delivery d JOIN participant p ON p.id = d.recipient LEFT JOIN session s ON s.id = p.session
              WHERE d.message = ?1 ORDER BY p.name",
         )
         .map_err(failure)?;
     let rows = select
         .query_map([message.0], |row| {
-            Ok(Recipient { participant: ParticipantId(row.get(0)?), name: row.get(1)?, session_id: row.get(2)? })
+            let state: Option<String> = row.get(3)?;
+            Ok(Recipient {
+                participant: ParticipantId(row.get(0)?),
+                name: row.get(1)?,
+                session_id: row.get(2)?,
+                state: state.as_deref().and_then(State::parse).unwrap_or(State::Idle),
+            })
         })
         .map_err(failure)?;
     rows.collect::<Result<_, _>>().map_err(failure)
 }
 
 /// Tells a sender that its message reached an end that is not `seen`. baton's own notes cause no further notes.
-pub(crate) fn tell_sender(conn: &Connection, message: MessageRow, recipient: ParticipantId, end: Delivery, now: Moment) -> Result<(), Error> {
+pub(crate) fn tell_sender(
+    conn: &Connection,
+    message: MessageRow,
+    recipient: ParticipantId,
+    end: Delivery,
+    now: Moment,
+) -> Result<(), Error> {
     let found: Option<(i64, String, String, i64)> = conn
         .query_row(
             "SELECT m.sender, m.public, p.name, m.id FROM message m JOIN participant p ON p.id = ?2
@@ -270,7 +324,9 @@ pub(crate) fn tell_sender(conn: &Connection, message: MessageRow, recipient: Par
     let why = match end {
         Delivery::Expired => "nobody took it in time",
         Delivery::Undeliverable => "it was offered again and again and never taken",
-        Delivery::Unconfirmed => "it was offered twice to a session that leaves no proof, so it may or may not have been seen",
+        Delivery::Unconfirmed => {
+            "it was offered twice to a session that leaves no proof, so it may or may not have been seen"
+        }
         Delivery::Refused => "the recipient's side refused it",
         Delivery::Queued | Delivery::Offered | Delivery::Seen => return Ok(()),
     };
@@ -283,8 +339,11 @@ pub(crate) fn tell_sender(conn: &Connection, message: MessageRow, recipient: Par
     )
     .map_err(failure)?;
     let row = MessageRow(conn.last_insert_rowid());
-    conn.execute("INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, 0, ?3)", (row.0, sender, now.0))
-        .map_err(failure)?;
+    conn.execute(
+        "INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, 0, ?3)",
+        (row.0, sender, now.0),
+    )
+    .map_err(failure)?;
     trail::note(conn, now, "noted", Some(ParticipantId(sender)), Some(row), None)
 }
 
@@ -298,8 +357,11 @@ fn note_id(conn: &Connection) -> Result<MessageId, Error> {
 /// Checks a label that a caller made up: key or thread.
 pub fn check_label(what: &str, text: &str) -> Result<(), Error> {
     if text.is_empty() || text.len() > limits::LABEL_BYTES || text.chars().any(char::is_control) {
-        return Err(Error::new(Code::Usage, format!("the {what} must have 1 to {} bytes and no control characters", limits::LABEL_BYTES))
-            .hint("choose a short one, such as a uuid or a task's number"));
+        return Err(Error::new(
+            Code::Usage,
+            format!("the {what} must have 1 to {} bytes and no control characters", limits::LABEL_BYTES),
+        )
+        .hint("choose a short one, such as a uuid or a task's number"));
     }
     Ok(())
 }

@@ -37,7 +37,13 @@ pub enum AskState {
 
 impl Store {
     /// Looks at an ask of a participant, and takes the answer if it is there and still queued.
-    pub fn take_answer(&mut self, asker: ParticipantId, ask: &MessageId, waiter: &Waiter<'_>, now: Moment) -> Result<AskState, Error> {
+    pub fn take_answer(
+        &mut self,
+        asker: ParticipantId,
+        ask: &MessageId,
+        waiter: &Waiter<'_>,
+        now: Moment,
+    ) -> Result<AskState, Error> {
         let seen = self.ask_state(asker, ask)?;
         let (row, reply) = match seen {
             (row, Some(reply)) => (row, reply),
@@ -45,7 +51,11 @@ impl Store {
         };
         let tx = self.begin()?;
         let state: i64 = tx
-            .query_row("SELECT state FROM delivery WHERE message = ?1 AND recipient = ?2", (reply.0, asker.0), |row| row.get(0))
+            .query_row(
+                "SELECT state FROM delivery WHERE message = ?1 AND recipient = ?2",
+                (reply.0, asker.0),
+                |row| row.get(0),
+            )
             .map_err(failure)?;
         let state = delivery_state(state).ok_or_else(|| foreign("a delivery state"))?;
         let letter = read_letter(&tx, reply, asker)?;
@@ -55,13 +65,19 @@ impl Store {
         if let Waiter::Session(session, claim) = waiter {
             hook::insert_offer(&tx, asker, *session, claim, true, &[reply], now)?;
         }
-        tx.execute("UPDATE message SET waiter = NULL, waiter_start = NULL WHERE id = ?1", [row.0]).map_err(failure)?;
+        tx.execute("UPDATE message SET waiter = NULL, waiter_start = NULL WHERE id = ?1", [row.0])
+            .map_err(failure)?;
         tx.commit().map_err(failure)?;
         Ok(AskState::Answered(Box::new(letter), reply))
     }
 
     /// Says who waits for an ask's answer now; `None` when nobody does any more, so that it comes as ordinary mail.
-    pub fn set_waiter(&mut self, asker: ParticipantId, ask: &MessageId, waiter: Option<Process>) -> Result<(), Error> {
+    pub fn set_waiter(
+        &mut self,
+        asker: ParticipantId,
+        ask: &MessageId,
+        waiter: Option<Process>,
+    ) -> Result<(), Error> {
         self.conn
             .execute(
                 "UPDATE message SET waiter = ?3, waiter_start = ?4 WHERE public = ?1 AND sender = ?2 AND ask = 1",
@@ -72,7 +88,12 @@ impl Store {
     }
 
     /// Marks messages that a person or a script has read as seen.
-    pub fn mark_read(&mut self, reader: ParticipantId, messages: &[MessageRow], now: Moment) -> Result<(), Error> {
+    pub fn mark_read(
+        &mut self,
+        reader: ParticipantId,
+        messages: &[MessageRow],
+        now: Moment,
+    ) -> Result<(), Error> {
         let tx = self.begin()?;
         for message in messages {
             let changed = tx
@@ -89,7 +110,11 @@ impl Store {
     }
 
     /// The asks of a participant that nobody has answered, oldest first; and those it was asked and has not answered.
-    pub fn open_asks(&self, participant: ParticipantId, most: usize) -> Result<(Vec<Letter>, Vec<Letter>), Error> {
+    pub fn open_asks(
+        &self,
+        participant: ParticipantId,
+        most: usize,
+    ) -> Result<(Vec<Letter>, Vec<Letter>), Error> {
         let mine = self.asks("m.sender = ?1 AND m.closed_by IS NULL", participant, most)?;
         let theirs = self.asks(
             "m.closed_by IS NULL AND EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?1 AND d.state IN (1, 2))",
@@ -105,7 +130,8 @@ impl Store {
              FROM message m JOIN participant s ON s.id = m.sender WHERE m.ask = 1 AND {which} ORDER BY m.id DESC LIMIT ?2"
         );
         let mut select = self.conn.prepare(&sql).map_err(failure)?;
-        let mut rows = select.query((participant.0, i64::try_from(most).unwrap_or(i64::MAX))).map_err(failure)?;
+        let mut rows =
+            select.query((participant.0, i64::try_from(most).unwrap_or(i64::MAX))).map_err(failure)?;
         let mut letters = Vec::new();
         while let Some(row) = rows.next().map_err(failure)? {
             letters.push(hook::letter(row)?);
@@ -114,7 +140,11 @@ impl Store {
         Ok(letters)
     }
 
-    fn ask_state(&self, asker: ParticipantId, ask: &MessageId) -> Result<(MessageRow, Option<MessageRow>), Error> {
+    fn ask_state(
+        &self,
+        asker: ParticipantId,
+        ask: &MessageId,
+    ) -> Result<(MessageRow, Option<MessageRow>), Error> {
         self.conn
             .query_row(
                 "SELECT id, closed_by FROM message WHERE public = ?1 AND sender = ?2 AND ask = 1",
@@ -124,7 +154,8 @@ impl Store {
             .optional()
             .map_err(failure)?
             .ok_or_else(|| {
-                Error::new(Code::RequestNotFound, format!("no ask {} of yours", ask.request())).hint("`baton mail` lists your messages")
+                Error::new(Code::RequestNotFound, format!("no ask {} of yours", ask.request()))
+                    .hint("`baton mail` lists your messages")
             })
     }
 
@@ -138,7 +169,11 @@ impl Store {
     }
 }
 
-fn read_letter(conn: &rusqlite::Connection, message: MessageRow, reader: ParticipantId) -> Result<Letter, Error> {
+fn read_letter(
+    conn: &rusqlite::Connection,
+    message: MessageRow,
+    reader: ParticipantId,
+) -> Result<Letter, Error> {
     let mut select = conn
         .prepare(
             "SELECT m.id, m.public, m.body, m.thread, m.ask, parent.public, m.sent_at, 0, s.name, s.agent, s.project, me.project

@@ -117,6 +117,8 @@ pub struct HookStep {
     pub settle: Vec<(OfferId, Settle)>,
     /// The session's new state.
     pub state: Option<State>,
+    /// Where it writes its conversation down, if that is news.
+    pub transcript: Option<String>,
     /// A turn begins: its id, the transcript's length, and whether a person began it.
     pub turn: Option<(Option<String>, u64, bool)>,
     /// Mail to claim.
@@ -197,7 +199,9 @@ impl Store {
                         session: SessionRow(row.get(6)?),
                         agent: row.get(7)?,
                         transcript: row.get(8)?,
-                        process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
+                        process: pid
+                            .zip(start)
+                            .map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
                         ended: row.get::<_, String>(11)? == State::Gone.as_str(),
                         claimer: Process { pid: row.get(12)?, start: row.get::<_, i64>(13)?.cast_unsigned() },
                     },
@@ -225,21 +229,7 @@ impl Store {
         for (offer, settle) in &step.settle {
             settle_offer(&tx, *offer, *settle, step.now)?;
         }
-        if let Some(state) = step.state {
-            tx.execute(
-                "UPDATE session SET state = ?2, state_since = ?3 WHERE id = ?1 AND state <> ?2",
-                (step.session.0, state.as_str(), step.now.0),
-            )
-            .map_err(failure)?;
-        }
-        if let Some((turn, from, by_person)) = &step.turn {
-            tx.execute(
-                "UPDATE session SET turn = ?2, turn_from = ?3, stops = CASE WHEN ?4 THEN 0 ELSE stops END,
-                    person_turn_at = CASE WHEN ?4 THEN ?5 ELSE person_turn_at END WHERE id = ?1",
-                (step.session.0, turn, from.cast_signed(), by_person, step.now.0),
-            )
-            .map_err(failure)?;
-        }
+        note_session(&tx, step)?;
         let claimed = match &step.claim {
             Some(claim) => claim_mail(&tx, step, claim, limits, alive, render)?,
             None => None,
@@ -256,6 +246,28 @@ impl Store {
     }
 }
 
+/// Writes down what the session does now, in one statement where anything has changed.
+fn note_session(conn: &Connection, step: &HookStep) -> Result<(), Error> {
+    if step.state.is_none() && step.turn.is_none() && step.transcript.is_none() {
+        return Ok(());
+    }
+    let state = step.state.map(State::as_str);
+    let (new_turn, turn, from, by_person) = match &step.turn {
+        Some((turn, from, by_person)) => (true, turn.as_deref(), *from, *by_person),
+        None => (false, None, 0, false),
+    };
+    conn.prepare(
+        "UPDATE session SET state_since = CASE WHEN ?2 <> state THEN ?3 ELSE state_since END, state = coalesce(?2, state),
+            turn = CASE WHEN ?4 THEN ?5 ELSE turn END, turn_from = CASE WHEN ?4 THEN ?6 ELSE turn_from END,
+            stops = CASE WHEN ?7 THEN 0 ELSE stops END, person_turn_at = CASE WHEN ?7 THEN ?3 ELSE person_turn_at END, transcript = coalesce(?8, transcript) WHERE id = ?1",
+    )
+    .and_then(|mut update| {
+        update.execute((step.session.0, state, step.now.0, new_turn, turn, from.cast_signed(), by_person, &step.transcript))
+    })
+    .map(drop)
+    .map_err(failure)
+}
+
 fn claim_mail(
     conn: &Connection,
     step: &HookStep,
@@ -264,13 +276,8 @@ fn claim_mail(
     alive: &dyn Fn(Process) -> bool,
     render: &dyn Fn(&[Letter], usize, &Nonce) -> Framed,
 ) -> Result<Option<Claimed>, Error> {
-    let open: Option<i64> =
-        conn.query_row("SELECT offer FROM participant WHERE id = ?1", [step.participant.0], |row| row.get(0)).map_err(failure)?;
-    if open.is_some() {
-        return Ok(None);
-    }
     let queue = queued_letters(conn, step.participant, step.now, limits.messages_per_event, alive)?;
-    if queue.letters.is_empty() {
+    if queue.letters.is_empty() || queue.held_back {
         return Ok(None);
     }
     let framed = render(&queue.letters, queue.waiting, &claim.nonce);
@@ -320,23 +327,27 @@ pub(crate) fn insert_offer(
     .map_err(failure)?;
     let offer = OfferId(conn.last_insert_rowid());
     if !answer {
-        conn.execute("UPDATE participant SET offer = ?2 WHERE id = ?1", (participant.0, offer.0)).map_err(failure)?;
+        conn.execute("UPDATE participant SET offer = ?2 WHERE id = ?1", (participant.0, offer.0))
+            .map_err(failure)?;
     }
     let mut update = conn
         .prepare("UPDATE delivery SET state = 1, state_at = ?3, offer = ?4 WHERE message = ?1 AND recipient = ?2 AND state = 0")
         .map_err(failure)?;
+    let mut notes = trail::Notes::new(conn)?;
     for message in messages {
         let changed = update.execute((message.0, participant.0, now.0, offer.0)).map_err(failure)?;
         if changed != 1 {
             return Err(foreign("a queued message that is not queued"));
         }
-        trail::note(conn, now, "offered", Some(participant), Some(*message), None)?;
+        notes.add(now, "offered", Some(participant), Some(*message), None)?;
     }
     Ok(offer)
 }
 
 /// What waits for a participant, oldest first.
 pub(crate) struct Queue {
+    /// A mail offer is open, so none of it may be offered now.
+    pub(crate) held_back: bool,
     pub(crate) rows: Vec<MessageRow>,
     pub(crate) letters: Vec<Letter>,
     pub(crate) waiting: usize,
@@ -353,34 +364,52 @@ pub(crate) fn queued_letters(
     let mut select = conn
         .prepare(
             "SELECT m.id, m.public, m.body, m.thread, m.ask, parent.public, m.sent_at, d.doubted, s.name, s.agent, s.project, me.project,
-                parent.waiter, parent.waiter_start, parent.closed_by = m.id
+                parent.waiter, parent.waiter_start, parent.closed_by = m.id, me.offer
              FROM delivery d JOIN message m ON m.id = d.message JOIN participant me ON me.id = d.recipient
              LEFT JOIN participant s ON s.id = m.sender LEFT JOIN message parent ON parent.id = m.reply_to
              WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.expires_at > ?2 ORDER BY d.message",
         )
         .map_err(failure)?;
     let mut rows = select.query((participant.0, now.0)).map_err(failure)?;
-    let mut queue = Queue { rows: Vec::new(), letters: Vec::new(), waiting: 0 };
+    let mut queue = Queue { held_back: false, rows: Vec::new(), letters: Vec::new(), waiting: 0 };
     while let Some(row) = rows.next().map_err(failure)? {
+        if queue.letters.len() >= most {
+            // Counted by the index alone: what else waits may be thousands.
+            queue.waiting = count_queued(conn, participant)?;
+            break;
+        }
         let read = || -> rusqlite::Result<_> {
             let waiter: Option<i32> = row.get(12)?;
             let start: Option<i64> = row.get(13)?;
             let closing: Option<bool> = row.get(14)?;
             let reserved = (closing == Some(true)).then(|| waiter.zip(start)).flatten();
-            Ok((reserved.map(|(pid, start)| Process { pid, start: start.cast_unsigned() }), row.get::<_, i64>(0)?))
+            let offer: Option<i64> = row.get(15)?;
+            Ok((
+                reserved.map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
+                offer,
+                row.get::<_, i64>(0)?,
+            ))
         };
-        let (reserved, id) = read().map_err(failure)?;
+        let (reserved, offer, id) = read().map_err(failure)?;
+        queue.held_back |= offer.is_some();
         if reserved.is_some_and(alive) {
             continue;
         }
         queue.waiting += 1;
-        if queue.letters.len() >= most {
-            continue;
-        }
         queue.letters.push(letter(row)?);
         queue.rows.push(MessageRow(id));
     }
     Ok(queue)
+}
+
+fn count_queued(conn: &Connection, participant: ParticipantId) -> Result<usize, Error> {
+    conn.query_row(
+        "SELECT count(*) FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2",
+        [participant.0],
+        |row| row.get::<_, i64>(0),
+    )
+    .map(|count| usize::try_from(count).unwrap_or(0))
+    .map_err(failure)
 }
 
 /// Columns 1 to 11 of a message row as a letter.
@@ -414,7 +443,12 @@ pub(crate) fn letter(row: &rusqlite::Row<'_>) -> Result<Letter, Error> {
 }
 
 /// Settles an offer if it is still open: compare and set, so that of two lookers one wins and the other changes nothing.
-pub(crate) fn settle_offer(conn: &Connection, offer: OfferId, settle: Settle, now: Moment) -> Result<(), Error> {
+pub(crate) fn settle_offer(
+    conn: &Connection,
+    offer: OfferId,
+    settle: Settle,
+    now: Moment,
+) -> Result<(), Error> {
     let code = match settle {
         Settle::Keep => return Ok(()),
         Settle::Seen => 1,
@@ -430,7 +464,8 @@ pub(crate) fn settle_offer(conn: &Connection, offer: OfferId, settle: Settle, no
         .optional()
         .map_err(failure)?;
     let Some(owner) = owner.map(ParticipantId) else { return Ok(()) };
-    conn.execute("UPDATE participant SET offer = NULL WHERE id = ?1 AND offer = ?2", (owner.0, offer.0)).map_err(failure)?;
+    conn.execute("UPDATE participant SET offer = NULL WHERE id = ?1 AND offer = ?2", (owner.0, offer.0))
+        .map_err(failure)?;
     for entry in offered_entries(conn, owner, offer)? {
         let next = mailbox::settled(settle, entry);
         conn.execute(
@@ -455,7 +490,12 @@ fn offered_entries(conn: &Connection, owner: ParticipantId, offer: OfferId) -> R
         .map_err(failure)?;
     let rows = select
         .query_map((owner.0, offer.0), |row| {
-            Ok((MessageRow(row.get(0)?), row.get::<_, i64>(1)?, row.get::<_, u32>(2)?, row.get::<_, bool>(3)?))
+            Ok((
+                MessageRow(row.get(0)?),
+                row.get::<_, i64>(1)?,
+                row.get::<_, u32>(2)?,
+                row.get::<_, bool>(3)?,
+            ))
         })
         .map_err(failure)?;
     let mut entries = Vec::new();

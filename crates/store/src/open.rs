@@ -40,12 +40,10 @@ const FILE: &str = "baton.db";
 impl Store {
     /// Opens the store of a home, creating both where they are missing.
     pub fn open(home: &Path, role: Role) -> Result<Self, Error> {
-        let file = home.join(FILE);
-        let conn = match connect(&file) {
-            Err(error) if error.code() == Code::StoreUnavailable && !file.exists() => {
-                create(home, &file)?;
-                connect(&file)?
-            }
+        let conn = match connect(&home.join(FILE)) {
+            Err(error) if error.code() == Code::StoreUnavailable => found_or_made(home)?,
+            // What can't be opened for writing SQLite opens for reading: perhaps only because somebody made it between the two.
+            Ok(conn) if conn.is_readonly(rusqlite::MAIN_DB).map_err(failure)? => connect(&home.join(FILE))?,
             other => other?,
         };
         let wait = match role {
@@ -65,7 +63,8 @@ impl Store {
 
     fn prepare(&mut self) -> Result<(), Error> {
         self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
-        let version: i32 = self.conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
+        let version: i32 =
+            self.conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
         if version > VERSION {
             return Err(newer(version));
         }
@@ -88,7 +87,12 @@ impl Store {
             return Err(newer(version));
         }
         step_up(&tx, version)?;
-        tx.commit().map_err(failure)
+        tx.commit().map_err(failure)?;
+        if version == 0 {
+            // It was an empty file, which nobody has made a store of as we do.
+            self.conn.execute_batch("PRAGMA journal_mode = WAL").map_err(failure)?;
+        }
+        Ok(())
     }
 
     /// From now on, no wait for another writer goes past this.
@@ -111,7 +115,9 @@ impl Store {
             Role::Hook => limits::WAL_BYTES_HOOK,
             Role::Command => limits::WAL_BYTES_COMMAND,
         };
-        if std::fs::metadata(&self.wal).is_ok_and(|wal| wal.len() > limit) && self.conn.busy_timeout(Duration::ZERO).is_ok() {
+        if std::fs::metadata(&self.wal).is_ok_and(|wal| wal.len() > limit)
+            && self.conn.busy_timeout(Duration::ZERO).is_ok()
+        {
             // Refused when somebody reads or writes just now; the next one will do it.
             self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").ok();
         }
@@ -119,8 +125,13 @@ impl Store {
 
     /// Whether the file is sound, by SQLite's own check.
     pub fn check(&self) -> Result<(), Error> {
-        let said: String = self.conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failure)?;
-        if said == "ok" { Ok(()) } else { Err(Error::new(Code::StoreCorrupt, format!("the store is damaged: {said}"))) }
+        let said: String =
+            self.conn.query_row("PRAGMA quick_check(1)", [], |row| row.get(0)).map_err(failure)?;
+        if said == "ok" {
+            Ok(())
+        } else {
+            Err(Error::new(Code::StoreCorrupt, format!("the store is damaged: {said}")))
+        }
     }
 
     /// Bytes of the WAL that wait to be folded.
@@ -130,8 +141,19 @@ impl Store {
 }
 
 fn connect(file: &Path) -> Result<Connection, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     Connection::open_with_flags(file, flags).map_err(failure)
+}
+
+/// A store that could not be opened as it was named: it is not there, or somebody has made it just now, or a link leads to its folder, which
+/// SQLite does not follow where it may not follow one to the file.
+fn found_or_made(home: &Path) -> Result<Connection, Error> {
+    let real = |home: &Path| home.canonicalize().unwrap_or_else(|_| home.to_owned()).join(FILE);
+    if !real(home).exists() {
+        create(home)?;
+    }
+    connect(&real(home))
 }
 
 fn newer(version: i32) -> Error {
@@ -147,13 +169,14 @@ fn step_up(conn: &Connection, from: i32) -> Result<(), Error> {
     conn.pragma_update(None, "user_version", VERSION).map_err(failure)
 }
 
-fn create(home: &Path, file: &Path) -> Result<(), Error> {
+fn create(home: &Path) -> Result<(), Error> {
     let refused = |what: &str, error: io::Error| unusable(what, home, &error);
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(home)
         .map_err(|error| refused("create", error))?;
+    let home = &home.canonicalize().map_err(|error| refused("use", error))?;
     // Nobody else's name: the process and a counter that the kernel keeps.
     let draft = home.join(format!(".{FILE}.{}.{:?}", std::process::id(), std::thread::current().id()));
     std::fs::OpenOptions::new()
@@ -164,7 +187,7 @@ fn create(home: &Path, file: &Path) -> Result<(), Error> {
         .open(&draft)
         .map_err(|error| refused("write to", error))?;
     let made = fill(&draft);
-    let linked = made.and_then(|()| match std::fs::hard_link(&draft, file) {
+    let linked = made.and_then(|()| match std::fs::hard_link(&draft, home.join(FILE)) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(refused("write to", error)),
         _ => Ok(()),
     });
@@ -190,5 +213,6 @@ fn unusable(what: &str, home: &Path, error: &io::Error) -> Error {
         Some(raw) if raw == rustix::io::Errno::ROFS.raw_os_error() => Code::StoreReadOnly,
         _ => Code::StoreUnavailable,
     };
-    Error::new(code, format!("can't {what} {}: {error}", home.display())).hint("set BATON_HOME to a folder that you may write to")
+    Error::new(code, format!("can't {what} {}: {error}", home.display()))
+        .hint("set BATON_HOME to a folder that you may write to")
 }

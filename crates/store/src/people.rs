@@ -2,6 +2,7 @@
 
 use crate::failure::{failure, foreign};
 use crate::open::Store;
+use crate::sessions::Process;
 use baton_core::id::{ParticipantId, SessionRow};
 use baton_core::session::State;
 use baton_core::time::Moment;
@@ -33,9 +34,9 @@ pub struct Participant {
     pub state_since: Moment,
     /// The process that runs it, with its start time.
     pub process: Option<(i32, u64)>,
-    /// Messages that wait for it or are on their way into its context.
+    /// Messages that wait for it or are on their way into its context; only counted by [`Store::everybody`] and [`Store::participant`].
     pub unread: u32,
-    /// Its tags.
+    /// Its tags; only gathered there too.
     pub tags: Vec<String>,
 }
 
@@ -50,8 +51,11 @@ pub enum Found {
     Nobody,
 }
 
-const SELECT: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid, s.pid_start,
-    (SELECT count(*) FROM delivery d WHERE d.recipient = p.id AND d.state < 2),
+/// The columns of a participant. Counting its mail and gathering its tags costs more than all the rest, so that is done only where it is shown.
+const SELECT: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
+    s.pid_start, 0, NULL, p.created_at FROM participant p LEFT JOIN session s ON s.id = p.session";
+const SELECT_WITH_MAIL: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
+    s.pid_start, (SELECT count(*) FROM delivery d WHERE d.recipient = p.id AND d.state < 2),
     (SELECT group_concat(t.tag, ' ') FROM tag t WHERE t.participant = p.id), p.created_at
     FROM participant p LEFT JOIN session s ON s.id = p.session";
 
@@ -79,7 +83,11 @@ fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
     })
 }
 
-pub(crate) fn one(conn: &Connection, which: &str, by: impl rusqlite::Params) -> Result<Option<Participant>, Error> {
+pub(crate) fn one(
+    conn: &Connection,
+    which: &str,
+    by: impl rusqlite::Params,
+) -> Result<Option<Participant>, Error> {
     conn.prepare(&format!("{SELECT} WHERE {which}"))
         .and_then(|mut select| select.query_row(by, participant).optional())
         .map_err(failure)
@@ -87,7 +95,10 @@ pub(crate) fn one(conn: &Connection, which: &str, by: impl rusqlite::Params) -> 
 
 impl Store {
     fn participants(&self, which: &str, by: impl rusqlite::Params) -> Result<Vec<Participant>, Error> {
-        let mut select = self.conn.prepare(&format!("{SELECT} WHERE {which} ORDER BY p.project, p.name")).map_err(failure)?;
+        let mut select = self
+            .conn
+            .prepare(&format!("{SELECT_WITH_MAIL} WHERE {which} ORDER BY p.project, p.name"))
+            .map_err(failure)?;
         let rows = select.query_map(by, participant).map_err(failure)?;
         rows.collect::<Result<_, _>>().map_err(failure)
     }
@@ -99,20 +110,27 @@ impl Store {
 
     /// A participant by its row.
     pub fn participant(&self, id: ParticipantId) -> Result<Option<Participant>, Error> {
-        one(&self.conn, "p.id = ?1", [id.0])
+        self.participants("p.id = ?1", [id.0]).map(|mut found| found.pop())
     }
 
     /// The participant that a session belongs to, by the agent's own id.
-    pub fn participant_of(&self, agent: Option<&str>, native: &str) -> Result<Option<(Participant, SessionRow)>, Error> {
+    pub fn participant_of(
+        &self,
+        agent: Option<&str>,
+        native: &str,
+    ) -> Result<Option<(Participant, SessionRow)>, Error> {
         let row: Option<(i64, i64)> = self
             .conn
-            .query_row("SELECT participant, id FROM session WHERE native = ?1 AND (?2 IS NULL OR agent = ?2)", (native, agent), |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })
+            .query_row(
+                "SELECT participant, id FROM session WHERE native = ?1 AND (?2 IS NULL OR agent = ?2)",
+                (native, agent),
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
             .optional()
             .map_err(failure)?;
         let Some((id, session)) = row else { return Ok(None) };
-        let found = self.participant(ParticipantId(id))?.ok_or_else(|| foreign("a session without a participant"))?;
+        let found =
+            one(&self.conn, "p.id = ?1", [id])?.ok_or_else(|| foreign("a session without a participant"))?;
         Ok(Some((found, SessionRow(session))))
     }
 
@@ -128,11 +146,32 @@ impl Store {
             .map_err(failure)?;
         let mut found = Vec::new();
         for (session, id) in rows {
-            if let Some(participant) = self.participant(ParticipantId(id))? {
+            if let Some(participant) = one(&self.conn, "p.id = ?1", [id])? {
                 found.push((participant, SessionRow(session)));
             }
         }
         Ok(found)
+    }
+
+    /// The newest session of the first of these processes that runs any.
+    pub fn nearest_session(&self, processes: &[Process]) -> Result<Option<(Participant, SessionRow)>, Error> {
+        let mut select = self
+            .conn
+            .prepare(
+                "SELECT participant, id FROM session WHERE pid = ?1 AND pid_start = ?2 AND state <> 'gone'
+                 ORDER BY started_at DESC, id DESC LIMIT 1",
+            )
+            .map_err(failure)?;
+        for process in processes {
+            let row: Option<(i64, i64)> = select
+                .query_row((process.pid, process.start.cast_signed()), |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()
+                .map_err(failure)?;
+            if let Some((id, session)) = row {
+                return Ok(one(&self.conn, "p.id = ?1", [id])?.map(|found| (found, SessionRow(session))));
+            }
+        }
+        Ok(None)
     }
 
     /// Whom a name means in a project. `user` and `script` exist everywhere.
@@ -140,7 +179,8 @@ impl Store {
         if let Some(found) = one(&self.conn, "p.name = ?2 AND p.project IN (?1, '')", (project, name))? {
             return Ok(Found::One(Box::new(found)));
         }
-        let elsewhere: Vec<String> = self.participants("p.name = ?1", [name])?.into_iter().map(|found| found.project).collect();
+        let elsewhere: Vec<String> =
+            self.participants("p.name = ?1", [name])?.into_iter().map(|found| found.project).collect();
         Ok(if elsewhere.is_empty() { Found::Nobody } else { Found::Elsewhere(elsewhere) })
     }
 
@@ -151,12 +191,18 @@ impl Store {
 
     /// Those of a project that carry a tag.
     pub fn tagged(&self, project: &str, tag: &str) -> Result<Vec<Participant>, Error> {
-        self.participants("p.project = ?1 AND p.id IN (SELECT participant FROM tag WHERE tag = ?2)", (project, tag))
+        self.participants(
+            "p.project = ?1 AND p.id IN (SELECT participant FROM tag WHERE tag = ?2)",
+            (project, tag),
+        )
     }
 
     /// Every project that has participants.
     pub fn projects(&self) -> Result<Vec<String>, Error> {
-        let mut select = self.conn.prepare("SELECT DISTINCT project FROM participant WHERE project <> '' ORDER BY 1").map_err(failure)?;
+        let mut select = self
+            .conn
+            .prepare("SELECT DISTINCT project FROM participant WHERE project <> '' ORDER BY 1")
+            .map_err(failure)?;
         let rows = select.query_map([], |row| row.get(0)).map_err(failure)?;
         rows.collect::<Result<_, _>>().map_err(failure)
     }
@@ -172,7 +218,8 @@ impl Store {
                 (name, now.0),
             )
             .map_err(failure)?;
-        one(&self.conn, "p.project = '' AND p.name = ?1", [name])?.ok_or_else(|| foreign("no mailbox for the person"))
+        one(&self.conn, "p.project = '' AND p.name = ?1", [name])?
+            .ok_or_else(|| foreign("no mailbox for the person"))
     }
 
     /// Gives a participant another name; its mail and history stay with it.
@@ -190,7 +237,8 @@ impl Store {
         match taken {
             Some(owner) if owner == id.0 => return Ok(()),
             Some(_) => {
-                return Err(Error::new(Code::NameTaken, format!("the name {new} is taken in this project")).hint("`baton who --all` lists the names"));
+                return Err(Error::new(Code::NameTaken, format!("the name {new} is taken in this project"))
+                    .hint("`baton who --all` lists the names"));
             }
             None => {}
         }

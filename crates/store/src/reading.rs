@@ -100,7 +100,8 @@ impl Store {
     /// The message that `reader` wants to answer: only its recipient may.
     pub fn answerable(&self, reader: ParticipantId, id: &MessageId) -> Result<MailRow, Error> {
         let missing = || {
-            Error::new(Code::MessageNotFound, format!("no message {id}")).hint("`baton inbox --peek` and `baton mail` list yours")
+            Error::new(Code::MessageNotFound, format!("no message {id}"))
+                .hint("`baton inbox --peek` and `baton mail` list yours")
         };
         let found = self.message(id)?.ok_or_else(missing)?;
         if !found.deliveries.iter().any(|delivery| delivery.participant == reader) {
@@ -113,8 +114,11 @@ impl Store {
             });
         }
         if found.sender.is_none() {
-            return Err(Error::new(Code::NoReplyAddress, format!("{id} is a note from baton; nobody reads replies to it"))
-                .hint("send to the participant that it is about"));
+            return Err(Error::new(
+                Code::NoReplyAddress,
+                format!("{id} is a note from baton; nobody reads replies to it"),
+            )
+            .hint("send to the participant that it is about"));
         }
         Ok(found)
     }
@@ -125,7 +129,8 @@ impl Store {
             AND (?2 IS NULL OR s.name = ?2 OR EXISTS (SELECT 1 FROM delivery d JOIN participant r ON r.id = d.recipient WHERE d.message = m.id AND r.name = ?2))
             AND (?3 IS NULL OR m.thread = ?3) AND (?4 IS NULL OR instr(lower(m.body), lower(?4)) > 0) ORDER BY m.id DESC LIMIT ?5";
         let most = i64::try_from(filter.most).unwrap_or(i64::MAX);
-        let mut rows = self.mail_rows(which, (filter.of.map(|p| p.0), filter.with, filter.thread, filter.search, most))?;
+        let mut rows =
+            self.mail_rows(which, (filter.of.map(|p| p.0), filter.with, filter.thread, filter.search, most))?;
         rows.reverse();
         Ok(rows)
     }

@@ -102,7 +102,8 @@ impl Store {
             }
             None => register(&tx, sighting)?,
         };
-        tx.execute("UPDATE participant SET session = ?2 WHERE id = ?1", (seen.participant.0, seen.session.0)).map_err(failure)?;
+        tx.execute("UPDATE participant SET session = ?2 WHERE id = ?1", (seen.participant.0, seen.session.0))
+            .map_err(failure)?;
         let kind = match sighting.source {
             Some(Source::Clear) => "session-clear",
             Some(Source::Resume) => "session-resume",
@@ -142,7 +143,13 @@ impl Store {
 
     /// Notes that a session's process is gone, or that the agent's own registry says something else than its last event.
     /// Changes nothing if another event came in since `expected_since`.
-    pub fn correct_state(&mut self, id: SessionRow, expected_since: Moment, state: State, now: Moment) -> Result<(), Error> {
+    pub fn correct_state(
+        &mut self,
+        id: SessionRow,
+        expected_since: Moment,
+        state: State,
+        now: Moment,
+    ) -> Result<(), Error> {
         self.conn
             .execute(
                 "UPDATE session SET state = ?3, state_since = ?4 WHERE id = ?1 AND state_since = ?2 AND state <> ?3",
@@ -155,7 +162,10 @@ impl Store {
     /// Remembers an MCP call that a subagent is about to make.
     pub fn announce_subagent_call(&mut self, call: &str, now: Moment) -> Result<(), Error> {
         self.conn
-            .execute("INSERT INTO subagent_call (call, at) VALUES (?1, ?2) ON CONFLICT DO NOTHING", (call, now.0))
+            .execute(
+                "INSERT INTO subagent_call (call, at) VALUES (?1, ?2) ON CONFLICT DO NOTHING",
+                (call, now.0),
+            )
             .map(drop)
             .map_err(failure)
     }
@@ -163,7 +173,9 @@ impl Store {
     /// Whether a subagent announced this call.
     pub fn is_subagent_call(&self, call: &str) -> Result<bool, Error> {
         self.conn
-            .query_row("SELECT EXISTS (SELECT 1 FROM subagent_call WHERE call = ?1)", [call], |row| row.get(0))
+            .query_row("SELECT EXISTS (SELECT 1 FROM subagent_call WHERE call = ?1)", [call], |row| {
+                row.get(0)
+            })
             .map_err(failure)
     }
 }
@@ -226,12 +238,17 @@ fn predecessor(conn: &Connection, sighting: &Sighting<'_>) -> Result<Option<i64>
         )
         .map_err(failure)?;
     let found: Vec<(i64, i64)> = select
-        .query_map((sighting.agent, process.pid, process.start.cast_signed()), |row| Ok((row.get(0)?, row.get(1)?)))
+        .query_map((sighting.agent, process.pid, process.start.cast_signed()), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
         .and_then(Iterator::collect)
         .map_err(failure)?;
     let [(participant, session)] = found[..] else { return Ok(None) };
-    conn.execute("UPDATE session SET state = 'gone', state_since = ?2 WHERE id = ?1 AND state <> 'gone'", (session, sighting.now.0))
-        .map_err(failure)?;
+    conn.execute(
+        "UPDATE session SET state = 'gone', state_since = ?2 WHERE id = ?1 AND state <> 'gone'",
+        (session, sighting.now.0),
+    )
+    .map_err(failure)?;
     Ok(Some(participant))
 }
 

@@ -5,7 +5,7 @@ use crate::open::Store;
 use baton_core::Error;
 use baton_core::id::{MessageRow, ParticipantId};
 use baton_core::time::Moment;
-use rusqlite::Connection;
+use rusqlite::{Connection, Statement};
 
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +24,31 @@ pub struct TrailRow {
     pub detail: Option<String>,
 }
 
+/// The pen for several notes of one transaction.
+pub(crate) struct Notes<'conn>(Statement<'conn>);
+
+impl<'conn> Notes<'conn> {
+    pub(crate) fn new(conn: &'conn Connection) -> Result<Self, Error> {
+        conn.prepare("INSERT INTO trail (at, kind, participant, message, detail) VALUES (?1, ?2, ?3, ?4, ?5)")
+            .map(Self)
+            .map_err(failure)
+    }
+
+    pub(crate) fn add(
+        &mut self,
+        at: Moment,
+        kind: &str,
+        participant: Option<ParticipantId>,
+        message: Option<MessageRow>,
+        detail: Option<&str>,
+    ) -> Result<(), Error> {
+        self.0
+            .execute((at.0, kind, participant.map(|p| p.0), message.map(|m| m.0), detail))
+            .map(drop)
+            .map_err(failure)
+    }
+}
+
 /// Notes what happened, as part of the caller's transaction.
 pub(crate) fn note(
     conn: &Connection,
@@ -33,15 +58,18 @@ pub(crate) fn note(
     message: Option<MessageRow>,
     detail: Option<&str>,
 ) -> Result<(), Error> {
-    conn.prepare("INSERT INTO trail (at, kind, participant, message, detail) VALUES (?1, ?2, ?3, ?4, ?5)")
-        .and_then(|mut insert| insert.execute((at.0, kind, participant.map(|p| p.0), message.map(|m| m.0), detail)))
-        .map(drop)
-        .map_err(failure)
+    Notes::new(conn)?.add(at, kind, participant, message, detail)
 }
 
 impl Store {
     /// Notes something that is not part of another decision, such as an event that nobody knows.
-    pub fn note(&mut self, at: Moment, kind: &str, participant: Option<ParticipantId>, detail: &str) -> Result<(), Error> {
+    pub fn note(
+        &mut self,
+        at: Moment,
+        kind: &str,
+        participant: Option<ParticipantId>,
+        detail: &str,
+    ) -> Result<(), Error> {
         note(&self.conn, at, kind, participant, None, Some(detail))
     }
 

@@ -30,9 +30,15 @@ impl Store {
         if self.something_expired(now)? {
             done.expired = self.expire(now)?;
         }
-        let keep_since = if self.bytes()? > rules.keep_bytes { self.early_edge()? } else { Moment(now.0 - rules.keep.0) };
-        if self.something_older(keep_since)? {
-            done.trimmed = self.trim(keep_since)?;
+        // Kept since it was seen, which may be long after it was sent; over its size, the store can't wait for that.
+        let since = Moment(now.0 - rules.keep.0);
+        let (since, seen_since) = if self.bytes()? > rules.keep_bytes {
+            (self.early_edge()?, Moment(i64::MAX))
+        } else {
+            (since, since)
+        };
+        if self.something_older(since)? {
+            done.trimmed = self.trim(since, seen_since)?;
         }
         Ok(done)
     }
@@ -54,7 +60,9 @@ impl Store {
                 "SELECT d.message, d.recipient FROM delivery d JOIN message m ON m.id = d.message
                  WHERE d.state = 0 AND d.state < 2 AND m.expires_at <= ?1 ORDER BY d.message LIMIT ?2",
             )
-            .and_then(|mut select| select.query_map((now.0, BATCH), |row| Ok((row.get(0)?, row.get(1)?)))?.collect())
+            .and_then(|mut select| {
+                select.query_map((now.0, BATCH), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+            })
             .map_err(failure)?;
         for (message, recipient) in &due {
             tx.execute(
@@ -83,7 +91,12 @@ impl Store {
 
     fn bytes(&self) -> Result<u64, Error> {
         self.conn
-            .query_row("SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()", [], |row| row.get::<_, i64>(0))
+            .query_row(
+                // Pages that were freed are used again before the file grows.
+                "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
+                [],
+                |row| row.get::<_, i64>(0),
+            )
             .map(i64::cast_unsigned)
             .map_err(failure)
     }
@@ -99,23 +112,33 @@ impl Store {
             .map_err(failure)
     }
 
-    fn trim(&mut self, since: Moment) -> Result<usize, Error> {
+    fn trim(&mut self, since: Moment, seen_since: Moment) -> Result<usize, Error> {
         let tx = self.begin()?;
-        let old = "SELECT m.id FROM message m WHERE m.sent_at < ?1
-            AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.state < 2)
+        // The newest row of each table stays: the next id is one above it, so no id is ever used twice.
+        let old = "SELECT m.id FROM message m WHERE m.sent_at < ?1 AND m.id < (SELECT max(id) FROM message)
+            AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND (d.state < 2 OR d.state_at >= ?3))
             AND NOT (m.ask = 1 AND m.closed_by IS NULL AND m.expires_at > ?1)
             ORDER BY m.id LIMIT ?2";
         let ids: Vec<i64> = tx
             .prepare(old)
-            .and_then(|mut select| select.query_map((since.0, BATCH), |row| row.get(0))?.collect())
+            .and_then(|mut select| {
+                select.query_map((since.0, BATCH, seen_since.0), |row| row.get(0))?.collect()
+            })
             .map_err(failure)?;
         for id in &ids {
             tx.execute("DELETE FROM delivery WHERE message = ?1", [id]).map_err(failure)?;
             tx.execute("DELETE FROM message WHERE id = ?1", [id]).map_err(failure)?;
         }
-        tx.execute("DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < ?1 ORDER BY id LIMIT 5000)", [since.0]).map_err(failure)?;
-        tx.execute("DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE state > 0 AND made_at < ?1 LIMIT 500)", [since.0])
-            .map_err(failure)?;
+        tx.execute(
+            "DELETE FROM trail WHERE id IN (SELECT id FROM trail WHERE at < ?1 AND id < (SELECT max(id) FROM trail) ORDER BY id LIMIT 5000)",
+            [since.0],
+        )
+        .map_err(failure)?;
+        tx.execute(
+            "DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE state > 0 AND made_at < ?1 AND id < (SELECT max(id) FROM offer) LIMIT 500)",
+            [since.0],
+        )
+        .map_err(failure)?;
         tx.execute("DELETE FROM subagent_call WHERE at < ?1", [since.0]).map_err(failure)?;
         tx.commit().map_err(failure)?;
         Ok(ids.len())

@@ -6,9 +6,9 @@
 use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::install::{Install, InstallError, Target};
-use crate::payload::{Payload, given};
+use crate::payload::{self, Payload, given};
 use baton_core::Error;
-use baton_core::event::{Event, EventKind, Reply, Source};
+use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::mail::Anchor;
 use baton_core::session::State;
@@ -39,48 +39,30 @@ impl Agent for Claude {
         "2.1.325"
     }
 
-    fn target(&self, install: Install, user_home: &Path, env: Env<'_>) -> Result<Box<dyn Target>, InstallError> {
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError> {
         let folder = env("CLAUDE_CONFIG_DIR").map(PathBuf::from);
         Ok(Box::new(super::install::Claude::new(install, user_home, folder.as_deref())?))
     }
 
     fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
-        let payload = Payload::read(payload)?;
-        let kind = match payload.hook_event_name.as_ref() {
-            "SessionStart" => EventKind::Start(match payload.source.as_deref() {
-                Some("startup") => Source::Startup,
-                Some("resume") => Source::Resume,
-                Some("clear") => Source::Clear,
-                Some("fork") => Source::Fork,
-                Some("compact") => Source::Compact,
-                _ => Source::Other,
-            }),
-            "UserPromptSubmit" => EventKind::Prompt,
-            "PreToolUse" => EventKind::BeforeTool,
-            "PostToolUse" | "PostToolUseFailure" => EventKind::AfterTool,
-            "PostToolBatch" => EventKind::AfterTools,
-            "Stop" | "StopFailure" => EventKind::Stop,
-            "PermissionRequest" => EventKind::Blocked,
-            "Notification" => match payload.notification_type.as_deref() {
-                Some("permission_prompt") => EventKind::Blocked,
-                Some("idle_prompt") => EventKind::IdleNotice,
-                _ => EventKind::Unknown,
-            },
-            "PreCompact" => EventKind::Compacting,
-            "SubagentStart" => EventKind::SubagentStart,
-            "SubagentStop" => EventKind::SubagentStop,
-            "SessionEnd" => EventKind::End,
-            _ => EventKind::Unknown,
-        };
-        let turn = given(payload.prompt_id.clone());
-        Ok(payload.event(kind, turn))
+        payload::read(payload, |payload| {
+            let turn = given(payload.prompt_id.clone());
+            let kind = kind(&payload);
+            payload.event(kind, turn)
+        })
     }
 
     fn render(&self, event: &Event, reply: &Reply) -> String {
         match reply {
             Reply::Silent => String::new(),
             Reply::Context(text) | Reply::Continue(text) => {
-                json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}}).to_string()
+                json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
+                    .to_string()
             }
         }
     }
@@ -92,7 +74,9 @@ impl Agent for Claude {
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
-            EventKind::Start(_) | EventKind::Prompt | EventKind::AfterTools | EventKind::Stop => Some((10_000, Unit::Utf16)),
+            EventKind::Start(_) | EventKind::Prompt | EventKind::AfterTools | EventKind::Stop => {
+                Some((10_000, Unit::Utf16))
+            }
             _ => None,
         }
     }
@@ -102,7 +86,8 @@ impl Agent for Claude {
     }
 
     fn transcript(&self) -> TranscriptReader {
-        Box::new(transcript::items)
+        let mut reader = transcript::Reader::default();
+        Box::new(move |line| reader.items(line))
     }
 
     fn call_anchor(&self, call: &str) -> Anchor {
@@ -122,7 +107,10 @@ impl Agent for Claude {
 
     fn is_process(&self, args: &[String]) -> bool {
         args.iter().take(2).any(|arg| {
-            Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| matches!(name, "claude" | "claude.exe"))
+            Path::new(arg)
+                .file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| matches!(name, "claude" | "claude.exe"))
         })
     }
 
@@ -159,5 +147,30 @@ impl Agent for Claude {
 
     fn is_hook_call(&self, meta: &Map<String, Value>) -> bool {
         !meta.contains_key(TOOL_USE_ID) && !meta.contains_key("progressToken")
+    }
+}
+
+/// What happened, in our words.
+fn kind(payload: &Payload<'_>) -> EventKind {
+    match payload.hook_event_name.as_ref() {
+        "SessionStart" => EventKind::Start(payload.source()),
+        "UserPromptSubmit" => EventKind::Prompt,
+        "PreToolUse" => EventKind::BeforeTool,
+        "PostToolUse" | "PostToolUseFailure" => EventKind::AfterTool,
+        "PostToolBatch" => EventKind::AfterTools,
+        "Stop" => EventKind::Stop,
+        // The turn is over because the request failed, and what a hook prints goes nowhere.
+        "StopFailure" => EventKind::IdleNotice,
+        "PermissionRequest" => EventKind::Blocked,
+        "Notification" => match payload.notification_type.as_deref() {
+            Some("permission_prompt") => EventKind::Blocked,
+            Some("idle_prompt") => EventKind::IdleNotice,
+            _ => EventKind::Unknown,
+        },
+        "PreCompact" => EventKind::Compacting,
+        "SubagentStart" => EventKind::SubagentStart,
+        "SubagentStop" => EventKind::SubagentStop,
+        "SessionEnd" => EventKind::End,
+        _ => EventKind::Unknown,
     }
 }

@@ -42,7 +42,11 @@ pub fn hook_rows() -> Vec<HookRow> {
         command("PermissionRequest"),
         command("Notification"),
         tool("PostToolBatch", None, &[("tool_use_id", "${tool_calls.0.tool_use_id}")]),
-        tool("PreToolUse", Some("mcp__baton__.*"), &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")]),
+        tool(
+            "PreToolUse",
+            Some("mcp__baton__.*"),
+            &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")],
+        ),
     ]
 }
 

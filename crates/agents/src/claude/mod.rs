@@ -2,6 +2,7 @@
 
 mod adapter;
 pub mod install;
+mod requests;
 mod transcript;
 
 pub use adapter::Claude;

@@ -2,9 +2,20 @@
 //!
 //! What a hook added stands in an `attachment` of type `hook_additional_context`. The raw output of the same hook stands in a
 //! `hook_success` line, taken or not, and counts for nothing but that the hook ran.
+//!
+//! Not every `assistant` line is an answer in this conversation. The program writes some itself (errors, "No response requested." on
+//! resuming). And a fork begins with copies of its parent's lines, whose responses answered the parent: they name a request
+//! (`requestRef`) that this file has no record of.
+//!
+//! Not every `user` line of a turn is its prompt: a compaction's summary, the note that the person interrupted, and commands that the
+//! program runs itself have a `promptId` too. `last-prompt` lines say nothing: the one about a prompt that was taken back comes after
+//! the next prompt. What was taken back with it is missing in the next request.
 
+use super::requests::Requests;
+use crate::surrogates;
 use baton_core::mail::Item;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::borrow::Cow;
 
@@ -20,9 +31,15 @@ struct Line<'a> {
     #[serde(default)]
     is_meta: bool,
     #[serde(default)]
+    is_compact_summary: bool,
+    #[serde(default)]
     is_api_error_message: bool,
     #[serde(borrow, default)]
     prompt_id: Option<Cow<'a, str>>,
+    #[serde(borrow, default)]
+    request_ref: Option<Cow<'a, str>>,
+    #[serde(default)]
+    forked_from: Option<IgnoredAny>,
     #[serde(default)]
     message: Option<Message>,
     #[serde(default)]
@@ -33,6 +50,8 @@ struct Line<'a> {
 struct Message {
     #[serde(default)]
     id: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
     #[serde(default)]
     content: Value,
 }
@@ -47,18 +66,61 @@ struct Attachment {
     stdout: Option<String>,
 }
 
-/// What one line means. A line that can't be read means nothing.
-pub(super) fn items(line: &str) -> Vec<Item> {
-    let Ok(line) = serde_json::from_str::<Line<'_>>(line) else { return Vec::new() };
-    if line.is_sidechain {
-        return Vec::new();
+/// The model of lines that the program wrote itself.
+const NO_MODEL: &str = "<synthetic>";
+/// How user lines begin that are no prompt: notes about an interruption, and commands that never reach the model.
+const NOTES: [&str; 3] = ["[Request interrupted by user", "<command-name>", "<local-command-"];
+
+/// Reads a transcript from somewhere on.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    requests: Requests,
+}
+
+impl Reader {
+    /// What one line means. A line that can't be read means nothing.
+    pub(super) fn items(&mut self, line: &str) -> Vec<Item> {
+        if self.requests.take(line) {
+            return Vec::new();
+        }
+        if let Ok(line) = serde_json::from_str(line) {
+            return self.meaning(line);
+        }
+        match surrogates::mended(line.as_bytes()) {
+            Some(whole) => {
+                serde_json::from_slice(&whole).map_or_else(|_| Vec::new(), |line| self.meaning(line))
+            }
+            None => Vec::new(),
+        }
     }
-    match line.kind.as_ref() {
-        "user" => user(line),
-        "assistant" if !line.is_api_error_message => line.message.and_then(response).into_iter().collect(),
-        "attachment" => line.attachment.and_then(attachment).into_iter().collect(),
-        "system" if line.subtype.as_deref() == Some("stop_hook_summary") => vec![Item::StopHandled],
-        _ => Vec::new(),
+
+    fn meaning(&self, line: Line<'_>) -> Vec<Item> {
+        if line.is_sidechain {
+            return Vec::new();
+        }
+        match line.kind.as_ref() {
+            "user" => user(line),
+            "assistant" => self.response(line).into_iter().collect(),
+            "attachment" => line.attachment.and_then(attachment).into_iter().collect(),
+            "system" if line.subtype.as_deref() == Some("stop_hook_summary") => vec![Item::StopHandled],
+            _ => Vec::new(),
+        }
+    }
+
+    fn response(&self, line: Line<'_>) -> Option<Item> {
+        let message = line.message?;
+        let by_program = line.is_api_error_message || message.model.as_deref() == Some(NO_MODEL);
+        if by_program || line.forked_from.is_some() {
+            return None;
+        }
+        let request = match line.request_ref {
+            Some(id) => Some(self.requests.marks(&id)?),
+            None => None,
+        };
+        let calls = blocks(&message.content, "tool_use")
+            .filter_map(|block| Some(block.get("id")?.as_str()?.to_owned()))
+            .collect();
+        Some(Item::Response { id: message.id?, calls, request })
     }
 }
 
@@ -71,16 +133,21 @@ fn user(line: Line<'_>) -> Vec<Item> {
         })
         .collect();
     match line.prompt_id {
-        Some(id) if results.is_empty() && !line.is_meta => {
+        Some(id)
+            if results.is_empty()
+                && !line.is_meta
+                && !line.is_compact_summary
+                && !is_note(&message.content) =>
+        {
             vec![Item::Prompt { id: id.into_owned() }]
         }
         _ => results,
     }
 }
 
-fn response(message: Message) -> Option<Item> {
-    let calls = blocks(&message.content, "tool_use").filter_map(|block| Some(block.get("id")?.as_str()?.to_owned())).collect();
-    Some(Item::Response { id: message.id?, calls, request: None })
+fn is_note(content: &Value) -> bool {
+    let text = content.as_str().or_else(|| content.pointer("/0/text")?.as_str());
+    text.is_some_and(|text| NOTES.iter().any(|note| text.starts_with(note)))
 }
 
 fn attachment(attachment: Attachment) -> Option<Item> {
@@ -92,7 +159,11 @@ fn attachment(attachment: Attachment) -> Option<Item> {
 }
 
 fn blocks<'a>(content: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a Value> {
-    content.as_array().into_iter().flatten().filter(move |block| block.get("type").and_then(Value::as_str) == Some(kind))
+    content
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter(move |block| block.get("type").and_then(Value::as_str) == Some(kind))
 }
 
 /// All text of a content value: a string, or a list of strings and text blocks.

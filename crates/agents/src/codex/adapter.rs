@@ -6,9 +6,9 @@
 use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::install::{Install, InstallError, Target};
-use crate::payload::{Payload, given};
+use crate::payload::{self, Payload, given};
 use baton_core::Error;
-use baton_core::event::{Event, EventKind, Reply, Source};
+use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::mail::Anchor;
 use baton_core::session::State;
@@ -36,36 +36,22 @@ impl Agent for Codex {
         "0.166.0"
     }
 
-    fn target(&self, install: Install, user_home: &Path, env: Env<'_>) -> Result<Box<dyn Target>, InstallError> {
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError> {
         let folder = env("CODEX_HOME").map(PathBuf::from);
         Ok(Box::new(super::install::Codex::new(install, user_home, folder.as_deref())?))
     }
 
     fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
-        let payload = Payload::read(payload)?;
-        let kind = match payload.hook_event_name.as_ref() {
-            "SessionStart" => EventKind::Start(match payload.source.as_deref() {
-                Some("startup") => Source::Startup,
-                Some("resume") => Source::Resume,
-                Some("clear") => Source::Clear,
-                Some("fork") => Source::Fork,
-                Some("compact") => Source::Compact,
-                _ => Source::Other,
-            }),
-            "UserPromptSubmit" => EventKind::Prompt,
-            "PreToolUse" => EventKind::BeforeTool,
-            "PostToolUse" => EventKind::AfterTool,
-            "Stop" => EventKind::Stop,
-            "PermissionRequest" => EventKind::Blocked,
-            "Interrupt" => EventKind::Interrupted,
-            "PreCompact" => EventKind::Compacting,
-            "SubagentStart" => EventKind::SubagentStart,
-            "SubagentStop" => EventKind::SubagentStop,
-            "SessionEnd" => EventKind::End,
-            _ => EventKind::Unknown,
-        };
-        let turn = given(payload.turn_id.clone());
-        let mut event = payload.event(kind, turn);
+        let mut event = payload::read(payload, |payload| {
+            let turn = given(payload.turn_id.clone());
+            let kind = kind(&payload);
+            payload.event(kind, turn)
+        })?;
         event.calls.retain(|call| is_written_down(call));
         Ok(event)
     }
@@ -74,7 +60,8 @@ impl Agent for Codex {
         match reply {
             Reply::Silent => String::new(),
             Reply::Context(text) => {
-                json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}}).to_string()
+                json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
+                    .to_string()
             }
             Reply::Continue(text) => json!({"decision": "block", "reason": text}).to_string(),
         }
@@ -86,7 +73,9 @@ impl Agent for Codex {
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
-            EventKind::Start(_) | EventKind::Prompt | EventKind::AfterTool | EventKind::Stop => Some((10_000, Unit::Bytes)),
+            EventKind::Start(_) | EventKind::Prompt | EventKind::AfterTool | EventKind::Stop => {
+                Some((10_000, Unit::Bytes))
+            }
             _ => None,
         }
     }
@@ -107,7 +96,9 @@ impl Agent for Codex {
     fn shell(&self, env: Env<'_>) -> Option<Shell> {
         let session_id = env("CODEX_SESSION_ID")?.into_string().ok()?;
         let thread = env("CODEX_THREAD_ID").and_then(|thread| thread.into_string().ok());
-        let call = env("CODEX_TOOL_CALL_ID").and_then(|call| call.into_string().ok()).filter(|call| is_written_down(call));
+        let call = env("CODEX_TOOL_CALL_ID")
+            .and_then(|call| call.into_string().ok())
+            .filter(|call| is_written_down(call));
         Some(Shell { subagent: thread.is_some_and(|thread| thread != session_id), session_id, call })
     }
 
@@ -116,7 +107,9 @@ impl Agent for Codex {
     }
 
     fn is_process(&self, args: &[String]) -> bool {
-        args.iter().take(2).any(|arg| Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "codex"))
+        args.iter().take(2).any(|arg| {
+            Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "codex")
+        })
     }
 
     fn is_shared_process(&self, args: &[String]) -> bool {
@@ -135,7 +128,8 @@ impl Agent for Codex {
         let text = |key: &str| meta.get(key).and_then(Value::as_str).map(str::to_owned);
         let (session, thread) = (text("sessionId"), text("threadId"));
         let subagent = session.is_some() && thread.is_some() && session != thread;
-        McpCaller { session_id: thread.or(session), call: text("callId"), subagent }
+        // A subagent's session is its parent's, as in payloads and in its shell. A hook's call names only the thread.
+        McpCaller { session_id: session.or(thread), call: text("callId"), subagent }
     }
 
     fn is_hook_call(&self, meta: &Map<String, Value>) -> bool {
@@ -146,4 +140,22 @@ impl Agent for Codex {
 /// Calls that a script of the model makes inside one `exec` have ids that never reach the transcript.
 fn is_written_down(call: &str) -> bool {
     !call.starts_with("exec-")
+}
+
+/// What happened, in our words.
+fn kind(payload: &Payload<'_>) -> EventKind {
+    match payload.hook_event_name.as_ref() {
+        "SessionStart" => EventKind::Start(payload.source()),
+        "UserPromptSubmit" => EventKind::Prompt,
+        "PreToolUse" => EventKind::BeforeTool,
+        "PostToolUse" => EventKind::AfterTool,
+        "Stop" => EventKind::Stop,
+        "PermissionRequest" => EventKind::Blocked,
+        "Interrupt" => EventKind::Interrupted,
+        "PreCompact" => EventKind::Compacting,
+        "SubagentStart" => EventKind::SubagentStart,
+        "SubagentStop" => EventKind::SubagentStop,
+        "SessionEnd" => EventKind::End,
+        _ => EventKind::Unknown,
+    }
 }

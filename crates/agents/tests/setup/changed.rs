@@ -1,6 +1,7 @@
 //! Files that others have edited between our installation and our removal: only ours goes.
 
-use baton_agents::install::Records;
+use baton_agents::codex::install::{Codex, hook_rows};
+use baton_agents::install::{Form, HookRow, Records, Scope};
 use serde_json::{Value, json};
 
 use crate::world::{BATON, Files, HOME, claude, codex};
@@ -92,7 +93,7 @@ fn two_homes_do_not_touch_each_other() {
 }
 
 /// Trust by position, as it stands in the file.
-fn trust(files: &Files, target: &baton_agents::codex::install::Codex) -> Vec<(String, String)> {
+fn trust(files: &Files, target: &Codex) -> Vec<(String, String)> {
     let text = files.text(target.trust_path());
     let keys = text.lines().filter_map(|l| l.strip_prefix("[hooks.state.\"")?.strip_suffix("\"]"));
     let hashes = text.lines().filter_map(|l| l.strip_prefix("trusted_hash = \"")?.strip_suffix('"'));
@@ -114,8 +115,9 @@ fn codex_trust_of_later_groups_moves_with_them() {
     // Another tool comes after us and is trusted.
     let mut hooks = after.json(target.hooks_path());
     hooks["hooks"]["Stop"].as_array_mut().unwrap().push(group("b"));
+    let place = 1 + hook_rows().iter().filter(|row| row.event == "Stop").count();
     let config = format!(
-        "{}\n# mine\n[hooks.state.\"/home/dev/.codex/hooks.json:stop:3:0\"] # b\ntrusted_hash = \"sha256:b\"\nenabled = false\n",
+        "{}\n# mine\n[hooks.state.\"/home/dev/.codex/hooks.json:stop:{place}:0\"] # b\ntrusted_hash = \"sha256:b\"\nenabled = false\n",
         after.text(target.trust_path())
     );
     let files = Files::with(target.hooks_path(), &pretty(&hooks)).and(target.trust_path(), config.as_bytes());
@@ -198,28 +200,42 @@ fn codex_server_written_in_other_ways_is_still_ours() {
     }
 }
 
+/// The name of an event in the keys of Codex's trust.
+fn snake(event: &str) -> String {
+    let words = event
+        .chars()
+        .map(|c| if c.is_uppercase() { format!("_{}", c.to_ascii_lowercase()) } else { c.to_string() });
+    words.collect::<String>().trim_start_matches('_').to_owned()
+}
+
 #[test]
 fn a_row_that_is_no_longer_wanted_goes_and_trust_stays_right() {
-    let target = codex();
-    let rows = baton_agents::codex::install::hook_rows();
-    let fewer: Vec<_> =
-        rows.into_iter().filter(|r| !matches!(r.form, baton_agents::install::Form::Command { .. })).collect();
-    let smaller = baton_agents::codex::install::Codex::with_rows(
-        crate::world::install(baton_agents::install::Scope::User),
-        "/home/dev".as_ref(),
-        None,
-        fewer,
-    )
-    .unwrap();
+    let with_rows = |rows| {
+        Codex::with_rows(crate::world::install(Scope::User), "/home/dev".as_ref(), None, rows).unwrap()
+    };
+    // A version that has a call of the server beside each command, and one that has only the calls.
+    let tool = hook_rows().into_iter().find(|row| matches!(row.form, Form::McpTool { .. })).unwrap();
+    let (mut both, mut calls) = (Vec::new(), Vec::new());
+    for row in hook_rows() {
+        let call = HookRow { event: row.event, matcher: row.matcher, ..tool.clone() };
+        both.extend(matches!(row.form, Form::Command { .. }).then_some(row));
+        both.push(call.clone());
+        calls.push(call);
+    }
+    let (target, smaller) = (with_rows(both), with_rows(calls.clone()));
     let (after, _) = Files::default().installed(&target).unwrap();
     let mut hooks = after.json(target.hooks_path());
     hooks["hooks"]["Stop"].as_array_mut().unwrap().insert(1, group("b"));
     let files = after.clone().and(target.hooks_path(), &pretty(&hooks));
     let (again, _) = files.installed(&smaller).unwrap();
-    let stop = &again.json(target.hooks_path())["hooks"]["Stop"];
-    assert_eq!((stop[0].clone(), stop[1]["hooks"][0]["type"].clone()), (group("b"), json!("mcp_tool")));
+    let stop = again.json(target.hooks_path())["hooks"]["Stop"].as_array().unwrap().clone();
+    assert_eq!((stop.len(), &stop[0], &stop[1]["hooks"][0]["type"]), (2, &group("b"), &json!("mcp_tool")));
     let mut keys: Vec<String> = trust(&again, &target).into_iter().map(|(key, _)| key).collect();
     keys.sort();
-    assert_eq!(keys, ["post_tool_use:0:0", "pre_tool_use:0:0", "stop:1:0", "user_prompt_submit:0:0"]);
+    let place = |event| if event == "Stop" { 1 } else { 0 };
+    let mut expected: Vec<String> =
+        calls.iter().map(|row| format!("{}:{}:0", snake(row.event), place(row.event))).collect();
+    expected.sort();
+    assert_eq!(keys, expected);
     assert_eq!(again.installed(&smaller).unwrap().0, again);
 }

@@ -1,8 +1,9 @@
-//! Setting up and taking out, as a user of the crate sees it: on documents in memory, on disk, and with
-//! the real agent programs. One binary, because each one links the world again.
+//! The crate as its users see it: setting up and taking out on documents in memory, on disk, and with
+//! the real agent programs; and the adapters. One binary, because each one links the world again.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod adapters;
 mod changed;
 mod disk;
 mod documents;

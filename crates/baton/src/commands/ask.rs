@@ -46,21 +46,32 @@ impl Ask {
         refuse_subagent(&me)?;
         let ask = match (&self.resume, &self.to) {
             (Some(request), _) => {
-                let id = MessageId::from_input(request)
-                    .map_err(|_| Error::new(Code::RequestNotFound, "that is no request id").hint("a request id looks like r7k2qx9abcd3e"))?;
+                let id = MessageId::from_input(request).map_err(|_| {
+                    Error::new(Code::RequestNotFound, "that is no request id")
+                        .hint("a request id looks like r7k2qx9abcd3e")
+                })?;
                 ask::wait_again(&mut store, &me, &id)?;
                 id
             }
             (None, Some(to)) => {
                 let body = body(self.body)?;
-                let draft = Draft { to, body: &body, reply_to: None, thread: None, key: self.key.as_deref(), ttl: None };
+                let draft = Draft {
+                    to,
+                    body: &body,
+                    reply_to: None,
+                    thread: None,
+                    key: self.key.as_deref(),
+                    ttl: None,
+                };
                 let accepted = post::ask(&mut store, &session.home, &me, &draft, process::this(), &rules)?;
                 if accepted.again {
                     ask::wait_again(&mut store, &me, &accepted.id)?;
                 }
                 accepted.id
             }
-            (None, None) => return Err(Error::new(Code::Usage, "whom to ask?").hint("baton ask NAME \"question\"")),
+            (None, None) => {
+                return Err(Error::new(Code::Usage, "whom to ask?").hint("baton ask NAME \"question\""));
+            }
         };
         store.tidy();
         let deadline = Instant::now() + timeout.to_std();
@@ -70,15 +81,21 @@ impl Ask {
     }
 }
 
-fn report(store: &mut Store, me: &Identity, ask: &MessageId, waited: Waited, out: &Out) -> Result<Exit, Error> {
+fn report(
+    store: &mut Store,
+    me: &Identity,
+    ask: &MessageId,
+    waited: Waited,
+    out: &Out,
+) -> Result<Exit, Error> {
     match waited {
         Waited::Answer(letter, row, nonce) => {
-            let mut document = inbox::describe(&letter, me);
+            let mut document = inbox::describe(store, &letter, me)?;
             document["request_id"] = json!(ask.request().as_str());
             if let Some(nonce) = &nonce {
                 document["offer"] = json!(proof::mark(nonce));
             }
-            out.data(&document, || match &nonce {
+            out.mail(&document, || match &nonce {
                 Some(nonce) => inbox::framed(me, std::slice::from_ref(&letter), 0, nonce),
                 None => letter.body.clone(),
             })?;
@@ -91,11 +108,16 @@ fn report(store: &mut Store, me: &Identity, ask: &MessageId, waited: Waited, out
         }
         Waited::Elsewhere(id, state) => {
             let document = json!({"request_id": ask.request().as_str(), "message_id": id.as_str(), "state": state.as_str()});
-            out.data(&document, || format!("the answer {id} was delivered to you already ({})", state.as_str()))?;
+            out.data(&document, || {
+                format!("the answer {id} was delivered to you already ({})", state.as_str())
+            })?;
             done()
         }
-        Waited::Ended(state) => Err(Error::new(Code::UnknownRecipient, format!("the ask {} ended as {}", ask.request(), state.as_str()))
-            .hint("`baton mail` shows what happened")),
+        Waited::Ended(state) => Err(Error::new(
+            Code::UnknownRecipient,
+            format!("the ask {} ended as {}", ask.request(), state.as_str()),
+        )
+        .hint("`baton mail` shows what happened")),
         Waited::TimedOut => {
             let document = json!({"request_id": ask.request().as_str(), "message_id": ask.as_str()});
             let error = Error::new(Code::TimedOut, "no answer yet; it will come as mail")

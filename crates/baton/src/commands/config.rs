@@ -14,12 +14,21 @@ pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
         Origin::Default => "default".to_owned(),
         Origin::User(file) | Origin::Project(file) => file.display().to_string(),
     };
-    let mut rows = vec![vec!["home".to_owned(), session.home.display().to_string(), "environment".to_owned(), "where the store lies".to_owned()]];
-    rows.extend(
-        settings.shown().iter().map(|shown| vec![shown.key.to_owned(), shown.value.clone(), place(&shown.origin), shown.meaning.to_owned()]),
-    );
-    let document: Vec<Value> =
-        rows.iter().map(|row| json!({"key": row[0], "value": row[1], "origin": row[2], "meaning": row[3]})).collect();
-    out.data(&Value::Array(document), || table(*out, &["SETTING", "VALUE", "FROM", "MEANING"], &rows, &[Some(Tone::Bold)]))?;
+    let mut rows = vec![vec![
+        "home".to_owned(),
+        session.home.display().to_string(),
+        "environment".to_owned(),
+        "where the store lies".to_owned(),
+    ]];
+    rows.extend(settings.shown().iter().map(|shown| {
+        vec![shown.key.to_owned(), shown.value.clone(), place(&shown.origin), shown.meaning.to_owned()]
+    }));
+    let document: Vec<Value> = rows
+        .iter()
+        .map(|row| json!({"key": row[0], "value": row[1], "origin": row[2], "meaning": row[3]}))
+        .collect();
+    out.data(&Value::Array(document), || {
+        table(*out, &["SETTING", "VALUE", "FROM", "MEANING"], &rows, &[Some(Tone::Bold)])
+    })?;
     done()
 }

@@ -22,7 +22,9 @@ pub fn run(_session: &Session, out: &Out) -> Result<Exit, Error> {
 }
 
 fn play(stage: &Stage, out: Out) -> Result<(), Error> {
-    let step = |number: u32, title: &str| say(out, &format!("\n{}", out.tone(Tone::Bold, &format!("{number}. {title}"))));
+    let step = |number: u32, title: &str| {
+        say(out, &format!("\n{}", out.tone(Tone::Bold, &format!("{number}. {title}"))))
+    };
     say(out, "Two scripted agents, one throw-away store. Every line below is this program at work.")?;
 
     step(1, "Two sessions start, and their hooks register them")?;
@@ -32,13 +34,21 @@ fn play(stage: &Stage, out: Out) -> Result<(), Error> {
 
     step(2, "lin works; ada sends; the mail comes with lin's next tool result")?;
     lin.prompt("fix the parser")?;
-    let sent = stage.baton(Some(&ada), &["send", "lin", "src/parse.rs: the empty line case is on purpose, keep it", "--json"], "")?;
+    let sent = stage.baton(
+        Some(&ada),
+        &["send", "lin", "src/parse.rs: the empty line case is on purpose, keep it", "--json"],
+        "",
+    )?;
     show(out, &sent)?;
     let delivered = lin.tool()?;
     show(out, &delivered)?;
 
     step(3, "A hook is killed with kill -9 after it claimed a message: the message comes again, once")?;
-    let sent = stage.baton(Some(&ada), &["send", "lin", "and please run the tests before you stop", "--json"], "")?;
+    let sent = stage.baton(
+        Some(&ada),
+        &["send", "lin", "and please run the tests before you stop", "--json"],
+        "",
+    )?;
     show(out, &sent)?;
     lin.stop_killed()?;
     say(out, &out.tone(Tone::Dim, "(the stop hook was killed; the person types the next prompt)"))?;
@@ -58,13 +68,22 @@ fn play(stage: &Stage, out: Out) -> Result<(), Error> {
     show(out, &stage.baton(None, &["mail"], "")?)?;
     let mail: Value = serde_json::from_str(&stage.baton(None, &["mail", "--json"], "")?)
         .map_err(|error| Error::new(Code::Internal, format!("the demo can't read its own mail: {error}")))?;
-    let seen = mail.as_array().into_iter().flatten().filter(|row| row["deliveries"][0]["state"] == "seen").count();
+    let seen =
+        mail.as_array().into_iter().flatten().filter(|row| row["deliveries"][0]["state"] == "seen").count();
     expect(seen == 4, "every message reaches its end")?;
-    say(out, &format!("\n{seen} messages were delivered, each once, each proven by the agent's own transcript."))
+    say(
+        out,
+        &format!("\n{seen} messages were delivered, each once, each proven by the agent's own transcript."),
+    )
 }
 
 fn expect(held: bool, promise: &str) -> Result<(), Error> {
-    if held { Ok(()) } else { Err(Error::new(Code::Internal, format!("the demo broke a promise: {promise}")).hint("this is a bug; please report it")) }
+    if held {
+        Ok(())
+    } else {
+        Err(Error::new(Code::Internal, format!("the demo broke a promise: {promise}"))
+            .hint("this is a bug; please report it"))
+    }
 }
 
 fn say(out: Out, text: &str) -> Result<(), Error> {

@@ -73,7 +73,12 @@ impl Doctor {
 
     fn home(&self, home: &Path) -> Check {
         let Ok(metadata) = std::fs::metadata(home) else {
-            return Check::new("home", Verdict::Warn, format!("{} does not exist yet", home.display()), Some("it is made when it is first needed"));
+            return Check::new(
+                "home",
+                Verdict::Warn,
+                format!("{} does not exist yet", home.display()),
+                Some("it is made when it is first needed"),
+            );
         };
         if self.fix {
             // The check right below says whether it worked.
@@ -84,17 +89,29 @@ impl Doctor {
         if mode & 0o077 == 0 {
             Check::new("home", Verdict::Pass, format!("{} ({mode:o})", home.display()), None)
         } else {
-            Check::new("home", Verdict::Fail, format!("{} can be entered by others ({mode:o})", home.display()), Some("baton doctor --fix"))
+            Check::new(
+                "home",
+                Verdict::Fail,
+                format!("{} can be entered by others ({mode:o})", home.display()),
+                Some("baton doctor --fix"),
+            )
         }
     }
 
     fn store(&self, session: &Session) -> Vec<Check> {
         if !Store::path(&session.home).exists() {
-            return vec![Check::new("store", Verdict::Warn, "there is none yet", Some("it is made when it is first needed"))];
+            return vec![Check::new(
+                "store",
+                Verdict::Warn,
+                "there is none yet",
+                Some("it is made when it is first needed"),
+            )];
         }
         let mut store = match Store::open(&session.home, Role::Command) {
             Ok(store) => store,
-            Err(error) => return vec![Check::new("store", Verdict::Fail, error.message(), error.hint_text())],
+            Err(error) => {
+                return vec![Check::new("store", Verdict::Fail, error.message(), error.hint_text())];
+            }
         };
         if self.fix {
             let rules = session.limits().unwrap_or_default();
@@ -105,16 +122,34 @@ impl Doctor {
         let mut checks = vec![match store.check() {
             Ok(()) => {
                 let (messages, sessions) = store.counts().unwrap_or_default();
-                Check::new("store", Verdict::Pass, format!("sound; {messages} messages, {sessions} sessions"), None)
+                Check::new(
+                    "store",
+                    Verdict::Pass,
+                    format!("sound; {messages} messages, {sessions} sessions"),
+                    None,
+                )
             }
             Err(error) => Check::new("store", Verdict::Fail, error.message(), error.hint_text()),
         }];
         let wal = store.wal_bytes();
-        let (verdict, hint) =
-            if wal > 4 * limits::WAL_BYTES_HOOK { (Verdict::Warn, Some("baton doctor --fix")) } else { (Verdict::Pass, None) };
-        checks.push(Check::new("store log", verdict, format!("{} KiB wait to be folded in", wal >> 10), hint));
+        let (verdict, hint) = if wal > 4 * limits::WAL_BYTES_HOOK {
+            (Verdict::Warn, Some("baton doctor --fix"))
+        } else {
+            (Verdict::Pass, None)
+        };
+        checks.push(Check::new(
+            "store log",
+            verdict,
+            format!("{} KiB wait to be folded in", wal >> 10),
+            hint,
+        ));
         if let Ok(here) = directory::who(&mut store, None, false) {
-            checks.push(Check::new("sessions", Verdict::Pass, format!("{} known and not gone", here.len()), None));
+            checks.push(Check::new(
+                "sessions",
+                Verdict::Pass,
+                format!("{} known and not gone", here.len()),
+                None,
+            ));
         }
         checks
     }
@@ -123,7 +158,10 @@ impl Doctor {
 fn remove_drafts(home: &Path) {
     let Ok(entries) = std::fs::read_dir(home) else { return };
     for entry in entries.flatten() {
-        let old = entry.metadata().and_then(|metadata| metadata.modified()).is_ok_and(|at| at.elapsed().is_ok_and(|age| age.as_secs() > 60));
+        let old = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .is_ok_and(|at| at.elapsed().is_ok_and(|age| age.as_secs() > 60));
         if old && entry.file_name().to_string_lossy().starts_with(".baton.db.") {
             // A draft of a store whose maker was killed; it may be gone by now.
             std::fs::remove_file(entry.path()).ok();
@@ -142,7 +180,12 @@ fn hook_log(home: &Path) -> Check {
     let text = std::fs::read_to_string(home.join("hook.log")).unwrap_or_default();
     match text.lines().next_back() {
         None => Check::new("hook log", Verdict::Pass, "no hook has failed", None),
-        Some(last) => Check::new("hook log", Verdict::Warn, format!("last failure: {last}"), Some("the file is hook.log in the home")),
+        Some(last) => Check::new(
+            "hook log",
+            Verdict::Warn,
+            format!("last failure: {last}"),
+            Some("the file is hook.log in the home"),
+        ),
     }
 }
 
@@ -159,8 +202,18 @@ fn installation(session: &Session, agent: &dyn baton_agents::Agent) -> Vec<Check
     )];
     let hint = format!("baton setup {name}");
     checks.push(match setup::plan(session, agent, false, false) {
-        Ok(plan) if plan.is_empty() => Check::new(format!("{name} setup"), Verdict::Pass, "hooks, trust and MCP entry are in place", None),
-        Ok(_) => Check::new(format!("{name} setup"), Verdict::Warn, "not set up, or by another version", Some(hint.as_str())),
+        Ok(plan) if plan.is_empty() => Check::new(
+            format!("{name} setup"),
+            Verdict::Pass,
+            "hooks, trust and MCP entry are in place",
+            None,
+        ),
+        Ok(_) => Check::new(
+            format!("{name} setup"),
+            Verdict::Warn,
+            "not set up, or by another version",
+            Some(hint.as_str()),
+        ),
         Err(error) => Check::new(format!("{name} setup"), Verdict::Fail, error.message(), error.hint_text()),
     });
     checks
@@ -169,7 +222,14 @@ fn installation(session: &Session, agent: &dyn baton_agents::Agent) -> Vec<Check
 fn shown(out: Out, checks: &[Check]) -> String {
     let rows: Vec<Vec<String>> = checks
         .iter()
-        .map(|check| vec![check.verdict.as_str().to_owned(), check.name.clone(), check.detail.clone(), check.hint.clone().unwrap_or_default()])
+        .map(|check| {
+            vec![
+                check.verdict.as_str().to_owned(),
+                check.name.clone(),
+                check.detail.clone(),
+                check.hint.clone().unwrap_or_default(),
+            ]
+        })
         .collect();
     let worst = checks.iter().map(|check| check.verdict as u8).max().unwrap_or(0);
     let tone = [Tone::Good, Tone::Warn, Tone::Bad][usize::from(worst)];

@@ -7,11 +7,12 @@ use baton_core::frame::{self, Budget, Letter, Unit};
 use baton_core::id::Nonce;
 use baton_core::mail::proof;
 use baton_core::time::Span;
-use baton_core::{Code, Error, limits};
+use baton_core::{Code, Error};
 use baton_mail::bell::Bell;
 use baton_mail::identity::Identity;
 use baton_mail::inbox::{self, Taken};
 use baton_mail::line;
+use baton_store::Store;
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -30,13 +31,17 @@ pub struct Inbox {
     limit: u16,
 }
 
-/// Text that one reading in an agent's shell brings at most: agents cut longer output.
-const SHELL_BYTES: usize = 20_000;
+/// Letters that one reading in an agent's shell brings at most. Agents cut longer output in the middle or at its end, and with it perhaps the
+/// proof: Codex shows 12,000 bytes of a tool's result, Claude Code 30,000 characters.
+const SHELL_BYTES: usize = 8_000;
+/// The same with the frame around the letters.
+const SHELL_TEXT: usize = 10_000;
 
 impl Inbox {
     /// Reads.
     pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let deadline = self.wait.as_deref().map(Span::parse).transpose()?.map(|wait| Instant::now() + wait.to_std());
+        let deadline =
+            self.wait.as_deref().map(Span::parse).transpose()?.map(|wait| Instant::now() + wait.to_std());
         let rules = session.limits()?;
         let mut store = session.store()?;
         let me = session.identity(&mut store)?;
@@ -51,15 +56,17 @@ impl Inbox {
             } else {
                 inbox::take(&mut store, &me, place.as_ref(), most, bytes, &rules)?
             };
-            let waiting = taken.letters.is_empty() && deadline.zip(bell.as_mut()).is_some_and(|(deadline, bell)| bell.wait(deadline));
+            let waiting = taken.letters.is_empty()
+                && deadline.zip(bell.as_mut()).is_some_and(|(deadline, bell)| bell.wait(deadline));
             if !waiting {
                 break taken;
             }
         };
         if taken.letters.is_empty() && deadline.is_some() {
-            return Err(Error::new(Code::TimedOut, "no mail came").hint("mail also comes by itself, with your agent's next step"));
+            return Err(Error::new(Code::TimedOut, "no mail came")
+                .hint("mail also comes by itself, with your agent's next step"));
         }
-        let printed = self.print(&me, &taken, *out);
+        let printed = self.print(&store, &me, &taken, *out);
         match (&printed, &taken.offer) {
             (Err(_), Some((_, offer))) => line::give_back(&mut store, *offer)?,
             (Err(_), None) => {}
@@ -71,14 +78,15 @@ impl Inbox {
         done()
     }
 
-    fn print(&self, me: &Identity, taken: &Taken, out: Out) -> Result<(), Error> {
-        let mut list: Vec<Value> = taken.letters.iter().map(|letter| describe(letter, me)).collect();
+    fn print(&self, store: &Store, me: &Identity, taken: &Taken, out: Out) -> Result<(), Error> {
+        let mut list: Vec<Value> =
+            taken.letters.iter().map(|letter| describe(store, letter, me)).collect::<Result<_, _>>()?;
         if let (Some((nonce, _)), Some(last)) = (&taken.offer, list.last_mut()) {
             // The proof of an agent's reading, as the last thing printed.
             last["offer"] = json!(proof::mark(nonce));
         }
         let document = Value::Array(list);
-        out.data(&document, || {
+        out.mail(&document, || {
             if taken.letters.is_empty() {
                 out.say("no mail");
                 return String::new();
@@ -92,34 +100,57 @@ impl Inbox {
 }
 
 /// Letters in the frame that an agent gets from its hooks too.
-pub fn framed<L: std::borrow::Borrow<Letter>>(me: &Identity, letters: &[L], more: usize, nonce: &Nonce) -> String {
+pub fn framed<L: std::borrow::Borrow<Letter>>(
+    me: &Identity,
+    letters: &[L],
+    more: usize,
+    nonce: &Nonce,
+) -> String {
     let letters: Vec<Letter> = letters.iter().map(|letter| letter.borrow().clone()).collect();
-    let size = limits::BODY_BYTES * 4;
-    let budget = Budget { messages: letters.len(), size, unit: Unit::Bytes };
+    let budget = Budget { messages: letters.len(), size: SHELL_TEXT, unit: Unit::Bytes };
     frame::render(&me.participant.name, &letters, letters.len() + more, nonce, budget).text
 }
 
 /// One message as JSON, in the shape of cli.md. An agent gets the body without anything that could pose as a proof of delivery.
-pub fn describe(letter: &Letter, me: &Identity) -> Value {
-    let body = if me.session().is_some() { frame::defuse(&letter.body) } else { letter.body.clone() };
-    json!({
+pub fn describe(store: &Store, letter: &Letter, me: &Identity) -> Result<Value, Error> {
+    let mut body = if me.session().is_some() { frame::defuse(&letter.body) } else { letter.body.clone() };
+    let mut cut = Value::Null;
+    if me.session().is_some()
+        && let Some(end) = frame::json_end(&body, SHELL_BYTES)
+    {
+        body.truncate(end);
+        cut = json!(format!(
+            "cut here, {} bytes in all; in full: `baton mail {}`",
+            letter.body.len(),
+            letter.id
+        ));
+    }
+    Ok(json!({
         "message_id": letter.id.as_str(),
-        "from": letter.kind,
+        "from": inbox::sender_address(store, letter)?,
         "from_name": letter.from,
+        "sender": letter.kind,
         "body": body,
+        "cut": cut,
         "request_id": letter.ask.then(|| letter.id.request().to_string()),
         "reply_to": letter.reply_to.as_ref().map(ToString::to_string),
         "thread": letter.thread,
         "sent_at": letter.sent_at.to_rfc3339(),
         "possible_repeat": letter.perhaps_repeated,
-    })
+    }))
 }
 
 fn for_people(out: Out, letters: &[Letter], more: usize) -> String {
     let mut text = String::new();
     for letter in letters {
         let asks = if letter.ask { "  waits for your answer" } else { "" };
-        let head = format!("{}  {} ({})  {}{asks}", letter.id, letter.from, letter.kind, letter.sent_at.to_rfc3339());
+        let head = format!(
+            "{}  {} ({})  {}{asks}",
+            letter.id,
+            letter.from,
+            letter.kind,
+            letter.sent_at.to_rfc3339()
+        );
         text.push_str(&out.tone(Tone::Bold, &head));
         text.push('\n');
         text.push_str(&frame::defuse(&letter.body));

@@ -47,8 +47,14 @@ fn show(out: &Out, rows: &[TrailRow]) -> Result<(), Error> {
         });
         out.data(&document, || {
             let parts = [row.participant.as_deref(), row.message.as_deref(), row.detail.as_deref()];
-            let rest: Vec<_> = parts.into_iter().flatten().map(|part| baton_core::frame::shown(part, 100)).collect();
-            format!("{}  {}  {}", out.tone(Tone::Dim, &row.at.to_rfc3339()), out.tone(Tone::Bold, &row.kind), rest.join("  "))
+            let rest: Vec<_> =
+                parts.into_iter().flatten().map(|part| baton_core::frame::shown(part, 100)).collect();
+            format!(
+                "{}  {}  {}",
+                out.tone(Tone::Dim, &row.at.to_rfc3339()),
+                out.tone(Tone::Bold, &row.kind),
+                rest.join("  ")
+            )
         })?;
     }
     Ok(())

@@ -34,7 +34,9 @@ impl Mcp {
             env: Box::new(environment::get),
             // A malformed file must not stop the mail; doctor shows it.
             log: Box::new(move |line| hook::note(&home, line)),
-            limits: Box::new(move || Settings::load(&cwd).map_or_else(|_| Limits::default(), |settings| settings.limits)),
+            limits: Box::new(move || {
+                Settings::load(&cwd).map_or_else(|_| Limits::default(), |settings| settings.limits)
+            }),
         })?;
         print::done()
     }
@@ -50,6 +52,7 @@ fn around_us() -> Result<&'static dyn Agent, Error> {
         })
     };
     by_environment.or_else(by_process).ok_or_else(|| {
-        Error::new(Code::UnknownAgent, "no agent is around this server").hint("say which one starts it: baton mcp --agent NAME")
+        Error::new(Code::UnknownAgent, "no agent is around this server")
+            .hint("say which one starts it: baton mcp --agent NAME")
     })
 }

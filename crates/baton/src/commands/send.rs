@@ -80,13 +80,14 @@ impl Reply {
         let rules = session.limits()?;
         let mut store = session.store()?;
         let me = session.identity(&mut store)?;
-        let accepted = post::reply(&mut store, &session.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
+        let accepted =
+            post::reply(&mut store, &session.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
         report(&mut store, &accepted, true, out)
     }
 }
 
 fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Result<Exit, Error> {
-    let document = describe(store, accepted, wake)?;
+    let document = describe(accepted, wake);
     let shown = out.data(&document, || {
         let names: Vec<_> = accepted.to.iter().map(|to| out.tone(Tone::Bold, &to.name)).collect();
         let again = if accepted.again { " (accepted before, under this key)" } else { "" };
@@ -99,17 +100,13 @@ fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Resu
 }
 
 /// What was accepted, as JSON.
-pub fn describe(store: &Store, accepted: &Accepted, wake: bool) -> Result<Value, Error> {
-    let mut outcomes = Vec::new();
-    for to in &accepted.to {
-        if let Some(participant) = store.participant(to.participant)? {
-            outcomes.push(post::wake_outcome(wake, &participant));
-        }
-    }
-    let to: Vec<_> = accepted.to.iter().map(|to| json!({"session_id": to.session_id, "name": to.name})).collect();
+pub fn describe(accepted: &Accepted, wake: bool) -> Value {
+    let to: Vec<_> =
+        accepted.to.iter().map(|to| json!({"session_id": to.session_id, "name": to.name})).collect();
+    let outcomes: Vec<_> = accepted.to.iter().map(|to| post::wake_outcome(wake, to.state)).collect();
     let wake = match &outcomes[..] {
         [one] => json!(one),
         several => json!(several),
     };
-    Ok(json!({"message_id": accepted.id.as_str(), "to": to, "wake": wake}))
+    json!({"message_id": accepted.id.as_str(), "to": to, "wake": wake})
 }

@@ -47,7 +47,11 @@ impl Setup {
         if !self.agents.is_empty() {
             return self.agents.iter().map(|name| baton_agents::by_name(name)).collect();
         }
-        let found: Vec<_> = ALL.iter().copied().filter(|agent| self.remove || environment::find_program(agent.program()).is_some()).collect();
+        let found: Vec<_> = ALL
+            .iter()
+            .copied()
+            .filter(|agent| self.remove || environment::find_program(agent.program()).is_some())
+            .collect();
         if found.is_empty() {
             let names: Vec<_> = ALL.iter().map(|agent| agent.name()).collect();
             return Err(Error::new(Code::AgentMissing, "no agent is installed on this machine's PATH")
@@ -59,7 +63,11 @@ impl Setup {
     fn carry_out(&self, agent: &dyn Agent, plan: Plan, out: Out) -> Result<Value, Error> {
         let diff = plan.diff();
         let notes = plan.notes().to_vec();
-        let files: Vec<String> = plan.edits().filter(|edit| edit.is_change()).map(|edit| edit.path.display().to_string()).collect();
+        let files: Vec<String> = plan
+            .edits()
+            .filter(|edit| edit.is_change())
+            .map(|edit| edit.path.display().to_string())
+            .collect();
         let changed = !files.is_empty();
         if self.dry_run {
             if !out.is_json() {
@@ -78,7 +86,9 @@ impl Setup {
         for note in &notes {
             out.say(&format!("note: {note}"));
         }
-        Ok(json!({"agent": agent.name(), "changed": changed && !self.dry_run, "files": files, "diff": self.dry_run.then_some(diff), "notes": notes}))
+        Ok(
+            json!({"agent": agent.name(), "changed": changed && !self.dry_run, "files": files, "diff": self.dry_run.then_some(diff), "notes": notes}),
+        )
     }
 }
 
@@ -95,5 +105,6 @@ pub fn plan(session: &Session, agent: &dyn Agent, in_project: bool, remove: bool
 }
 
 fn refused(agent: &dyn Agent, error: &InstallError) -> Error {
-    Error::new(Code::AgentConfig, format!("{}: failed to {error} ({})", agent.title(), error.code())).hint(error.hint())
+    Error::new(Code::AgentConfig, format!("{}: failed to {error} ({})", agent.title(), error.code()))
+        .hint(error.hint())
 }

@@ -103,7 +103,7 @@ pub fn describe(participant: &Participant) -> Value {
         "unread": participant.unread,
         "pid": participant.process.map(|(pid, _)| pid).filter(|_| participant.state != State::Gone),
         "machine": Value::Null,
-        "wake": post::wake_outcome(true, participant),
+        "wake": post::wake_outcome(true, participant.state),
         "tags": participant.tags,
     })
 }
@@ -111,7 +111,10 @@ pub fn describe(participant: &Participant) -> Value {
 /// Shows who calls.
 pub fn whoami(session: &Session, out: &Out) -> Result<Exit, Error> {
     let mut store = session.store()?;
-    let me = session.identity(&mut store)?;
+    let mut me = session.identity(&mut store)?;
+    if let Some(counted) = store.participant(me.participant.id)? {
+        me.participant = counted;
+    }
     let kind = match me.kind {
         Kind::Session { .. } => "session",
         Kind::Person => "person",
@@ -126,14 +129,24 @@ pub fn whoami(session: &Session, out: &Out) -> Result<Exit, Error> {
         "unread": me.participant.unread,
         "tags": me.participant.tags,
     });
-    out.data(&document, || format!("{} ({kind}, {}) in {}", out.tone(Tone::Bold, &me.participant.name), me.participant.agent, me.project))?;
+    out.data(&document, || {
+        format!(
+            "{} ({kind}, {}) in {}",
+            out.tone(Tone::Bold, &me.participant.name),
+            me.participant.agent,
+            me.project
+        )
+    })?;
     done()
 }
 
 fn only_sessions(me: &baton_mail::identity::Identity) -> Result<(), Error> {
     if me.participant.project.is_empty() {
-        return Err(Error::new(Code::NotASession, format!("{} keeps its name and carries no tags", me.participant.name))
-            .hint("run this in an agent's shell, or as a person with --as NAME"));
+        return Err(Error::new(
+            Code::NotASession,
+            format!("{} keeps its name and carries no tags", me.participant.name),
+        )
+        .hint("run this in an agent's shell, or as a person with --as NAME"));
     }
     Ok(())
 }
@@ -160,13 +173,18 @@ impl Tag {
             TagAction::Add { tag } => store.add_tag(me.participant.id, tag)?,
             TagAction::Rm { tag } => {
                 if !store.remove_tag(me.participant.id, tag)? {
-                    return Err(Error::new(Code::BadName, format!("you don't carry #{}", baton_core::frame::shown(tag, 40)))
-                        .hint("`baton whoami --json` lists your tags"));
+                    return Err(Error::new(
+                        Code::BadName,
+                        format!("you don't carry #{}", baton_core::frame::shown(tag, 40)),
+                    )
+                    .hint("`baton whoami --json` lists your tags"));
                 }
             }
         }
         let tags = store.participant(me.participant.id)?.map(|found| found.tags).unwrap_or_default();
-        out.data(&json!({"tags": tags}), || tags.iter().map(|tag| format!("#{tag}")).collect::<Vec<_>>().join(" "))?;
+        out.data(&json!({"tags": tags}), || {
+            tags.iter().map(|tag| format!("#{tag}")).collect::<Vec<_>>().join(" ")
+        })?;
         done()
     }
 }

@@ -64,9 +64,14 @@ impl Delivery {
     pub fn may_become(self, next: Self) -> bool {
         match self {
             Self::Queued => {
-                matches!(next, Self::Offered | Self::Seen | Self::Expired | Self::Undeliverable | Self::Refused)
+                matches!(
+                    next,
+                    Self::Offered | Self::Seen | Self::Expired | Self::Undeliverable | Self::Refused
+                )
             }
-            Self::Offered => matches!(next, Self::Seen | Self::Queued | Self::Undeliverable | Self::Unconfirmed),
+            Self::Offered => {
+                matches!(next, Self::Seen | Self::Queued | Self::Undeliverable | Self::Unconfirmed)
+            }
             _ => false,
         }
     }

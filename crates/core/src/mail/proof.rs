@@ -86,6 +86,11 @@ pub enum Item {
         /// What it printed.
         output: String,
     },
+    /// The agent replaced the conversation so far by this text. What the model had not answered yet and is not in it, it never will.
+    Replaced {
+        /// What is left of the conversation.
+        text: String,
+    },
     /// The agent's note that all stop hooks of a turn have ended and their output was handled.
     StopHandled,
     /// A tool call's result, as the model sees it.
@@ -184,10 +189,15 @@ impl<'a> Search<'a> {
             }
             Item::ToolResult { call, text } => self.tool_result(call, text, after_offer),
             Item::Prompt { id } => self.prompt(id, after_offer),
-            Item::Response { id, calls, request } => self.response(id, calls, request.as_deref(), after_offer),
+            Item::Response { id, calls, request } => {
+                self.response(id, calls, request.as_deref(), after_offer)
+            }
             Item::HookRan { output } => {
                 self.our_run |= matches!(self.anchor, Anchor::Stop) && output.contains(&self.mark);
                 None
+            }
+            Item::Replaced { text } => {
+                (after_offer && self.injected && !text.contains(&self.mark)).then_some(Look::Passed)
             }
             Item::StopHandled => (self.our_run && !self.injected).then_some(Look::Passed),
         }
@@ -225,10 +235,17 @@ impl<'a> Search<'a> {
         // A later turn has begun, so whatever the offer's turn took is written before this line. Any other prompt after the
         // offer's own is later; where that was never written (another hook blocked it), the present one is.
         let later = self.turn_seen || self.turns.now.as_deref() == Some(id);
-        (after_offer && later && !self.injected && !matches!(self.anchor, Anchor::Start)).then_some(Look::Passed)
+        (after_offer && later && !self.injected && !matches!(self.anchor, Anchor::Start))
+            .then_some(Look::Passed)
     }
 
-    fn response(&mut self, id: &str, calls: &[String], request: Option<&[String]>, after_offer: bool) -> Option<Look> {
+    fn response(
+        &mut self,
+        id: &str,
+        calls: &[String],
+        request: Option<&[String]>,
+        after_offer: bool,
+    ) -> Option<Look> {
         let new = !self.responses.iter().any(|seen| seen == id);
         if new {
             self.responses.push(id.to_owned());
@@ -245,10 +262,14 @@ impl<'a> Search<'a> {
         match self.anchor {
             _ if held == Some(true) => Some(Look::Proven),
             // A further piece of the response that was under way is no answer to it. A new one without it: it was taken back.
-            _ if self.injected => new.then_some(if held == Some(false) { Look::Passed } else { Look::Proven }),
+            _ if self.injected => {
+                new.then_some(if held == Some(false) { Look::Passed } else { Look::Proven })
+            }
             Anchor::Start => Some(Look::Passed),
             Anchor::Prompt => self.turn_seen.then_some(Look::Passed),
-            Anchor::Tools(ours) if ours.is_empty() => (new && self.result_after_offer).then_some(Look::Passed),
+            Anchor::Tools(ours) if ours.is_empty() => {
+                (new && self.result_after_offer).then_some(Look::Passed)
+            }
             Anchor::Tools(_) => match &self.carrier {
                 Some(carrier) => (carrier != id).then_some(Look::Passed),
                 // The calls stand before the part of the file that we read, and so does every piece of their response.

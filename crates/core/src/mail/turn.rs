@@ -69,7 +69,9 @@ pub fn settle(look: Look, occasion: Occasion) -> Settle {
         (Look::Proven, _) => Settle::Seen,
         (Look::Passed, _) | (Look::Held, Replaced) | (Look::Open, Ended | Replaced) => Settle::Return,
         (Look::Blind, Boundary | Ended | Replaced) => Settle::Doubt,
-        (Look::Held, Passing | Boundary | Ended) | (Look::Open, Passing | Boundary) | (Look::Blind, Passing) => Settle::Keep,
+        (Look::Held, Passing | Boundary | Ended)
+        | (Look::Open, Passing | Boundary)
+        | (Look::Blind, Passing) => Settle::Keep,
     }
 }
 

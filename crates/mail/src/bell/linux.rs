@@ -24,7 +24,8 @@ impl Watch {
 
     /// Waits for a write; false when time ran out.
     pub fn wait(&mut self, longest: Duration) -> bool {
-        let timeout = Timespec { tv_sec: longest.as_secs().cast_signed(), tv_nsec: i64::from(longest.subsec_nanos()) };
+        let timeout =
+            Timespec { tv_sec: longest.as_secs().cast_signed(), tv_nsec: i64::from(longest.subsec_nanos()) };
         let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
         let heard = poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0);
         if heard {

@@ -18,10 +18,16 @@ impl Watch {
     /// Watches a file that exists.
     pub fn new(file: &Path) -> io::Result<Self> {
         let watch = Self { queue: kqueue()?, file: File::open(file)? };
-        let filter = EventFilter::Vnode { vnode: watch.file.as_raw_fd(), flags: VnodeEvents::WRITE | VnodeEvents::EXTEND };
+        let filter = EventFilter::Vnode {
+            vnode: watch.file.as_raw_fd(),
+            flags: VnodeEvents::WRITE | VnodeEvents::EXTEND,
+        };
         let change = Event::new(filter, EventFlags::ADD | EventFlags::CLEAR, std::ptr::null_mut());
         let mut none: Vec<Event> = Vec::new();
-        #[expect(unsafe_code, reason = "kevent is unsafe in rustix because a file may be closed while it is watched; ours is owned by the watch")]
+        #[expect(
+            unsafe_code,
+            reason = "kevent is unsafe in rustix because a file may be closed while it is watched; ours is owned by the watch"
+        )]
         unsafe {
             kevent(&watch.queue, &[change], &mut none, Some(Duration::ZERO))?;
         }

@@ -14,7 +14,11 @@ pub(super) fn status(pid: i32) -> Option<Status> {
 
 pub(super) fn arguments(pid: i32) -> Vec<String> {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    bytes.split(|byte| *byte == 0).filter(|arg| !arg.is_empty()).map(|arg| String::from_utf8_lossy(arg).into_owned()).collect()
+    bytes
+        .split(|byte| *byte == 0)
+        .filter(|arg| !arg.is_empty())
+        .map(|arg| String::from_utf8_lossy(arg).into_owned())
+        .collect()
 }
 
 #[cfg(test)]

@@ -5,7 +5,11 @@ use super::Status;
 use std::process::Command;
 
 fn ps(pid: i32, columns: &str) -> Option<String> {
-    let output = Command::new("/bin/ps").args(["-o", columns, "-p", &pid.to_string()]).env("LC_ALL", "C").output().ok()?;
+    let output = Command::new("/bin/ps")
+        .args(["-o", columns, "-p", &pid.to_string()])
+        .env("LC_ALL", "C")
+        .output()
+        .ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     Some(text.trim().to_owned()).filter(|text| !text.is_empty())
 }
@@ -23,5 +27,7 @@ pub(super) fn status(pid: i32) -> Option<Status> {
 }
 
 pub(super) fn arguments(pid: i32) -> Vec<String> {
-    ps(pid, "args=").map(|text| text.split_ascii_whitespace().map(str::to_owned).collect()).unwrap_or_default()
+    ps(pid, "args=")
+        .map(|text| text.split_ascii_whitespace().map(str::to_owned).collect())
+        .unwrap_or_default()
 }

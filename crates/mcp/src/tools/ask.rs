@@ -6,13 +6,13 @@
 
 use super::message::{self, Message, NOTE};
 use super::{Call, Effect, given};
+use crate::bells::Rings;
 use crate::desk::Desk;
 use baton_core::body::Body;
 use baton_core::id::{MessageId, RequestId};
 use baton_core::time::Span;
 use baton_core::{Code, Error, frame, limits};
 use baton_mail::ask::{self, Waited};
-use baton_mail::bell::{Bell, Watch};
 use baton_mail::identity::Identity;
 use baton_mail::inbox::Place;
 use baton_mail::post::{self, Draft};
@@ -22,8 +22,6 @@ use rmcp::model::{ProgressNotificationParam, Tool};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
 use tokio::time::{Instant, MissedTickBehavior};
 
 pub(super) const NAME: &str = "ask_peer";
@@ -90,7 +88,7 @@ pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> 
     let timeout = given(input.timeout.as_ref()).map(Span::parse).transpose()?.unwrap_or(DEFAULT).min(LONGEST);
     let mut wait = call.desk.mail(|store| begin(call, store, input))?;
     let waited = wait.run(call, timeout).await?;
-    call.desk.mail(|store| answer(store, &wait.ask, waited, timeout))
+    call.desk.mail(|store| answer(store, &wait, waited, timeout))
 }
 
 /// A wait that is under way.
@@ -99,7 +97,8 @@ struct Wait {
     identity: Identity,
     place: Option<Place>,
     ask: MessageId,
-    bell: AsyncFd<Watch>,
+    /// Grows when something comes for us; `None` where that can't be heard.
+    rings: Option<Rings>,
     /// The answer is ours: nothing is to be given up.
     answered: bool,
 }
@@ -109,37 +108,51 @@ fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<Wait, Error
     let identity = call.own_identity(store)?;
     let options = &call.desk.options;
     // Before the question goes out, so that no ring is missed.
-    let bell = listen(Bell::listen(&options.home, identity.participant.id)?)?;
+    let rings = call.desk.bells.listen(&options.home, identity.participant.id);
+    let rings =
+        rings.inspect_err(|error| call.desk.log(&format!("mcp: waiting without a bell: {error}"))).ok();
     let (ask, waits_already) = match (given(input.resume.as_ref()), input.to, input.body) {
         (Some(resume), None, None) => (request(resume)?, false),
         (None, Some(to), Some(body)) => {
             let body = Body::from_text(body)?;
-            let draft = Draft { to: &to, body: &body, reply_to: None, thread: None, key: given(input.key.as_ref()), ttl: None };
-            let accepted = post::ask(store, &options.home, &identity, &draft, process::this(), &(options.limits)())?;
+            let draft = Draft {
+                to: &to,
+                body: &body,
+                reply_to: None,
+                thread: None,
+                key: given(input.key.as_ref()),
+                ttl: None,
+            };
+            let accepted =
+                post::ask(store, &options.home, &identity, &draft, process::this(), &(options.limits)())?;
             (accepted.id, !accepted.again)
         }
         _ => {
-            return Err(Error::new(Code::Usage, "ask_peer takes either to and body, or resume alone").hint("see the tool's input schema"));
+            return Err(Error::new(Code::Usage, "ask_peer takes either to and body, or resume alone")
+                .hint("see the tool's input schema"));
         }
     };
     if !waits_already {
         ask::wait_again(store, &identity, &ask)?;
     }
-    Ok(Wait { desk: Arc::clone(call.desk), place: call.place(&identity), identity, ask, bell, answered: false })
-}
-
-#[expect(deprecated, reason = "its successor is unsafe code; a Watch owns its descriptor and never exchanges it, which is all that one asks for")]
-fn listen(bell: Bell) -> Result<AsyncFd<Watch>, Error> {
-    AsyncFd::with_interest(bell.into_watch(), Interest::READABLE)
-        .map_err(|error| Error::new(Code::Internal, format!("can't listen for the answer: {error}")))
+    Ok(Wait {
+        desk: Arc::clone(call.desk),
+        place: call.place(&identity),
+        identity,
+        ask,
+        rings,
+        answered: false,
+    })
 }
 
 fn request(text: &str) -> Result<MessageId, Error> {
     let text = text.trim();
-    RequestId::parse(text).map(|request| request.message()).or_else(|| MessageId::parse(text)).ok_or_else(|| {
-        Error::new(Code::RequestNotFound, format!("no request {}", frame::shown(text, 40)))
-            .hint("ask_peer gave you a request_id when it timed out; `baton mail` lists your messages")
-    })
+    RequestId::parse(text).map(|request| request.message()).or_else(|| MessageId::parse(text)).ok_or_else(
+        || {
+            Error::new(Code::RequestNotFound, format!("no request {}", frame::shown(text, 40)))
+                .hint("ask_peer gave you a request_id when it timed out; `baton mail` lists your messages")
+        },
+    )
 }
 
 impl Wait {
@@ -150,6 +163,9 @@ impl Wait {
         let mut ticks = tokio::time::interval_at(begun + sweep, sweep);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            if call.is_abandoned() {
+                return Ok(Waited::TimedOut);
+            }
             if let Some(waited) = self.look()? {
                 return Ok(waited);
             }
@@ -159,14 +175,7 @@ impl Wait {
             tokio::select! {
                 biased;
                 () = call.abandoned() => return Ok(Waited::TimedOut),
-                rung = self.bell.readable_mut() => match rung {
-                    Ok(mut ready) => {
-                        ready.get_inner_mut().drain();
-                        ready.clear_ready();
-                    }
-                    // A bell that broke: the sweep finds the answer too.
-                    Err(_) => _ = ticks.tick().await,
-                },
+                () = rung(&mut self.rings) => {}
                 () = tokio::time::sleep_until(deadline) => {}
                 _ = ticks.tick() => report(call, begun.elapsed().as_secs_f64(), timeout),
             }
@@ -187,6 +196,16 @@ impl Wait {
     }
 }
 
+/// Resolves with the next ring; never, where none can be heard.
+async fn rung(rings: &mut Option<Rings>) {
+    if let Some(heard) = rings
+        && heard.changed().await.is_ok()
+    {
+        return;
+    }
+    std::future::pending().await
+}
+
 impl Drop for Wait {
     fn drop(&mut self) {
         if !self.answered
@@ -202,7 +221,9 @@ fn report(call: &Call<'_>, seconds: f64, timeout: Span) {
     let Some(token) = call.context.meta.get_progress_token() else { return };
     #[expect(clippy::cast_precision_loss, reason = "a few minutes in milliseconds")]
     let total = timeout.0 as f64 / 1000.0;
-    let progress = ProgressNotificationParam::new(token, seconds).with_total(total).with_message("waiting for the answer");
+    let progress = ProgressNotificationParam::new(token, seconds)
+        .with_total(total)
+        .with_message("waiting for the answer");
     let peer = call.context.peer.clone();
     tokio::spawn(async move {
         // Whoever is gone needs no progress.
@@ -210,7 +231,8 @@ fn report(call: &Call<'_>, seconds: f64, timeout: Span) {
     });
 }
 
-fn answer(store: &Store, ask: &MessageId, waited: Waited, timeout: Span) -> Result<Output, Error> {
+fn answer(store: &Store, wait: &Wait, waited: Waited, timeout: Span) -> Result<Output, Error> {
+    let ask = &wait.ask;
     let request = ask.request();
     let mut output = Output {
         answered: false,
@@ -224,16 +246,22 @@ fn answer(store: &Store, ask: &MessageId, waited: Waited, timeout: Span) -> Resu
     match waited {
         Waited::Answer(letter, _, nonce) => {
             output.answered = true;
-            output.reply = Some(message::only(store, &letter)?);
+            output.reply = message::messages(store, &[*letter])?.pop();
             output.note = Some(NOTE);
             output.offer = nonce.as_ref().map(message::proof);
         }
         Waited::Elsewhere(id, state) => {
             output.answered = true;
-            output.hint = Some(format!("the answer {id} came to you as a message ({}); `baton mail {id}` prints it", state.as_str()));
+            output.hint = Some(format!(
+                "the answer {id} came to you as a message ({}); `baton mail {id}` prints it",
+                state.as_str()
+            ));
         }
         Waited::Ended(state) => {
-            output.hint = Some(format!("your question ended as {}; nobody will answer it: ask again, or ask another", state.as_str()));
+            output.hint = Some(format!(
+                "your question ended as {}; nobody will answer it: ask again, or ask another",
+                state.as_str()
+            ));
         }
         Waited::TimedOut => {
             output.hint = Some(format!(

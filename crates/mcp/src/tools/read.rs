@@ -4,11 +4,11 @@
 //! the same again. While an earlier offer waits for its proof nothing can be taken, so the call has a moment's patience with an agent that
 //! writes its transcript late.
 
-use super::message::{self, BODIES, Message, NOTE};
+use super::message::{self, Message, NOTE};
 use super::{Call, Effect};
-use baton_core::frame::Letter;
+use baton_core::id::Nonce;
 use baton_core::{Code, Error, limits};
-use baton_mail::inbox::{self, Taken};
+use baton_mail::inbox;
 use baton_store::Store;
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
@@ -80,45 +80,48 @@ pub(super) async fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error>
 
 fn peek(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error> {
     let identity = call.own_identity(store)?;
-    let mut seen = inbox::peek(store, &identity, most)?;
-    let fitting = fitting(&seen.letters);
-    seen.more += seen.letters.len() - fitting;
-    seen.letters.truncate(fitting);
-    answer(store, &seen, "They stay unread.")
+    let seen = inbox::peek(store, &identity, most)?;
+    let mut messages = message::messages(store, &seen.letters)?;
+    messages.truncate(message::fitting(&messages));
+    let more = seen.more + seen.letters.len() - messages.len();
+    Ok(answer(messages, more, "They stay unread.", None))
 }
 
 fn take(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error> {
+    let options = &call.desk.options;
     let identity = call.own_identity(store)?;
-    let rules = (call.desk.options.limits)();
-    let mut taken = inbox::take(store, &identity, call.place(&identity).as_ref(), most, BODIES, &rules)?;
-    if !taken.letters.is_empty() {
-        return answer(store, &taken, "");
+    let waiting = inbox::peek(store, &identity, most)?;
+    let fitting = message::fitting(&message::messages(store, &waiting.letters)?);
+    if fitting == 0 {
+        return Ok(answer(Vec::new(), 0, "No messages.", None));
     }
-    taken.more = inbox::peek(store, &identity, 0)?.more;
-    let why = if taken.more > 0 { "An earlier delivery to you is not confirmed yet; these come with your next step." } else { "No messages." };
-    answer(store, &taken, why)
+    let taken = inbox::take(
+        store,
+        &identity,
+        call.place(&identity).as_ref(),
+        fitting,
+        usize::MAX,
+        &(options.limits)(),
+    )?;
+    if taken.letters.is_empty() {
+        let more = waiting.more + waiting.letters.len();
+        return Ok(answer(
+            Vec::new(),
+            more,
+            "An earlier delivery to you is not confirmed yet; these come with your next step.",
+            None,
+        ));
+    }
+    // Usually those that were measured; if others came to stand before them meanwhile, their bodies share the room.
+    let messages = message::messages(store, &taken.letters)?;
+    Ok(answer(messages, taken.more, "", taken.offer.map(|(nonce, _)| nonce)))
 }
 
-/// How many of the letters fit into one answer; the first one always goes, cut if it must be.
-fn fitting(letters: &[Letter]) -> usize {
-    let mut size = 0;
-    let whole = letters.iter().take_while(|letter| {
-        size += letter.body.len();
-        size <= BODIES
-    });
-    whole.count().max(1).min(letters.len())
-}
-
-fn answer(store: &Store, taken: &Taken, remark: &str) -> Result<Output, Error> {
-    let note = match (taken.letters.is_empty(), remark) {
+fn answer(messages: Vec<Message>, more: usize, remark: &str, nonce: Option<Nonce>) -> Output {
+    let note = match (messages.is_empty(), remark) {
         (true, remark) => remark.to_owned(),
         (false, "") => NOTE.to_owned(),
         (false, remark) => format!("{NOTE} {remark}"),
     };
-    Ok(Output {
-        messages: message::messages(store, &taken.letters)?,
-        more: taken.more,
-        note,
-        offer: taken.offer.as_ref().map(|(nonce, _)| message::proof(nonce)),
-    })
+    Output { messages, more, note, offer: nonce.as_ref().map(message::proof) }
 }

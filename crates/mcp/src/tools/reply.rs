@@ -39,7 +39,8 @@ pub(super) fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
     call.desk.mail(|store| {
         let identity = call.own_identity(store)?;
         let key = given(input.key.as_ref());
-        let accepted = post::reply(store, &options.home, &identity, &input.message_id, &body, key, &(options.limits)())?;
+        let accepted =
+            post::reply(store, &options.home, &identity, &input.message_id, &body, key, &(options.limits)())?;
         send::output(store, accepted)
     })
 }

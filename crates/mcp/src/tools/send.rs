@@ -91,7 +91,7 @@ pub(super) fn output(store: &mut Store, accepted: Accepted) -> Result<Output, Er
         let mut wake = "no_client";
         if let Some(mut participant) = store.participant(recipient.participant)? {
             reconcile::state(store, &mut participant)?;
-            wake = post::wake_outcome(true, &participant);
+            wake = post::wake_outcome(true, participant.state);
         }
         to.push(To { session_id: recipient.session_id.as_deref().map(defuse), name: recipient.name, wake });
     }

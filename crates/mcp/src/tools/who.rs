@@ -75,7 +75,7 @@ pub(super) fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
 
 fn entry(participant: Participant) -> Entry {
     Entry {
-        wake: post::wake_outcome(true, &participant),
+        wake: post::wake_outcome(true, participant.state),
         session_id: participant.native.as_deref().map(defuse),
         cwd: participant.cwd.as_deref().map(defuse),
         project: defuse(&participant.project),

@@ -30,9 +30,9 @@ CREATE TABLE session (
     UNIQUE (agent, native)
 ) STRICT;
 
--- What was said. The order of ids is the order of acceptance. An ask has `ask` = 1 and is closed by its first reply.
+-- What was said. The order of ids is the order of acceptance; the newest row is never trimmed, so no id is used twice. An ask has `ask` = 1 and is closed by its first reply.
 CREATE TABLE message (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     public TEXT NOT NULL UNIQUE,
     sender INTEGER,
     sender_session INTEGER,
@@ -68,7 +68,7 @@ CREATE INDEX delivery_waiting ON delivery (recipient, state, message) WHERE stat
 -- What one hook run, MCP call or command printed: 0 open, 1 seen, 2 returned, 3 in doubt. `answer` marks the reply to a waiting ask, which may be
 -- open beside the one mail offer.
 CREATE TABLE offer (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     nonce TEXT NOT NULL,
     participant INTEGER NOT NULL,
     session INTEGER NOT NULL,
@@ -99,7 +99,7 @@ CREATE TABLE subagent_call (
 
 -- Everything that happened, in order.
 CREATE TABLE trail (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     kind TEXT NOT NULL,
     participant INTEGER,

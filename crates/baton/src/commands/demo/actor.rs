@@ -16,7 +16,8 @@ pub struct Stage {
 }
 
 fn broken(what: &str, error: impl std::fmt::Display) -> Error {
-    Error::new(Code::Internal, format!("the demo can't {what}: {error}")).hint("is the temporary folder writable?")
+    Error::new(Code::Internal, format!("the demo can't {what}: {error}"))
+        .hint("is the temporary folder writable?")
 }
 
 impl Stage {
@@ -26,7 +27,11 @@ impl Stage {
         let unique = baton_core::id::MessageId::from_random(baton_mail::random());
         let root = std::env::temp_dir().join(format!("baton-demo-{unique}"));
         for folder in ["home", "project/.git", "transcripts"] {
-            fs::DirBuilder::new().recursive(true).mode(0o700).create(root.join(folder)).map_err(|error| broken("build its stage", error))?;
+            fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(root.join(folder))
+                .map_err(|error| broken("build its stage", error))?;
         }
         Ok(Self { root, program })
     }
@@ -43,11 +48,18 @@ impl Stage {
 
     fn command(&self, actor: Option<&Actor<'_>>) -> Command {
         let mut command = Command::new(&self.program);
-        command.env_clear().env("BATON_HOME", self.root.join("home")).env("HOME", &self.root).env("NO_COLOR", "1").current_dir(self.project());
+        command
+            .env_clear()
+            .env("BATON_HOME", self.root.join("home"))
+            .env("HOME", &self.root)
+            .env("NO_COLOR", "1")
+            .current_dir(self.project());
         if let Some(actor) = actor {
             match actor.style {
                 Style::Claude => command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", &actor.session),
-                Style::Codex => command.env("CODEX_SESSION_ID", &actor.session).env("CODEX_THREAD_ID", &actor.session),
+                Style::Codex => {
+                    command.env("CODEX_SESSION_ID", &actor.session).env("CODEX_THREAD_ID", &actor.session)
+                }
             };
         }
         command
@@ -58,11 +70,21 @@ impl Stage {
         let mut command = self.command(actor);
         command.args(arguments);
         let (printed, status) = run(command, input)?;
-        if status { Ok(printed) } else { Err(broken(&format!("run baton {}", arguments.join(" ")), "it failed")) }
+        if status {
+            Ok(printed)
+        } else {
+            Err(broken(&format!("run baton {}", arguments.join(" ")), "it failed"))
+        }
     }
 
     /// One actor asks in the background while the other takes the question with a tool result and answers it.
-    pub fn ask_and_answer(&self, asker: &mut Actor<'_>, peer: &mut Actor<'_>, question: &str, answer: &str) -> Result<String, Error> {
+    pub fn ask_and_answer(
+        &self,
+        asker: &mut Actor<'_>,
+        peer: &mut Actor<'_>,
+        question: &str,
+        answer: &str,
+    ) -> Result<String, Error> {
         peer.prompt("keep going")?;
         let asking = self
             .command(Some(asker))
@@ -75,7 +97,12 @@ impl Stage {
         while got.is_empty() {
             got = peer.tool()?;
         }
-        let message = got.split("message_id ").nth(1).and_then(|rest| rest.split(',').next()).unwrap_or_default().to_owned();
+        let message = got
+            .split("message_id ")
+            .nth(1)
+            .and_then(|rest| rest.split(',').next())
+            .unwrap_or_default()
+            .to_owned();
         self.baton(Some(peer), &["reply", &message, answer], "")?;
         let output = asking.wait_with_output().map_err(|error| broken("wait for the answer", error))?;
         peer.stop()?;
@@ -114,7 +141,8 @@ impl<'a> Actor<'a> {
     }
 
     fn start(stage: &'a Stage, name: &str, style: Style) -> Result<Self, Error> {
-        let actor = Self { stage, style, name: name.to_owned(), session: format!("demo-{name}"), turn: 0, step: 0 };
+        let actor =
+            Self { stage, style, name: name.to_owned(), session: format!("demo-{name}"), turn: 0, step: 0 };
         File::create(actor.transcript()).map_err(|error| broken("write a transcript", error))?;
         actor.hook("SessionStart", json!({"source": "startup"}))?;
         stage.baton(Some(&actor), &["name", name], "")?;
@@ -156,7 +184,10 @@ impl<'a> Actor<'a> {
     }
 
     fn write(&self, line: &Value) -> Result<(), Error> {
-        let mut file = OpenOptions::new().append(true).open(self.transcript()).map_err(|error| broken("write a transcript", error))?;
+        let mut file = OpenOptions::new()
+            .append(true)
+            .open(self.transcript())
+            .map_err(|error| broken("write a transcript", error))?;
         writeln!(file, "{line}").map_err(|error| broken("write a transcript", error))
     }
 
@@ -185,7 +216,8 @@ impl<'a> Actor<'a> {
         self.turn += 1;
         let got = self.hook("UserPromptSubmit", json!({"prompt": text}))?;
         match self.style {
-            Style::Claude => self.write(&json!({"type": "user", "promptId": self.turn_id(), "message": {"content": text}}))?,
+            Style::Claude => self
+                .write(&json!({"type": "user", "promptId": self.turn_id(), "message": {"content": text}}))?,
             Style::Codex => {
                 self.write(&json!({"type": "turn_context", "payload": {"turn_id": self.turn_id()}}))?;
                 self.write(&message("user", text))?;
@@ -208,7 +240,9 @@ impl<'a> Actor<'a> {
                 self.hook("PostToolBatch", json!({"tool_calls": [{"tool_use_id": call}]}))?
             }
             Style::Codex => {
-                self.write(&json!({"type": "response_item", "payload": {"type": "function_call", "call_id": call}}))?;
+                self.write(
+                    &json!({"type": "response_item", "payload": {"type": "function_call", "call_id": call}}),
+                )?;
                 let got = self.hook("PostToolUse", json!({"tool_name": "Bash", "tool_use_id": call}))?;
                 self.took(&got, false)?;
                 self.write(&json!({"type": "response_item", "payload": {"type": "function_call_output", "call_id": call, "output": "ok"}}))?;
@@ -245,7 +279,9 @@ impl<'a> Actor<'a> {
             .spawn()
             .map_err(|error| broken("start a hook", error))?;
         if let Some(mut input) = hook.stdin.take() {
-            input.write_all(self.payload("Stop", json!({"stop_hook_active": false})).as_bytes()).map_err(|error| broken("call a hook", error))?;
+            input
+                .write_all(self.payload("Stop", json!({"stop_hook_active": false})).as_bytes())
+                .map_err(|error| broken("call a hook", error))?;
         }
         // It may be done before the kill; its output is dropped either way, as Codex does with a hook that was killed.
         std::thread::sleep(std::time::Duration::from_millis(100));
@@ -259,7 +295,11 @@ fn message(role: &str, text: &str) -> Value {
 }
 
 fn run(mut command: Command, input: &str) -> Result<(String, bool), Error> {
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(|error| broken("start itself", error))?;
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| broken("start itself", error))?;
     if let Some(mut stdin) = child.stdin.take() {
         // A command that does not read its input may be gone already.
         stdin.write_all(input.as_bytes()).ok();

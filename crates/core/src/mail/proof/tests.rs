@@ -23,7 +23,11 @@ fn result(call: &str, text: &str) -> Item {
 }
 
 fn response(id: &str, calls: &[&str]) -> Item {
-    Item::Response { id: id.into(), calls: calls.iter().map(|&call| call.to_owned()).collect(), request: None }
+    Item::Response {
+        id: id.into(),
+        calls: calls.iter().map(|&call| call.to_owned()).collect(),
+        request: None,
+    }
 }
 
 /// A response by an agent that records its requests.
@@ -54,35 +58,120 @@ fn the_table_of_looks() {
         ("taken at start, answered", Anchor::Start, vec![injected(), response("r1", &[])], Look::Proven),
         ("start passed", Anchor::Start, vec![prompt("p2"), response("r1", &[])], Look::Passed),
         ("with the prompt, unanswered", Anchor::Prompt, vec![prompt("p2"), injected()], Look::Held),
-        ("with the prompt, answered", Anchor::Prompt, vec![prompt("p2"), injected(), response("r", &[])], Look::Proven),
-        ("prompt taken back, another answered", Anchor::Prompt, vec![prompt("p2"), injected(), prompt("p3"), recorded("r", &[])], Look::Passed),
-        ("recorded in the answered request", Anchor::Prompt, vec![prompt("p2"), recorded("r", &[mark(&nonce())])], Look::Proven),
-        ("another offer recorded", Anchor::Prompt, vec![prompt("p2"), injected(), recorded("r", &["[baton-offer x]".into()])], Look::Passed),
-        ("request failed, the prompt stays", Anchor::Prompt, vec![prompt("p2"), injected(), prompt("p3")], Look::Held),
+        (
+            "with the prompt, answered",
+            Anchor::Prompt,
+            vec![prompt("p2"), injected(), response("r", &[])],
+            Look::Proven,
+        ),
+        (
+            "prompt taken back, another answered",
+            Anchor::Prompt,
+            vec![prompt("p2"), injected(), prompt("p3"), recorded("r", &[])],
+            Look::Passed,
+        ),
+        (
+            "recorded in the answered request",
+            Anchor::Prompt,
+            vec![prompt("p2"), recorded("r", &[mark(&nonce())])],
+            Look::Proven,
+        ),
+        (
+            "another offer recorded",
+            Anchor::Prompt,
+            vec![prompt("p2"), injected(), recorded("r", &["[baton-offer x]".into()])],
+            Look::Passed,
+        ),
+        (
+            "request failed, the prompt stays",
+            Anchor::Prompt,
+            vec![prompt("p2"), injected(), prompt("p3")],
+            Look::Held,
+        ),
         ("prompt passed", Anchor::Prompt, vec![prompt("p2"), response("r", &[])], Look::Passed),
-        ("an earlier response comes late", Anchor::Prompt, vec![response("r0", &[]), prompt("p2")], Look::Open),
+        (
+            "an earlier response comes late",
+            Anchor::Prompt,
+            vec![response("r0", &[]), prompt("p2")],
+            Look::Open,
+        ),
         ("prompt was blocked by another hook", Anchor::Prompt, vec![prompt("p3")], Look::Passed),
         ("the turn before comes late", Anchor::Prompt, vec![prompt("p1")], Look::Open),
-        ("batch taken", tools(&["a"]), vec![response("r1", &["a"]), result("a", "ok"), injected()], Look::Held),
-        ("batch answered", tools(&["a"]), vec![response("r1", &["a"]), result("a", "ok"), injected(), response("r2", &[])], Look::Proven),
-        ("batch taken, then interrupted", tools(&["a"]), vec![prompt("p2"), injected(), prompt("p3")], Look::Held),
-        ("taken while the response was streaming", tools(&["a"]), vec![response("r1", &["a"]), injected(), response("r1", &["b"])], Look::Held),
-        ("batch passed", tools(&["a"]), vec![response("r1", &["a"]), result("a", "ok"), response("r2", &[])], Look::Passed),
+        (
+            "batch taken",
+            tools(&["a"]),
+            vec![response("r1", &["a"]), result("a", "ok"), injected()],
+            Look::Held,
+        ),
+        (
+            "batch answered",
+            tools(&["a"]),
+            vec![response("r1", &["a"]), result("a", "ok"), injected(), response("r2", &[])],
+            Look::Proven,
+        ),
+        (
+            "batch taken, then interrupted",
+            tools(&["a"]),
+            vec![prompt("p2"), injected(), prompt("p3")],
+            Look::Held,
+        ),
+        (
+            "taken while the response was streaming",
+            tools(&["a"]),
+            vec![response("r1", &["a"]), injected(), response("r1", &["b"])],
+            Look::Held,
+        ),
+        (
+            "batch passed",
+            tools(&["a"]),
+            vec![response("r1", &["a"]), result("a", "ok"), response("r2", &[])],
+            Look::Passed,
+        ),
         (
             "a piece of the same response after the tool's result",
             tools(&["a"]),
             vec![response("r1", &["a"]), result("a", "ok"), response("r1", &["b"])],
             Look::Open,
         ),
-        ("batch, next turn", tools(&["a"]), vec![prompt("p2"), response("r1", &["a"]), prompt("p3")], Look::Passed),
-        ("calls unknown: same response", tools(&[]), vec![response("r1", &[]), injected(), result("x", ""), response("r2", &[])], Look::Proven),
-        ("calls unknown: answered without it", tools(&[]), vec![response("r1", &[]), result("x", ""), response("r2", &[])], Look::Passed),
+        (
+            "batch, next turn",
+            tools(&["a"]),
+            vec![prompt("p2"), response("r1", &["a"]), prompt("p3")],
+            Look::Passed,
+        ),
+        (
+            "calls unknown: same response",
+            tools(&[]),
+            vec![response("r1", &[]), injected(), result("x", ""), response("r2", &[])],
+            Look::Proven,
+        ),
+        (
+            "calls unknown: answered without it",
+            tools(&[]),
+            vec![response("r1", &[]), result("x", ""), response("r2", &[])],
+            Look::Passed,
+        ),
         ("stop taken", Anchor::Stop, vec![ran(), injected(), Item::StopHandled], Look::Held),
-        ("stop answered", Anchor::Stop, vec![ran(), injected(), Item::StopHandled, response("r", &[])], Look::Proven),
+        (
+            "stop answered",
+            Anchor::Stop,
+            vec![ran(), injected(), Item::StopHandled, response("r", &[])],
+            Look::Proven,
+        ),
         ("stop ran, not taken", Anchor::Stop, vec![ran(), Item::StopHandled], Look::Passed),
-        ("an earlier stop's note comes late", Anchor::Stop, vec![Item::StopHandled, response("r", &[])], Look::Open),
+        (
+            "an earlier stop's note comes late",
+            Anchor::Stop,
+            vec![Item::StopHandled, response("r", &[])],
+            Look::Open,
+        ),
         ("stop, next turn", Anchor::Stop, vec![prompt("p2"), prompt("p3")], Look::Passed),
-        ("call answered", Anchor::Call("c".into()), vec![result("c", &marked()), response("r", &[])], Look::Proven),
+        (
+            "call answered",
+            Anchor::Call("c".into()),
+            vec![result("c", &marked()), response("r", &[])],
+            Look::Proven,
+        ),
         ("call failed", Anchor::Call("c".into()), vec![result("c", "connection closed")], Look::Passed),
         ("shell answered", Anchor::Shell, vec![result("x", &marked()), response("r", &[])], Look::Proven),
     ];
@@ -93,10 +182,8 @@ fn the_table_of_looks() {
 
 #[test]
 fn quotes_raw_output_and_foreign_results_never_count() {
-    let quoting = [
-        Item::HookRan { output: marked() },
-        Item::ToolResult { call: "other".into(), text: marked() },
-    ];
+    let quoting =
+        [Item::HookRan { output: marked() }, Item::ToolResult { call: "other".into(), text: marked() }];
     for anchor in [Anchor::Start, Anchor::Prompt, tools(&["a"]), Anchor::Stop, Anchor::Call("c".into())] {
         assert_eq!(look(&anchor, &quoting), Look::Open, "{anchor:?}");
     }
@@ -108,7 +195,15 @@ fn quotes_raw_output_and_foreign_results_never_count() {
 
 #[test]
 fn anchors_round_trip() {
-    for anchor in [Anchor::Start, Anchor::Prompt, tools(&[]), tools(&["a", "b:c,d"]), Anchor::Stop, Anchor::Call("c".into()), Anchor::Shell] {
+    for anchor in [
+        Anchor::Start,
+        Anchor::Prompt,
+        tools(&[]),
+        tools(&["a", "b:c,d"]),
+        Anchor::Stop,
+        Anchor::Call("c".into()),
+        Anchor::Shell,
+    ] {
         assert_eq!(Anchor::parse(&anchor.to_text()), Some(anchor));
     }
 }

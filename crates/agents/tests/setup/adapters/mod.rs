@@ -1,0 +1,9 @@
+//! The adapters of the agents against what the real programs say: their payloads, their answers, their transcripts.
+
+mod answers;
+mod claude_lines;
+mod claude_looks;
+mod codex_lines;
+mod codex_looks;
+mod payloads;
+mod samples;

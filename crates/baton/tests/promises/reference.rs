@@ -1,0 +1,123 @@
+//! The command line's reference, and facts about the program itself.
+
+use crate::world::{World, program, run};
+use std::fs;
+use std::path::Path;
+
+/// Every command; a new one that is missing here is missing in the reference, and `--help` tells.
+const COMMANDS: &[&[&str]] = &[
+    &[],
+    &["who"],
+    &["whoami"],
+    &["name"],
+    &["tag"],
+    &["tag", "add"],
+    &["tag", "rm"],
+    &["send"],
+    &["ask"],
+    &["reply"],
+    &["inbox"],
+    &["mail"],
+    &["log"],
+    &["config"],
+    &["doctor"],
+    &["setup"],
+    &["demo"],
+    &["mcp"],
+    &["hook"],
+];
+
+/// `docs/cli-reference.txt` is what `--help` says. To write it anew: `BATON_WRITE_REFERENCE=1 cargo test -p baton reference`.
+#[test]
+fn the_reference_is_what_help_says() {
+    let world = World::new();
+    let mut text = String::new();
+    for words in COMMANDS {
+        let words: Vec<&str> = words.iter().copied().chain(["--help"]).collect();
+        // `hook` is taken before the command line is read.
+        let words = if words[0] == "hook" { vec!["--json", "hook", "--help"] } else { words };
+        let mut command = world.baton(&words);
+        command.env("COLUMNS", "100");
+        let shown: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with("--")).collect();
+        let help = run(command, b"").expect(0).stdout;
+        let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
+        text.push_str(&format!(
+            "$ {} --help\n\n{}\n\n",
+            [&["baton"], &shown[..]].concat().join(" "),
+            lines.join("\n").trim()
+        ));
+    }
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli-reference.txt");
+    if std::env::var_os("BATON_WRITE_REFERENCE").is_some() {
+        fs::write(&file, &text).unwrap();
+    }
+    let written = fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        written == text,
+        "docs/cli-reference.txt is out of date: BATON_WRITE_REFERENCE=1 cargo test -p baton reference"
+    );
+}
+
+#[test]
+fn every_command_of_help_is_in_the_reference() {
+    let world = World::new();
+    let help = run(world.baton(&["--help"]), b"").expect(0).stdout;
+    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    for line in commands.lines() {
+        let name = line.split_whitespace().next().unwrap();
+        assert!(COMMANDS.iter().any(|words| words.first() == Some(&name)), "{name}");
+    }
+}
+
+#[test]
+fn help_and_version_need_no_home_and_go_to_stdout() {
+    let world = World::new();
+    for words in [&["--help"][..], &["send", "--help"], &["--version"]] {
+        let mut command = world.baton(words);
+        command.env_clear();
+        let done = run(command, b"").expect(0);
+        assert!(!done.stdout.is_empty() && done.stderr.is_empty(), "{words:?}");
+    }
+    assert!(!world.home().exists(), "and leave nothing behind");
+}
+
+/// The dynamic loader costs more than a whole quiet hook.
+#[cfg(target_os = "linux")]
+#[test]
+fn the_program_is_static() {
+    const INTERPRETER: u32 = 3;
+    let elf = fs::read(program()).unwrap();
+    assert_eq!(&elf[..5], b"\x7fELF\x02", "a 64-bit ELF file");
+    let number = |at: usize, size: usize| -> usize {
+        elf[at..at + size].iter().rev().fold(0, |number, byte| number << 8 | usize::from(*byte))
+    };
+    let (table, size, count) = (number(32, 8), number(54, 2), number(56, 2));
+    assert!(count > 0);
+    let kinds: Vec<u32> = (0..count).map(|n| u32::try_from(number(table + n * size, 4)).unwrap()).collect();
+    assert!(!kinds.contains(&INTERPRETER), "it asks for an interpreter: {kinds:?}");
+}
+
+/// Nothing is sent anywhere: no command that carries mail makes a socket of the internet.
+#[cfg(target_os = "linux")]
+#[test]
+fn m21_no_command_and_no_hook_talks_to_a_network() {
+    use crate::puppet::{Puppet, Style};
+    use baton_testkit::faults;
+    use serde_json::json;
+    let world = World::talkative();
+    let (ada, lin) =
+        (Puppet::start(&world, Style::Claude, "ada"), Puppet::start(&world, Style::Codex, "lin"));
+    let payload = lin.payload("UserPromptSubmit", json!({"prompt": "x"}));
+    let runs = [
+        (ada.shell_command(&["send", "lin", "hi"]), &b""[..]),
+        (ada.shell_command(&["who"]), b""),
+        (ada.shell_command(&["mail"]), b""),
+        (ada.shell_command(&["inbox"]), b""),
+        (lin.hook_command(), &payload),
+    ];
+    for (command, input) in runs {
+        let calls = faults::kill_points(&command, input);
+        let network = ["socket", "connect", "sendto", "sendmsg", "bind"];
+        assert!(!calls.iter().any(|call| network.contains(&call.syscall.as_str())), "{command:?}: {calls:?}");
+    }
+}

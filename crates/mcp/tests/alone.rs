@@ -1,0 +1,38 @@
+//! The MCP server alone, as the tests start it: `baton-mcp-alone AGENT HOME`.
+
+use baton_core::limits::Limits;
+use baton_mcp::Options;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [agent, home] = &arguments[..] else {
+        eprintln!("usage: baton-mcp-alone AGENT HOME");
+        return ExitCode::from(64);
+    };
+    let log = PathBuf::from(home).join("test.log");
+    let served = baton_agents::by_name(agent).and_then(|agent| {
+        baton_mcp::serve(Options {
+            agent,
+            home: home.into(),
+            cwd: std::env::current_dir().unwrap_or_default(),
+            env: Box::new(|name| std::env::var_os(name)),
+            limits: Box::new(Limits::default),
+            log: Box::new(move |line| {
+                let file = OpenOptions::new().create(true).append(true).open(&log);
+                // A test that looks for the line notices that it is missing.
+                file.and_then(|mut file| writeln!(file, "{line}")).ok();
+            }),
+        })
+    });
+    match served {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
