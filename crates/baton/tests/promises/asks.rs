@@ -98,7 +98,7 @@ fn m8_the_first_reply_closes_and_the_second_is_mail() {
     let second = text(&peer.shell(&["reply", &ask, "second", "--json"]).expect(0).json()["message_id"]);
     let call = asker.calls()[0].clone();
     let turn = asker.turn().map(str::to_owned);
-    asker.paper.tool_result(turn.as_deref(), &call, &answer.to_string(), &[first.clone()]);
+    asker.paper.tool_result(turn.as_deref(), &call, &answer.to_string(), std::slice::from_ref(&first));
     asker.paper.request(false);
     asker.finish_turn();
     asker.settle_down();

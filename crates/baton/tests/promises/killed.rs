@@ -14,7 +14,7 @@ fn sample(points: Vec<KillPoint>) -> Vec<KillPoint> {
         return points;
     }
     let last = |at: usize| points.get(at + 1).is_none_or(|next| next.syscall != points[at].syscall);
-    let chosen = |at: usize| at % 3 == 0 || points[at].nth == 1 || last(at);
+    let chosen = |at: usize| at.is_multiple_of(3) || points[at].nth == 1 || last(at);
     (0..points.len()).filter(|at| chosen(*at)).map(|at| points[at].clone()).collect()
 }
 
@@ -102,11 +102,11 @@ fn m2_codex_tool_hook_in_a_script_killed_anywhere_delivers_once() {
     killed_hook_of(Style::Codex, Moment::Tools, |puppet| puppet.code_mode = true);
 }
 
+/// Makes two sessions ready, and says what is to be killed and what it is about.
+type Prepare<'a> = dyn Fn(&Puppet<'_>, &Puppet<'_>) -> (String, Vec<String>) + 'a;
+
 /// An agent reads its inbox, or the answer to its ask, in its shell; what the killed command had printed is what the model sees.
-fn killed_reading_delivers_once(
-    style: Style,
-    prepare: &dyn Fn(&Puppet<'_>, &Puppet<'_>) -> (String, Vec<String>),
-) {
+fn killed_reading_delivers_once(style: Style, prepare: &Prepare<'_>) {
     let world = World::talkative();
     let sender = Puppet::start(&world, Style::Claude, "sender");
     let mut puppet = Puppet::start(&world, style, "reader");

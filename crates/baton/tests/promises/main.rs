@@ -3,42 +3,28 @@
 //! A test is named after its promise (`m1_…` to `m25_…`, see `docs/design`). Two variables make them stricter: `BATON_ROUNDS=N` repeats
 //! what races or is random N times, and `BATON_ALL_POINTS=1` kills at every system call instead of a sample.
 
-#[cfg(test)]
+#![expect(clippy::unwrap_used, reason = "a broken stage should end the test")]
+
 mod paper;
-#[cfg(test)]
 mod processes;
-#[cfg(test)]
 mod puppet;
-#[cfg(test)]
 mod world;
 
-#[cfg(test)]
 mod asks;
-#[cfg(test)]
 mod budget;
-#[cfg(test)]
 mod chaos;
-#[cfg(test)]
 mod errors;
-#[cfg(test)]
 mod failing;
-#[cfg(test)]
 mod frame;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod identity;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod killed;
-#[cfg(test)]
 mod life;
-#[cfg(test)]
 mod loops;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod output;
-#[cfg(test)]
 mod parallel;
-#[cfg(test)]
 mod reference;
-#[cfg(test)]
 mod senders;
-#[cfg(test)]
 mod upkeep;
