@@ -1,7 +1,7 @@
 //! M2 and M3: `kill -9` before each system call of a hook or a sender.
 //!
-//! `strace` counts the calls of one undisturbed run (about 200), then kills at the n-th. By default every third point is tried, with the
-//! first and the last of each kind of call; `BATON_ALL_POINTS=1` tries all.
+//! `strace` counts the calls of one undisturbed run (about 200), then kills at the n-th. By default every sixth point is tried, and the
+//! first of each kind of call; `BATON_ALL_POINTS=1` tries all.
 
 use crate::paper::messages_in;
 use crate::puppet::{Moment, Printed, Puppet, Style};
@@ -13,8 +13,7 @@ fn sample(points: Vec<KillPoint>) -> Vec<KillPoint> {
     if std::env::var_os("BATON_ALL_POINTS").is_some() {
         return points;
     }
-    let last = |at: usize| points.get(at + 1).is_none_or(|next| next.syscall != points[at].syscall);
-    let chosen = |at: usize| at.is_multiple_of(3) || points[at].nth == 1 || last(at);
+    let chosen = |at: usize| at.is_multiple_of(6) || points[at].nth == 1;
     (0..points.len()).filter(|at| chosen(*at)).map(|at| points[at].clone()).collect()
 }
 
@@ -102,11 +101,11 @@ fn m2_codex_tool_hook_in_a_script_killed_anywhere_delivers_once() {
     killed_hook_of(Style::Codex, Moment::Tools, |puppet| puppet.code_mode = true);
 }
 
-/// Makes two sessions ready, and says what is to be killed and what it is about.
-type Prepare<'a> = dyn Fn(&Puppet<'_>, &Puppet<'_>) -> (String, Vec<String>) + 'a;
+/// The message that is read, and the words that read it.
+type Reading = (String, Vec<String>);
 
 /// An agent reads its inbox, or the answer to its ask, in its shell; what the killed command had printed is what the model sees.
-fn killed_reading_delivers_once(style: Style, prepare: &Prepare<'_>) {
+fn killed_reading_delivers_once(style: Style, prepare: fn(&Puppet<'_>, &Puppet<'_>) -> Reading) {
     let world = World::talkative();
     let sender = Puppet::start(&world, Style::Claude, "sender");
     let mut puppet = Puppet::start(&world, style, "reader");
@@ -148,7 +147,7 @@ fn killed_reading_delivers_once(style: Style, prepare: &Prepare<'_>) {
 #[test]
 fn m2_an_inbox_killed_anywhere_delivers_once() {
     for style in Style::BOTH {
-        killed_reading_delivers_once(style, &|sender, _| {
+        killed_reading_delivers_once(style, |sender, _| {
             (sender.send("reader", "read me"), vec!["inbox".to_owned()])
         });
     }
@@ -157,7 +156,7 @@ fn m2_an_inbox_killed_anywhere_delivers_once() {
 #[test]
 fn m8_an_ask_killed_anywhere_delivers_its_answer_once() {
     for style in Style::BOTH {
-        killed_reading_delivers_once(style, &|peer, puppet| {
+        killed_reading_delivers_once(style, |peer, puppet| {
             let asked =
                 puppet.shell(&["ask", "sender", "well?", "--timeout", "1ms", "--json"]).expect(2).json();
             let reply = peer

@@ -3,28 +3,47 @@
 //! A test is named after its promise (`m1_…` to `m25_…`, see `docs/promises.md`). Two variables make them stricter: `BATON_ROUNDS=N` repeats
 //! what races or is random N times, and `BATON_ALL_POINTS=1` kills at every system call instead of a sample.
 
-#![expect(clippy::unwrap_used, reason = "a broken stage should end the test")]
-
+#[cfg(test)]
+mod moments;
+#[cfg(test)]
 mod paper;
+#[cfg(test)]
 mod processes;
+#[cfg(test)]
 mod puppet;
+#[cfg(test)]
 mod world;
 
+#[cfg(test)]
 mod asks;
+#[cfg(test)]
 mod budget;
+#[cfg(test)]
 mod chaos;
+#[cfg(test)]
 mod errors;
+#[cfg(test)]
 mod failing;
+#[cfg(test)]
 mod frame;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod identity;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod killed;
+#[cfg(test)]
 mod life;
+#[cfg(test)]
 mod loops;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod output;
+#[cfg(test)]
 mod parallel;
+#[cfg(test)]
 mod reference;
+#[cfg(test)]
 mod senders;
+#[cfg(test)]
 mod upkeep;
