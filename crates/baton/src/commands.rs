@@ -48,14 +48,13 @@ impl Session {
 
     /// Who calls.
     pub fn identity(&self, store: &mut Store) -> Result<Identity, Error> {
-        let terminal = [
-            std::io::stdin().is_terminal(),
-            std::io::stdout().is_terminal(),
-            std::io::stderr().is_terminal(),
-        ]
-        .contains(&true)
-            || std::fs::File::open("/dev/tty").is_ok();
-        identity::identify(store, &environment::get, &self.cwd, terminal, self.acting_as.as_deref())
+        let terminal = || {
+            std::io::stdin().is_terminal()
+                || std::io::stdout().is_terminal()
+                || std::io::stderr().is_terminal()
+                || std::fs::File::open("/dev/tty").is_ok()
+        };
+        identity::identify(store, &environment::get, &self.cwd, &terminal, self.acting_as.as_deref())
     }
 
     /// The limits in force here.

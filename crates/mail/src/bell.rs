@@ -11,7 +11,7 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -69,9 +69,4 @@ impl Bell {
     pub fn into_watch(self) -> Watch {
         self.watch
     }
-}
-
-/// Waits until a file changes, at most so long; false if it did not, or can't be watched.
-pub fn wait_for_change(file: &Path, longest: Duration) -> bool {
-    Watch::new(file).is_ok_and(|mut watch| watch.wait(longest))
 }

@@ -1,12 +1,12 @@
 //! Reading an agent's transcript for proof of an offer.
 
-use crate::bell;
+use crate::bell::Watch;
 use baton_agents::Agent;
 use baton_core::limits;
 use baton_core::mail::{Item, Look, Search, Turns};
 use baton_store::OpenOffer;
 use rustix::fs::OFlags;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -29,27 +29,37 @@ pub fn look(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
 /// Looks until something is concluded, or time runs out: an agent may write a moment later what it has long taken.
 pub fn look_patiently(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
     let deadline = Instant::now() + limits::SETTLE_WAIT.to_std();
+    let Some(transcript) = offer.transcript.as_deref().map(Path::new) else { return Look::Blind };
+    // One watch for the whole wait, from before the first look: to give one back costs more than a look.
+    let mut watch = Watch::new(transcript).ok();
     loop {
         let seen = look(agent, offer, now);
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() || matches!(seen, Look::Proven | Look::Passed) {
             return seen;
         }
-        match (&offer.transcript, seen) {
-            (None, _) => return seen,
+        match &mut watch {
+            Some(watch) => _ = watch.wait(left),
             // The file is not there yet, nor is perhaps its folder, so there is nothing to watch but time.
-            (Some(_), Look::Blind) => std::thread::sleep(left.min(Duration::from_millis(20))),
-            (Some(transcript), _) => {
-                bell::wait_for_change(Path::new(transcript), left);
+            None => {
+                std::thread::sleep(left.min(Duration::from_millis(20)));
+                watch = Watch::new(transcript).ok();
             }
         }
     }
 }
 
-/// Whether the agent has written down a prompt of this turn already.
+/// Whether the agent has written down a prompt of this turn already. Its id stands nowhere in the file as a rule, and then no line is read.
 pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, length: u64, turn: &str) -> bool {
+    let from = length.saturating_sub(limits::LOOK_BEHIND);
+    let Some(mut file) = open(transcript) else { return false };
+    let mut tail = Vec::with_capacity(usize::try_from(length - from).unwrap_or(0));
+    let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.take(length - from).read_to_end(&mut tail));
+    if read.is_err() || !String::from_utf8_lossy(&tail).contains(turn) {
+        return false;
+    }
     let mut found = false;
-    read_items(agent, transcript, length.saturating_sub(limits::LOOK_BEHIND), |item, _| {
+    read_items(agent, transcript, from, |item, _| {
         found |= matches!(item, Item::Prompt { id } if id == turn);
         !found
     });
@@ -61,6 +71,13 @@ pub fn length(transcript: Option<&Path>) -> u64 {
     transcript.and_then(|file| std::fs::metadata(file).ok()).map_or(0, |metadata| metadata.len())
 }
 
+/// Opens a transcript. The path is the agent's word: a pipe behind it must not hold up a hook until somebody writes to it.
+fn open(transcript: &Path) -> Option<File> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(transcript).ok()?;
+    file.metadata().ok()?.is_file().then_some(file)
+}
+
 /// Feeds the items of a transcript from a position on, each with the position of its line. `None` if there is no such file.
 fn read_items(
     agent: &dyn Agent,
@@ -68,15 +85,7 @@ fn read_items(
     from: u64,
     mut feed: impl FnMut(&Item, u64) -> bool,
 ) -> Option<()> {
-    // The path is the agent's word. A pipe behind it must not hold up a hook until somebody writes to it.
-    let mut file = OpenOptions::new()
-        .read(true)
-        .custom_flags(OFlags::NONBLOCK.bits().cast_signed())
-        .open(transcript)
-        .ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let mut file = open(transcript)?;
     // One byte earlier, so that a line which starts exactly there is not taken for the rest of another.
     let start = from.saturating_sub(1);
     file.seek(SeekFrom::Start(start)).ok()?;

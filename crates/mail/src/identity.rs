@@ -56,14 +56,16 @@ pub fn identify(
     store: &mut Store,
     env: Env<'_>,
     cwd: &Path,
-    terminal: bool,
+    terminal: &dyn Fn() -> bool,
     claimed: Option<&str>,
 ) -> Result<Identity, Error> {
     let project = project::of(cwd);
-    let found = match by_environment(store, env, cwd, &project)? {
-        Some(found) => Some(found),
-        None => by_process_tree(store)?,
-    };
+    let mut above = Vec::new();
+    let mut found = by_environment(store, env, cwd, &project)?;
+    if found.is_none() {
+        above = process::ancestors();
+        found = by_process_tree(store, &above)?;
+    }
     if let Some((participant, kind)) = found {
         if claimed.is_some() {
             return Err(Error::new(
@@ -75,7 +77,7 @@ pub fn identify(
         let project = participant.project.clone();
         return Ok(Identity { participant, kind, project });
     }
-    let person = terminal && !below_an_agent();
+    let person = terminal() && !below_an_agent(&above);
     match claimed {
         Some(_) if !person => {
             Err(Error::new(Code::NotAPerson, "--as is for the person at a terminal").hint("leave --as out"))
@@ -165,18 +167,14 @@ pub fn agent_process(agent: &dyn Agent, env: Env<'_>) -> Option<Process> {
     })
 }
 
-fn by_process_tree(store: &Store) -> Result<Option<(Participant, Kind)>, Error> {
-    for above in process::ancestors() {
-        let sessions = store.sessions_of_process(above.pid, above.start)?;
-        if let Some((participant, session)) = sessions.into_iter().next() {
-            return Ok(Some((participant, Kind::Session { session, call: None, subagent: false })));
-        }
-    }
-    Ok(None)
+fn by_process_tree(store: &Store, above: &[Process]) -> Result<Option<(Participant, Kind)>, Error> {
+    let found = store.nearest_session(above)?;
+    Ok(found
+        .map(|(participant, session)| (participant, Kind::Session { session, call: None, subagent: false })))
 }
 
-fn below_an_agent() -> bool {
-    process::ancestors().iter().any(|above| {
+fn below_an_agent(above: &[Process]) -> bool {
+    above.iter().any(|above| {
         let arguments = process::arguments(above.pid);
         ALL.iter().any(|agent| agent.is_process(&arguments))
     })

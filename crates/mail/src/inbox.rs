@@ -6,7 +6,7 @@
 use crate::identity::{Identity, Kind};
 use crate::{evidence, process, random, reconcile};
 use baton_core::frame::{self, Framed, Letter};
-use baton_core::id::{MessageRow, Nonce, OfferId, SessionRow};
+use baton_core::id::{MessageRow, Nonce, OfferId, ParticipantId, SessionRow};
 use baton_core::limits::{self, Limits};
 use baton_core::mail::Anchor;
 use baton_core::{Code, Error};
@@ -117,6 +117,7 @@ fn offer(
         participant: identity.participant.id,
         settle: Vec::new(),
         state: None,
+        transcript: None,
         turn: None,
         claim: Some(claim.clone()),
         now: crate::now(),
@@ -139,6 +140,18 @@ fn offer(
         Some(claimed) => Taken { letters, more, offer: Some((claim.nonce, claimed.offer)), rows: Vec::new() },
         None => Taken::default(),
     })
+}
+
+/// What a program can address the sender of a letter by.
+pub fn sender_address(store: &Store, letter: &Letter) -> Result<String, Error> {
+    let sender = store.message(&letter.id)?.and_then(|found| found.sender);
+    address_of(store, sender, &letter.from)
+}
+
+/// What a program can address a participant by: its session's id, or its name if it has no session.
+pub fn address_of(store: &Store, participant: Option<ParticipantId>, name: &str) -> Result<String, Error> {
+    let found = participant.map(|id| store.participant(id)).transpose()?.flatten();
+    Ok(found.and_then(|found| found.native).map_or_else(|| name.to_owned(), |id| frame::defuse(&id)))
 }
 
 /// A claim whose proof will be the result of a call of this session.

@@ -135,12 +135,16 @@ fn step(
     let new_turn = event.turn.is_some() && event.turn != view.turn;
     let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
     let state = session::after(event).filter(|state| *state != view.state);
+    // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
+    let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
     let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules);
     let reminder = reminder(store, event, view)?;
     if !deliver
         && state.is_none()
         && !new_turn
         && !by_person
+        && new_transcript.is_none()
         && settle.iter().all(|(_, settle)| *settle == Settle::Keep)
     {
         return Ok(reminder
@@ -163,6 +167,7 @@ fn step(
         participant: view.participant,
         settle,
         state,
+        transcript: new_transcript,
         turn: (new_turn || by_person).then(|| (event.turn.clone(), turn_from, by_person)),
         claim,
         now: crate::now(),

@@ -30,15 +30,14 @@ pub fn find(pid: i32) -> Option<Process> {
     os::status(pid).map(|status| Process { pid, start: status.start })
 }
 
-/// The processes above this one, the nearest first.
+/// The processes above this one, the nearest first. Each is read once: this is on the path of every send.
 pub fn ancestors() -> Vec<Process> {
     let mut above = Vec::new();
-    let mut pid = std::process::id().cast_signed();
-    while above.len() < ANCESTORS {
+    let mut next = os::status(std::process::id().cast_signed()).map(|status| status.parent);
+    while let Some(pid) = next.filter(|pid| *pid > 1 && above.len() < ANCESTORS) {
         let Some(status) = os::status(pid) else { break };
-        let Some(parent) = (status.parent > 1).then(|| find(status.parent)).flatten() else { break };
-        above.push(parent);
-        pid = parent.pid;
+        above.push(Process { pid, start: status.start });
+        next = Some(status.parent);
     }
     above
 }

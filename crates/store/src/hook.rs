@@ -117,6 +117,8 @@ pub struct HookStep {
     pub settle: Vec<(OfferId, Settle)>,
     /// The session's new state.
     pub state: Option<State>,
+    /// Where it writes its conversation down, if that is news.
+    pub transcript: Option<String>,
     /// A turn begins: its id, the transcript's length, and whether a person began it.
     pub turn: Option<(Option<String>, u64, bool)>,
     /// Mail to claim.
@@ -246,7 +248,7 @@ impl Store {
 
 /// Writes down what the session does now, in one statement where anything has changed.
 fn note_session(conn: &Connection, step: &HookStep) -> Result<(), Error> {
-    if step.state.is_none() && step.turn.is_none() {
+    if step.state.is_none() && step.turn.is_none() && step.transcript.is_none() {
         return Ok(());
     }
     let state = step.state.map(State::as_str);
@@ -257,10 +259,10 @@ fn note_session(conn: &Connection, step: &HookStep) -> Result<(), Error> {
     conn.prepare(
         "UPDATE session SET state_since = CASE WHEN ?2 <> state THEN ?3 ELSE state_since END, state = coalesce(?2, state),
             turn = CASE WHEN ?4 THEN ?5 ELSE turn END, turn_from = CASE WHEN ?4 THEN ?6 ELSE turn_from END,
-            stops = CASE WHEN ?7 THEN 0 ELSE stops END, person_turn_at = CASE WHEN ?7 THEN ?3 ELSE person_turn_at END WHERE id = ?1",
+            stops = CASE WHEN ?7 THEN 0 ELSE stops END, person_turn_at = CASE WHEN ?7 THEN ?3 ELSE person_turn_at END, transcript = coalesce(?8, transcript) WHERE id = ?1",
     )
     .and_then(|mut update| {
-        update.execute((step.session.0, state, step.now.0, new_turn, turn, from.cast_signed(), by_person))
+        update.execute((step.session.0, state, step.now.0, new_turn, turn, from.cast_signed(), by_person, &step.transcript))
     })
     .map(drop)
     .map_err(failure)

@@ -2,6 +2,7 @@
 
 use crate::failure::{failure, foreign};
 use crate::open::Store;
+use crate::sessions::Process;
 use baton_core::id::{ParticipantId, SessionRow};
 use baton_core::session::State;
 use baton_core::time::Moment;
@@ -150,6 +151,27 @@ impl Store {
             }
         }
         Ok(found)
+    }
+
+    /// The newest session of the first of these processes that runs any.
+    pub fn nearest_session(&self, processes: &[Process]) -> Result<Option<(Participant, SessionRow)>, Error> {
+        let mut select = self
+            .conn
+            .prepare(
+                "SELECT participant, id FROM session WHERE pid = ?1 AND pid_start = ?2 AND state <> 'gone'
+                 ORDER BY started_at DESC, id DESC LIMIT 1",
+            )
+            .map_err(failure)?;
+        for process in processes {
+            let row: Option<(i64, i64)> = select
+                .query_row((process.pid, process.start.cast_signed()), |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()
+                .map_err(failure)?;
+            if let Some((id, session)) = row {
+                return Ok(one(&self.conn, "p.id = ?1", [id])?.map(|found| (found, SessionRow(session))));
+            }
+        }
+        Ok(None)
     }
 
     /// Whom a name means in a project. `user` and `script` exist everywhere.

@@ -90,7 +90,7 @@ fn report(
 ) -> Result<Exit, Error> {
     match waited {
         Waited::Answer(letter, row, nonce) => {
-            let mut document = inbox::describe(&letter, me);
+            let mut document = inbox::describe(store, &letter, me)?;
             document["request_id"] = json!(ask.request().as_str());
             if let Some(nonce) = &nonce {
                 document["offer"] = json!(proof::mark(nonce));

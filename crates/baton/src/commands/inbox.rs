@@ -12,6 +12,7 @@ use baton_mail::bell::Bell;
 use baton_mail::identity::Identity;
 use baton_mail::inbox::{self, Taken};
 use baton_mail::line;
+use baton_store::Store;
 use clap::Args;
 use serde_json::{Value, json};
 use std::time::Instant;
@@ -30,11 +31,11 @@ pub struct Inbox {
     limit: u16,
 }
 
-/// Letters that one reading in an agent's shell brings at most. Agents cut longer output in the middle or at its end, and with it the proof: Claude
-/// Code shows 30,000 characters.
-const SHELL_BYTES: usize = 26_000;
+/// Letters that one reading in an agent's shell brings at most. Agents cut longer output in the middle or at its end, and with it perhaps the
+/// proof: Codex shows 12,000 bytes of a tool's result, Claude Code 30,000 characters.
+const SHELL_BYTES: usize = 8_000;
 /// The same with the frame around the letters.
-const SHELL_TEXT: usize = 28_000;
+const SHELL_TEXT: usize = 10_000;
 
 impl Inbox {
     /// Reads.
@@ -65,7 +66,7 @@ impl Inbox {
             return Err(Error::new(Code::TimedOut, "no mail came")
                 .hint("mail also comes by itself, with your agent's next step"));
         }
-        let printed = self.print(&me, &taken, *out);
+        let printed = self.print(&store, &me, &taken, *out);
         match (&printed, &taken.offer) {
             (Err(_), Some((_, offer))) => line::give_back(&mut store, *offer)?,
             (Err(_), None) => {}
@@ -77,8 +78,9 @@ impl Inbox {
         done()
     }
 
-    fn print(&self, me: &Identity, taken: &Taken, out: Out) -> Result<(), Error> {
-        let mut list: Vec<Value> = taken.letters.iter().map(|letter| describe(letter, me)).collect();
+    fn print(&self, store: &Store, me: &Identity, taken: &Taken, out: Out) -> Result<(), Error> {
+        let mut list: Vec<Value> =
+            taken.letters.iter().map(|letter| describe(store, letter, me)).collect::<Result<_, _>>()?;
         if let (Some((nonce, _)), Some(last)) = (&taken.offer, list.last_mut()) {
             // The proof of an agent's reading, as the last thing printed.
             last["offer"] = json!(proof::mark(nonce));
@@ -110,7 +112,7 @@ pub fn framed<L: std::borrow::Borrow<Letter>>(
 }
 
 /// One message as JSON, in the shape of cli.md. An agent gets the body without anything that could pose as a proof of delivery.
-pub fn describe(letter: &Letter, me: &Identity) -> Value {
+pub fn describe(store: &Store, letter: &Letter, me: &Identity) -> Result<Value, Error> {
     let mut body = if me.session().is_some() { frame::defuse(&letter.body) } else { letter.body.clone() };
     let mut cut = Value::Null;
     if me.session().is_some()
@@ -123,10 +125,11 @@ pub fn describe(letter: &Letter, me: &Identity) -> Value {
             letter.id
         ));
     }
-    json!({
+    Ok(json!({
         "message_id": letter.id.as_str(),
-        "from": letter.kind,
+        "from": inbox::sender_address(store, letter)?,
         "from_name": letter.from,
+        "sender": letter.kind,
         "body": body,
         "cut": cut,
         "request_id": letter.ask.then(|| letter.id.request().to_string()),
@@ -134,7 +137,7 @@ pub fn describe(letter: &Letter, me: &Identity) -> Value {
         "thread": letter.thread,
         "sent_at": letter.sent_at.to_rfc3339(),
         "possible_repeat": letter.perhaps_repeated,
-    })
+    }))
 }
 
 fn for_people(out: Out, letters: &[Letter], more: usize) -> String {

@@ -7,8 +7,8 @@ use baton_core::frame;
 use baton_core::id::MessageId;
 use baton_core::{Code, Error};
 use baton_mail::identity::{Identity, Kind};
-use baton_mail::reconcile;
-use baton_store::{MailFilter, MailRow};
+use baton_mail::{inbox, reconcile};
+use baton_store::{MailFilter, MailRow, Store};
 use clap::Args;
 use serde_json::{Value, json};
 
@@ -46,7 +46,7 @@ impl Mail {
             let found = store.message(&id)?.filter(|mail| may_see(&me, mail)).ok_or_else(|| {
                 Error::new(Code::MessageNotFound, format!("no message {id}")).hint("`baton mail` lists yours")
             })?;
-            out.data(&describe(&found, &me), || in_full(*out, &found, &me))?;
+            out.data(&describe(&store, &found, &me)?, || in_full(*out, &found, &me))?;
             return done();
         }
         let filter = MailFilter {
@@ -57,7 +57,8 @@ impl Mail {
             most: usize::try_from(self.limit).unwrap_or(usize::MAX),
         };
         let rows = store.history(&filter)?;
-        let document: Vec<Value> = rows.iter().map(|row| describe(row, &me)).collect();
+        let document: Vec<Value> =
+            rows.iter().map(|row| describe(&store, row, &me)).collect::<Result<_, _>>()?;
         out.data(&Value::Array(document), || listing(*out, &rows))?;
         store.tidy();
         done()
@@ -79,16 +80,17 @@ fn shown_body(mail: &MailRow, me: &Identity) -> String {
     if me.session().is_some() { frame::defuse(&mail.body) } else { mail.body.clone() }
 }
 
-fn describe(mail: &MailRow, me: &Identity) -> Value {
+fn describe(store: &Store, mail: &MailRow, me: &Identity) -> Result<Value, Error> {
     let deliveries: Vec<Value> = mail
         .deliveries
         .iter()
         .map(|delivery| json!({"to": delivery.to, "state": delivery.state.as_str(), "at": delivery.at.to_rfc3339(), "returns": delivery.returns}))
         .collect();
-    json!({
+    Ok(json!({
         "message_id": mail.id.as_str(),
-        "from": mail.kind,
+        "from": inbox::address_of(store, mail.sender, &mail.from)?,
         "from_name": mail.from,
+        "sender": mail.kind,
         "project": mail.project,
         "body": shown_body(mail, me),
         "request_id": mail.ask.then(|| mail.id.request().to_string()),
@@ -98,7 +100,7 @@ fn describe(mail: &MailRow, me: &Identity) -> Value {
         "sent_at": mail.sent_at.to_rfc3339(),
         "expires_at": mail.expires_at.to_rfc3339(),
         "deliveries": deliveries,
-    })
+    }))
 }
 
 fn in_full(out: Out, mail: &MailRow, me: &Identity) -> String {

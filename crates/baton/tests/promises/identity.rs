@@ -292,7 +292,7 @@ fn m15_nobody_below_an_agent_is_the_person_even_on_a_terminal() {
             world.on_terminal(&format!("{} send user hi --json", quoted(program())), &environment).expect(0);
         let mail =
             world.script(&["mail", sent.json()["message_id"].as_str().unwrap(), "--json"]).expect(0).json();
-        assert_eq!((&mail["from"], &mail["from_name"]), (&json!(style.name()), &json!(puppet.name)));
+        assert_eq!((&mail["sender"], &mail["from_name"]), (&json!(style.name()), &json!(puppet.name)));
         // An environment that was wiped does not help: the process tree has the agent.
         let terminal = format!(
             "-V >/dev/null; script --quiet --return --command {} /dev/null",

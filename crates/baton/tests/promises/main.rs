@@ -1,6 +1,6 @@
 //! The promises of mail, each with tests that try to break it, against the real program.
 //!
-//! A test is named after its promise (`m1_…` to `m25_…`, see `docs/design`). Two variables make them stricter: `BATON_ROUNDS=N` repeats
+//! A test is named after its promise (`m1_…` to `m25_…`, see `docs/promises.md`). Two variables make them stricter: `BATON_ROUNDS=N` repeats
 //! what races or is random N times, and `BATON_ALL_POINTS=1` kills at every system call instead of a sample.
 
 #[cfg(test)]

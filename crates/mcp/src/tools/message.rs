@@ -8,6 +8,7 @@ use baton_core::Error;
 use baton_core::frame::{self, Letter, defuse};
 use baton_core::id::Nonce;
 use baton_core::mail::proof;
+use baton_mail::inbox;
 use baton_store::Store;
 use rmcp::schemars::JsonSchema;
 use serde::Serialize;
@@ -97,15 +98,9 @@ impl Message {
 }
 
 fn message(store: &Store, letter: &Letter) -> Result<Message, Error> {
-    let sender = store.message(&letter.id)?.and_then(|found| found.sender);
-    let session = sender
-        .map(|sender| store.participant(sender))
-        .transpose()?
-        .flatten()
-        .and_then(|sender| sender.native);
     Ok(Message {
         message_id: letter.id.to_string(),
-        from: session.as_deref().map_or_else(|| letter.from.clone(), defuse),
+        from: inbox::sender_address(store, letter)?,
         from_name: letter.from.clone(),
         sender: letter.kind.clone(),
         project: letter.project.as_deref().map(defuse),

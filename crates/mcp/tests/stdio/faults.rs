@@ -114,6 +114,7 @@ fn hold_the_store(world: &World, codex: &mut Client) -> Sender<()> {
         participant: participant.id,
         settle,
         state: None,
+        transcript: None,
         turn: None,
         claim,
         now: baton_mail::now(),

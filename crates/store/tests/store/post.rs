@@ -95,6 +95,7 @@ pub fn claim(
         participant,
         settle: Vec::new(),
         state: None,
+        transcript: None,
         turn: None,
         claim: Some(claim),
         now: NOW,

@@ -78,9 +78,8 @@ fn recipient(home: &Home, round: u32) -> &crate::homes::Peer {
 fn prompt<'a>(world: &'a World, home: &'a Home, name: &str, count: usize) -> Case<'a> {
     let peer = &home.peers[1];
     Case::new(format!("prompt {count} {name}"), move |round| {
-        if count > 0 {
-            home.queue(peer, count)?;
-        }
+        home.idle(peer)?;
+        home.queue(peer, count)?;
         Ok(world.hook(home, peer, &Event::Prompt(round * 3 + count as u32 % 3)))
     })
     .checked(move |spent| delivered(spent, home, count))

@@ -130,7 +130,7 @@ fn wait(pid: u32) -> io::Result<(libc::c_int, libc::rusage)> {
 }
 
 fn duration(time: libc::timeval) -> Duration {
-    let micros = i64::from(time.tv_sec) * 1_000_000 + i64::from(time.tv_usec);
+    let micros = time.tv_sec * 1_000_000 + time.tv_usec;
     Duration::from_micros(micros.cast_unsigned())
 }
 

@@ -169,6 +169,15 @@ impl Home {
         self.fold()
     }
 
+    /// Ends the turn of a session, as its stop does.
+    pub fn idle(&self, peer: &Peer) -> Outcome<()> {
+        self.connect()?.execute(
+            "UPDATE session SET state = 'idle' WHERE native = ?1 AND agent = 'claude'",
+            [&peer.session],
+        )?;
+        self.fold()
+    }
+
     /// Makes what happened so far part of the store: a rewind goes back to here.
     pub fn settle_down(&mut self) -> Outcome<()> {
         let db = self.connect()?;

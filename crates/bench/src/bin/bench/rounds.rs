@@ -4,6 +4,9 @@ use crate::Outcome;
 use crate::child::{Shot, Spent};
 use std::time::Duration;
 
+/// Looks at what came of a run.
+type Check<'a> = Box<dyn FnMut(&Spent) -> Outcome<()> + 'a>;
+
 /// One thing to measure, again and again.
 pub struct Case<'a> {
     /// Its key among the cases.
@@ -11,7 +14,7 @@ pub struct Case<'a> {
     /// Makes the next run ready and says what it is; not timed.
     prepare: Box<dyn FnMut(u32) -> Outcome<Shot> + 'a>,
     /// Looks at what came of it, and clears up; not timed.
-    check: Box<dyn FnMut(&Spent) -> Outcome<()> + 'a>,
+    check: Check<'a>,
     series: Series,
     failed: Option<String>,
 }
