@@ -65,6 +65,13 @@ pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, length: u64, turn: 
     found
 }
 
+/// Where a look for the proof of an offer has to start that is made now: with the offer's turn, to learn which response it hangs on, but never so
+/// far back that one look does not reach beyond the offer.
+pub fn start_of_look(turn_from: u64, length: u64) -> u64 {
+    let turn = turn_from.min(length).saturating_sub(limits::LOOK_BEHIND);
+    turn.max(length.saturating_sub(limits::LOOK_BYTES / 2))
+}
+
 /// The length of a transcript now; zero where there is none.
 pub fn length(transcript: Option<&Path>) -> u64 {
     transcript.and_then(|file| std::fs::metadata(file).ok()).map_or(0, |metadata| metadata.len())

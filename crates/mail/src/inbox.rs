@@ -7,7 +7,7 @@ use crate::identity::{Identity, Kind};
 use crate::{evidence, process, random, reconcile};
 use baton_core::frame::{self, Framed, Letter};
 use baton_core::id::{MessageRow, Nonce, OfferId, ParticipantId, SessionRow};
-use baton_core::limits::{self, Limits};
+use baton_core::limits::Limits;
 use baton_core::mail::Anchor;
 use baton_core::{Code, Error};
 use baton_store::{Claim, HookStep, Store};
@@ -167,7 +167,7 @@ pub(crate) fn claim_at(store: &Store, place: &Place) -> Result<Claim, Error> {
         anchor: place.anchor.clone(),
         turn: turn.and_then(|view| view.turn),
         position: length,
-        read_from: turn_from.saturating_sub(limits::LOOK_BEHIND),
+        read_from: evidence::start_of_look(turn_from, length),
         claimer: process::this(),
         at_stop: false,
     })

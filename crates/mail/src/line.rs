@@ -159,7 +159,7 @@ fn step(
         anchor: anchor(event),
         turn: event.turn.clone().or_else(|| view.turn.clone()),
         position: length,
-        read_from: turn_from.min(length).saturating_sub(limits::LOOK_BEHIND),
+        read_from: evidence::start_of_look(turn_from, length),
         claimer: process::this(),
         at_stop: event.kind == EventKind::Stop,
     });

@@ -402,3 +402,29 @@ fn m24_a_clear_in_codexs_daemon_leaves_the_mail_with_the_old_thread() {
     puppet.settle_down();
     puppet.assert_heard_once(&message, "the old thread, resumed");
 }
+
+/// A turn of a hundred screenshots: its transcript is larger than one look reads, and mail that comes late in it is proven all the same.
+#[test]
+fn m24_mail_late_in_a_huge_turn_is_proven() {
+    let world = World::talkative();
+    let sender = Puppet::start(&world, Style::Codex, "sender");
+    let mut puppet = Puppet::start(&world, Style::Claude, "reader");
+    puppet.turn_in_peace();
+    puppet.event(Moment::Prompt);
+    puppet.answer(1);
+    let screenshot = "x".repeat(1 << 20);
+    for n in 0..80 {
+        puppet.paper.raw(
+            json!({"type": "api-request-blob", "hash": n.to_string(), "message": {"content": screenshot}}),
+        );
+        puppet.paper.flush();
+    }
+    let first = sender.send("reader", "late in the turn");
+    brought(&puppet.event(Moment::Tools));
+    puppet.answer(1);
+    let second = sender.send("reader", "later still");
+    brought(&puppet.event(Moment::Tools));
+    puppet.finish_turn();
+    puppet.assert_heard_once(&first, "huge");
+    puppet.assert_heard_once(&second, "huge");
+}
