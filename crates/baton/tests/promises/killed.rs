@@ -1,6 +1,6 @@
 //! M2 and M3: `kill -9` before each system call of a hook or a sender.
 //!
-//! `strace` counts the calls of one undisturbed run (about 200), then kills at the n-th. By default every sixth point is tried, and the
+//! `strace` counts the calls of one undisturbed run (about 200), then kills at the n-th. By default every eighth point is tried, and the
 //! first of each kind of call; `BATON_ALL_POINTS=1` tries all.
 
 use crate::paper::messages_in;
@@ -13,7 +13,7 @@ fn sample(points: Vec<KillPoint>) -> Vec<KillPoint> {
     if std::env::var_os("BATON_ALL_POINTS").is_some() {
         return points;
     }
-    let chosen = |at: usize| at.is_multiple_of(6) || points[at].nth == 1;
+    let chosen = |at: usize| at.is_multiple_of(8) || points[at].nth == 1;
     (0..points.len()).filter(|at| chosen(*at)).map(|at| points[at].clone()).collect()
 }
 
