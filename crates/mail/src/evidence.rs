@@ -26,9 +26,8 @@ pub fn look(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
     if seen.flatten().is_some() { search.look() } else { Look::Blind }
 }
 
-/// Looks until something is concluded, or time runs out: an agent may write a moment later what it has long taken.
-pub fn look_patiently(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
-    let deadline = Instant::now() + limits::SETTLE_WAIT.to_std();
+/// Looks until something is concluded, or the deadline is over: an agent may write a moment later what it has long taken.
+pub fn look_patiently(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>, deadline: Instant) -> Look {
     let Some(transcript) = offer.transcript.as_deref().map(Path::new) else { return Look::Blind };
     // One watch for the whole wait, from before the first look: to give one back costs more than a look.
     let mut watch = Watch::new(transcript).ok();

@@ -14,6 +14,7 @@ use baton_core::session;
 use baton_core::{Code, Error};
 use baton_store::{Claim, HookStep, HookView, OpenOffer, SessionSeen, Sighting, Store};
 use std::path::Path;
+use std::time::Instant;
 
 /// The prefix of our own tools in hook payloads, which all agents share.
 const OUR_TOOLS: &str = "mcp__baton__";
@@ -235,12 +236,14 @@ fn settle_open(
     resumed: bool,
 ) -> Result<Vec<(OfferId, Settle)>, Error> {
     let mut settled = Vec::new();
+    // One wait for all of them: several answers may be on their way.
+    let deadline = Instant::now() + limits::SETTLE_WAIT.to_std();
     for id in &view.open {
         let Some(offer) = store.open_offer(*id)? else { continue };
         let occasion = occasion(event, view, &offer, resumed);
         // Somebody else's agent made it, for a session of the same participant: it has its own way of writing.
         let reader = baton_agents::by_name(&offer.agent).unwrap_or(caller.agent);
-        let look = look(reader, event, &offer, occasion);
+        let look = look(reader, event, &offer, occasion, deadline);
         settled.push((*id, turn::settle(look, occasion)));
     }
     Ok(settled)
@@ -248,12 +251,12 @@ fn settle_open(
 
 /// Looks at the offer, with patience where nobody will look again soon: at a stop, where mail that was not taken has its last chance to come
 /// again in this turn, and before an offer is called unprovable.
-fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion) -> Look {
+fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion, deadline: Instant) -> Look {
     let now = event.turn.as_deref();
     match evidence::look(agent, offer, now) {
-        Look::Blind if occasion != Occasion::Passing => evidence::look_patiently(agent, offer, now),
+        Look::Blind if occasion != Occasion::Passing => evidence::look_patiently(agent, offer, now, deadline),
         Look::Open | Look::Held if event.kind == EventKind::Stop => {
-            evidence::look_patiently(agent, offer, now)
+            evidence::look_patiently(agent, offer, now, deadline)
         }
         seen => seen,
     }

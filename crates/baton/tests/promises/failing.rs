@@ -253,6 +253,47 @@ fn m12_a_damaged_store_and_one_from_the_future() {
     Store::open(world.home(), Role::Command).unwrap().check().unwrap();
 }
 
+/// A command waits for a writer that a hook would not wait for.
+#[test]
+fn a_command_waits_for_a_writer_that_holds_the_store_for_more_than_two_seconds() {
+    let world = World::new();
+    let puppet = prepared(&world);
+    let writer = rusqlite::Connection::open(Store::path(world.home())).unwrap();
+    writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+    thread::scope(|scope| {
+        let mut command = puppet.shell_command(&["send", "sender", "patience", "--json"]);
+        let sending = scope.spawn(move || command.output().unwrap());
+        thread::sleep(Duration::from_millis(2500));
+        assert!(!sending.is_finished());
+        writer.execute_batch("ROLLBACK").unwrap();
+        assert!(sending.join().unwrap().status.success());
+    });
+    assert_eq!(world.mail().len(), 2);
+}
+
+/// Answers that an agent took in its shell and never showed: a stop waits a moment for their proof, once for all of them.
+#[test]
+fn m12_many_answers_on_their_way_do_not_add_up() {
+    let world = World::talkative();
+    let peer = Puppet::start(&world, Style::Codex, "peer");
+    let mut puppet = Puppet::start(&world, Style::Claude, "asker");
+    puppet.turn_in_peace();
+    puppet.event(Moment::Prompt);
+    puppet.answer(1);
+    puppet.paper.flush();
+    for n in 0..20 {
+        let asked = puppet.shell(&["ask", "peer", "well?", "--timeout", "1ms", "--json"]).expect(2).json();
+        peer.shell(&["reply", asked["message_id"].as_str().unwrap(), "well."]).expect(0);
+        let answer = puppet.shell(&["ask", "--resume", asked["request_id"].as_str().unwrap()]).expect(0);
+        assert!(answer.stdout.contains("[baton-offer "), "{n}: {answer:?}");
+    }
+    let payload = puppet.open(Moment::Stop).remove(0);
+    let begun = Instant::now();
+    puppet.hook(&payload);
+    // Each for itself would wait 400 ms.
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+}
+
 /// Settings that nobody can read are a command's error, not a hook's: the mail comes, within the defaults.
 #[test]
 fn m12_malformed_settings_do_not_stop_the_mail() {

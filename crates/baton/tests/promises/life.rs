@@ -190,6 +190,11 @@ fn outcome(style: Style, what: Change, mail: Mail) {
     let row = format!("{style:?}, {what:?}, {mail:?}");
     let before = puppet.offers(&message);
     let fork = change(&mut puppet, what);
+    // Where a session starts, it brings what is known to be lost, and does not wait for the next prompt.
+    let at_start = matches!(what, Change::Clear | Change::ClearAbruptly | Change::KillUnwritten);
+    if at_start && expected == Heard::Again {
+        assert_eq!(puppet.offers(&message), before + 1, "{row}: it comes with the start");
+    }
     assert_eq!(world.who(&puppet.session)["name"], "reader", "{row}: it is the same participant");
     puppet.settle_down();
     if what == Change::SecondTerminal || what == Change::Fork {
@@ -375,4 +380,25 @@ fn m24_a_transcript_that_was_replaced_does_not_hold_the_mail_up() {
         puppet.assert_heard_once(&second, &format!("{style:?}"));
         assert_ne!(world.state(&first), "offered", "{style:?}: it has an end");
     }
+}
+
+/// In Codex's daemon no process tells which thread a new one follows: after `/clear` it is a participant of its own, and what waits for the old
+/// one waits until that thread is resumed, or expires with a note. A guess would hand mail to a stranger.
+#[test]
+fn m24_a_clear_in_codexs_daemon_leaves_the_mail_with_the_old_thread() {
+    let world = World::talkative();
+    let sender = Puppet::start(&world, Style::Claude, "sender");
+    let mut puppet = Puppet::start(&world, Style::Codex, "reader");
+    puppet.turn_in_peace();
+    let message = sender.send("reader", "hello");
+    let mut next = puppet.clone();
+    next.succeed();
+    let printed = next.session_start("clear");
+    assert_eq!(printed.text, "");
+    assert_ne!(world.who(&next.session)["name"], "reader");
+    next.settle_down();
+    assert_eq!((next.heard(&message), world.state(&message)), (0, "queued".to_owned()));
+    puppet.resume();
+    puppet.settle_down();
+    puppet.assert_heard_once(&message, "the old thread, resumed");
 }

@@ -109,6 +109,37 @@ fn m19_eight_senders_and_a_reader_whose_hooks_are_killed_codex() {
     storm(Style::Codex);
 }
 
+/// An offer on its way holds back what came later: if it is lost, the later one must not have overtaken it.
+#[test]
+fn m19_nothing_overtakes_an_offer_that_is_on_its_way() {
+    for style in Style::BOTH {
+        for moment in [Moment::Prompt, Moment::Tools, Moment::Stop] {
+            let world = World::talkative();
+            let sender = Puppet::start(&world, Style::Codex, "sender");
+            let mut puppet = Puppet::start(&world, style, "reader");
+            puppet.turn_in_peace();
+            if moment != Moment::Prompt {
+                puppet.event(Moment::Prompt);
+                puppet.answer(usize::from(moment == Moment::Tools));
+            }
+            let first = sender.send("reader", "first");
+            puppet.paper.flush();
+            let payload = puppet.open(moment).remove(0);
+            puppet.paper.flush();
+            // Its hook prints, and another one of the same event runs before anybody knows what became of it.
+            assert!(!puppet.hook(&payload).text.is_empty());
+            let second = sender.send("reader", "second");
+            let row = format!("{style:?}, {moment:?}");
+            assert_eq!(puppet.hook(&payload).text, "", "{row}: overtaken");
+            // The first one's output is lost.
+            puppet.close(moment, &[Printed::nothing(), Printed::nothing()]);
+            puppet.finish_turn();
+            puppet.settle_down();
+            assert_eq!(heard(&world), [first, second], "{row}");
+        }
+    }
+}
+
 #[test]
 fn m3_the_same_key_gives_the_same_result_and_other_content_is_an_error() {
     let world = World::talkative();
