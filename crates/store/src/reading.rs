@@ -177,15 +177,6 @@ impl Store {
             })
             .map_err(failure)
     }
-
-    /// A number that is larger after each accepted message; equal numbers mean that nothing came.
-    pub fn newest_message(&self) -> Result<i64, Error> {
-        self.conn
-            .query_row("SELECT max(id) FROM message", [], |row| row.get::<_, Option<i64>>(0))
-            .optional()
-            .map(|newest| newest.flatten().unwrap_or(0))
-            .map_err(failure)
-    }
 }
 
 fn mail_row(row: &Row<'_>) -> Result<MailRow, Error> {
