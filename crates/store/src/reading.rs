@@ -10,7 +10,7 @@ use baton_core::id::{MessageId, MessageRow, ParticipantId};
 use baton_core::mail::Delivery;
 use baton_core::time::Moment;
 use baton_core::{Code, Error, name};
-use rusqlite::{OptionalExtension as _, Row};
+use rusqlite::Row;
 
 /// One message at one recipient, for showing.
 #[derive(Clone, Debug, PartialEq, Eq)]
