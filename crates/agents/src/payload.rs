@@ -105,7 +105,6 @@ impl Payload<'_> {
                 Flag::Text(text) => text == "true",
                 Flag::None => false,
             },
-            last_words: None,
         }
     }
 }

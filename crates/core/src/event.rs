@@ -84,8 +84,6 @@ pub struct Event {
     pub prompt: Option<String>,
     /// Whether the turn goes on only because a stop hook said so.
     pub stop_active: bool,
-    /// What the model said last, at a stop.
-    pub last_words: Option<String>,
 }
 
 impl Event {
@@ -103,7 +101,6 @@ impl Event {
             turn: None,
             prompt: None,
             stop_active: false,
-            last_words: None,
         }
     }
 }

@@ -10,7 +10,7 @@ use baton_core::id::{MessageId, MessageRow, ParticipantId};
 use baton_core::mail::Delivery;
 use baton_core::time::Moment;
 use baton_core::{Code, Error, name};
-use rusqlite::{OptionalExtension as _, Row};
+use rusqlite::Row;
 
 /// One message at one recipient, for showing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -175,15 +175,6 @@ impl Store {
             .query_row("SELECT (SELECT count(*) FROM message), (SELECT count(*) FROM session)", [], |row| {
                 Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
             })
-            .map_err(failure)
-    }
-
-    /// A number that is larger after each accepted message; equal numbers mean that nothing came.
-    pub fn newest_message(&self) -> Result<i64, Error> {
-        self.conn
-            .query_row("SELECT max(id) FROM message", [], |row| row.get::<_, Option<i64>>(0))
-            .optional()
-            .map(|newest| newest.flatten().unwrap_or(0))
             .map_err(failure)
     }
 }

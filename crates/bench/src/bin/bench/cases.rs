@@ -216,10 +216,6 @@ impl Book<'_> {
         let (cpu, wall) = (ratio(full.cpu(), small.cpu()), ratio(full.wall(), small.wall()));
         let row = Row::new("  … full store ÷ small store").note(format!("cpu {cpu:.2}, wall {wall:.2}"));
         let row = row.at_most("cpu ≤ 1.2 ×", cpu, 1.2, Kind::Ratio);
-        Some(if machine == Machine::Quiet {
-            row.at_most("wall ≤ 1.2 ×", wall, 1.2, Kind::QuietRatio)
-        } else {
-            row
-        })
+        Some(row.at_most("wall ≤ 1.2 ×", wall, 1.2, Kind::QuietRatio(machine)))
     }
 }

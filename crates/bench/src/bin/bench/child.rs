@@ -130,8 +130,10 @@ fn wait(pid: u32) -> io::Result<(libc::c_int, libc::rusage)> {
 }
 
 fn duration(time: libc::timeval) -> Duration {
-    let micros = time.tv_sec * 1_000_000 + time.tv_usec;
-    Duration::from_micros(micros.cast_unsigned())
+    // Not the same types everywhere; never negative.
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let micros = u64::try_from(time.tv_usec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(micros)
 }
 
 fn peak(usage: &libc::rusage) -> u64 {

@@ -66,6 +66,10 @@ impl Options {
 }
 
 fn main() -> ExitCode {
+    if std::env::args_os().any(|argument| argument == "--help") {
+        println!("{USAGE}");
+        return ExitCode::SUCCESS;
+    }
     let Some(options) = Options::read(std::env::args_os().skip(1)) else {
         eprintln!("{USAGE}");
         return ExitCode::from(64);

@@ -1,7 +1,8 @@
 //! Many processes at once: workers that each start one program after the other.
 
 use crate::Outcome;
-use crate::child::Shot;
+use crate::child::{Shot, Spent};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Workers at a time.
@@ -13,33 +14,34 @@ pub const EACH: usize = 100;
 pub struct Burst {
     /// From the first start to the last end.
     pub wall: Duration,
+    /// User and system time of all of them.
+    pub cpu: Duration,
     /// What each run printed.
     pub outputs: Vec<Vec<u8>>,
 }
 
 /// Runs the program that `shot` gives for each worker and number. A worker ends with its first failure, which is the burst's.
 pub fn burst(shot: impl Fn(usize, usize) -> Shot) -> Outcome<Burst> {
-    let queues: Vec<Vec<Shot>> =
-        (0..WORKERS).map(|worker| (0..EACH).map(|number| shot(worker, number)).collect()).collect();
+    let queue = |worker| (0..EACH).map(|number| shot(worker, number)).collect();
+    let queues: Vec<Vec<Shot>> = (0..WORKERS).map(queue).collect();
     let start = Instant::now();
-    let done: Vec<Result<Vec<Vec<u8>>, String>> = std::thread::scope(|scope| {
+    let done: Vec<Result<Vec<Spent>, String>> = std::thread::scope(|scope| {
         let workers: Vec<_> = queues.iter().map(|queue| scope.spawn(|| one_by_one(queue))).collect();
-        workers
-            .into_iter()
-            .map(|worker| worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned())))
-            .collect()
+        let join = |worker: ScopedJoinHandle<'_, Result<Vec<Spent>, String>>| {
+            worker.join().unwrap_or_else(|_| Err("a worker panicked".to_owned()))
+        };
+        workers.into_iter().map(join).collect()
     });
-    let wall = start.elapsed();
-    let mut outputs = Vec::new();
+    let mut burst = Burst { wall: start.elapsed(), cpu: Duration::ZERO, outputs: Vec::new() };
     for worker in done {
-        outputs.extend(worker?);
+        for spent in worker? {
+            burst.cpu += spent.cpu;
+            burst.outputs.push(spent.output);
+        }
     }
-    Ok(Burst { wall, outputs })
+    Ok(burst)
 }
 
-fn one_by_one(queue: &[Shot]) -> Result<Vec<Vec<u8>>, String> {
-    queue
-        .iter()
-        .map(|shot| shot.fire().map(|spent| spent.output).map_err(|error| error.to_string()))
-        .collect()
+fn one_by_one(queue: &[Shot]) -> Result<Vec<Spent>, String> {
+    queue.iter().map(|shot| shot.fire().map_err(|error| error.to_string())).collect()
 }

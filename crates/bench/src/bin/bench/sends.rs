@@ -3,6 +3,7 @@
 use crate::Outcome;
 use crate::hcom::Hcom;
 use crate::homes::Home;
+use crate::machine::{self, Watch};
 use crate::parallel::{Burst, EACH, WORKERS, burst};
 use crate::rounds::median;
 use crate::table::{Kind, Row, ratio};
@@ -17,13 +18,16 @@ const ALL_ROWS: u32 = ALL as u32;
 /// The rows.
 pub fn rows(world: &World, hcom: Option<&Hcom>, repeat: u32) -> Vec<Row> {
     let (mut floors, mut ours, mut theirs) = (Ok(Vec::new()), Ok(Vec::new()), Ok(Vec::new()));
+    let watch = Watch::new();
+    let mut spent = Duration::ZERO;
     for turn in 0..repeat {
-        add(&mut floors, || floor(world, turn));
-        add(&mut ours, || baton(world, turn));
+        spent += add(&mut floors, || floor(world, turn));
+        spent += add(&mut ours, || baton(world, turn));
         if let Some(hcom) = hcom {
-            add(&mut theirs, || compared(world, hcom, turn));
+            spent += add(&mut theirs, || compared(world, hcom, turn));
         }
     }
+    let quiet = Kind::QuietRatio(machine::judge(watch.others(spent)));
     let middle = |times: &Result<Vec<Duration>, String>| {
         times.as_ref().ok().filter(|times| !times.is_empty()).map(|times| median(times))
     };
@@ -38,12 +42,11 @@ pub fn rows(world: &World, hcom: Option<&Hcom>, repeat: u32) -> Vec<Row> {
     };
     let mut own = row(format!("{WORKERS} × {EACH} parallel sends"), &ours, floor);
     if let (Some(mine), Some(floor)) = (mine, floor) {
-        own = own
-            .at_most("wall ≤ 1.5 × floor", ratio(mine, floor), 1.5, Kind::Ratio)
-            .note("none lost, none doubled");
+        own =
+            own.at_most("wall ≤ 1.5 × floor", ratio(mine, floor), 1.5, quiet).note("none lost, none doubled");
     }
     if let (Some(mine), Some(other)) = (mine, other) {
-        own = own.at_most("faster than hcom", ratio(mine, other), 1.0, Kind::Ratio);
+        own = own.at_most("faster than hcom", ratio(mine, other), 1.0, quiet);
     }
     vec![
         row(format!("floor: {WORKERS} × {EACH} parallel inserts"), &floors, None),
@@ -52,11 +55,17 @@ pub fn rows(world: &World, hcom: Option<&Hcom>, repeat: u32) -> Vec<Row> {
     ]
 }
 
-fn add(times: &mut Result<Vec<Duration>, String>, run: impl FnOnce() -> Outcome<Duration>) {
-    if let Ok(list) = times {
-        match run() {
-            Ok(time) => list.push(time),
-            Err(error) => *times = Err(error.to_string()),
+/// Adds the wall time of a burst, unless there is a failure already; its CPU time.
+fn add(times: &mut Result<Vec<Duration>, String>, run: impl FnOnce() -> Outcome<Burst>) -> Duration {
+    let Ok(list) = times else { return Duration::ZERO };
+    match run() {
+        Ok(burst) => {
+            list.push(burst.wall);
+            burst.cpu
+        }
+        Err(error) => {
+            *times = Err(error.to_string());
+            Duration::ZERO
         }
     }
 }
@@ -67,14 +76,14 @@ fn fresh(world: &World, what: &str, turn: u32) -> Outcome<Home> {
     Ok(home)
 }
 
-fn floor(world: &World, turn: u32) -> Outcome<Duration> {
+fn floor(world: &World, turn: u32) -> Outcome<Burst> {
     let home = fresh(world, "floor", turn)?;
     let burst = burst(|worker, number| world.floor_write(&home, &format!("{worker} {number}")))?;
     let count: u32 = home.connect()?.query_row("SELECT count(*) FROM subagent_call", [], |row| row.get(0))?;
-    if count == ALL_ROWS { Ok(burst.wall) } else { Err(format!("{count} rows instead of {ALL}").into()) }
+    if count == ALL_ROWS { Ok(burst) } else { Err(format!("{count} rows instead of {ALL}").into()) }
 }
 
-fn baton(world: &World, turn: u32) -> Outcome<Duration> {
+fn baton(world: &World, turn: u32) -> Outcome<Burst> {
     let home = fresh(world, "baton", turn)?;
     let (senders, recipients) = home.peers.split_at(WORKERS);
     let burst = burst(|worker, number| {
@@ -82,7 +91,7 @@ fn baton(world: &World, turn: u32) -> Outcome<Duration> {
         world.send_from(&home, &senders[worker], to, &text(worker, number))
     })?;
     whole(&home, &burst)?;
-    Ok(burst.wall)
+    Ok(burst)
 }
 
 /// Every id that was printed is in the store, once, and nothing else is.
@@ -113,13 +122,13 @@ fn whole(home: &Home, burst: &Burst) -> Outcome<()> {
     .into())
 }
 
-fn compared(world: &World, hcom: &Hcom, turn: u32) -> Outcome<Duration> {
+fn compared(world: &World, hcom: &Hcom, turn: u32) -> Outcome<Burst> {
     let fresh = hcom.again(world.scratch.path().join(format!("burst-hcom-{turn}")))?;
     rustix::fs::sync();
     let burst = burst(|worker, number| fresh.send(&text(worker, number)))?;
     let (different, all) = fresh.count("a parallel message")?;
     if [different, all] == [ALL_ROWS; 2] {
-        Ok(burst.wall)
+        Ok(burst)
     } else {
         Err(format!("{different} different messages of {all}, instead of {ALL}").into())
     }

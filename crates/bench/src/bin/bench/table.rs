@@ -38,8 +38,8 @@ enum Verdict {
 pub enum Kind {
     /// Holds on every machine, busy or not.
     Ratio,
-    /// A ratio of wall times, which holds on a quiet machine.
-    QuietRatio,
+    /// A ratio of wall times, which holds on a quiet machine; what this one was.
+    QuietRatio(Machine),
     /// A time in itself: shown, and never a failure.
     Time,
 }
@@ -92,26 +92,26 @@ impl Row {
     /// CPU time at most so many times the floor's.
     pub fn cpu_within(self, limit: f64) -> Self {
         let got = self.cpu_to_floor;
-        self.within(Kind::Ratio, format!("cpu ≤ {limit} × floor"), got, limit, Machine::Quiet)
+        self.within(Kind::Ratio, format!("cpu ≤ {limit} × floor"), got, limit)
     }
 
     /// Wall time at most so many times that of `/bin/true`.
     pub fn true_within(self, limit: f64, machine: Machine) -> Self {
         let got = self.to_true;
-        self.within(Kind::QuietRatio, format!("wall ≤ {limit} × true"), got, limit, machine)
+        self.within(Kind::QuietRatio(machine), format!("wall ≤ {limit} × true"), got, limit)
     }
 
     /// Any other number at most so high.
     pub fn at_most(self, what: &str, got: f64, limit: f64, kind: Kind) -> Self {
-        self.within(kind, what.to_owned(), Some(got), limit, Machine::Quiet)
+        self.within(kind, what.to_owned(), Some(got), limit)
     }
 
-    fn within(mut self, kind: Kind, target: String, got: Option<f64>, limit: f64, machine: Machine) -> Self {
+    fn within(mut self, kind: Kind, target: String, got: Option<f64>, limit: f64) -> Self {
         if let Some(got) = got {
-            let verdict = match (got <= limit, kind, machine) {
-                (true, ..) => Verdict::Reached,
-                (false, Kind::QuietRatio, Machine::Busy) => Verdict::Disturbed,
-                (false, ..) => Verdict::Missed,
+            let verdict = match (got <= limit, kind) {
+                (true, _) => Verdict::Reached,
+                (false, Kind::QuietRatio(Machine::Busy)) => Verdict::Disturbed,
+                (false, _) => Verdict::Missed,
             };
             self.checks.push(Check { target, verdict, kind });
         }
