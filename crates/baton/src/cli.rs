@@ -34,7 +34,9 @@ pub struct Global {
     pub acting_as: Option<String>,
 }
 
+// Deferred: what the other commands take is not built.
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 enum Command {
     /// Who is there, what they do, and how much mail waits for them
     Who(commands::who::Who),

@@ -21,6 +21,7 @@ use baton_core::{Code, Error};
 use baton_mail::identity::{self, Identity};
 use baton_store::{Role, Store};
 use std::io::{IsTerminal as _, Read as _};
+use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
 /// What a command runs in: the home, the folder, the flags.
@@ -41,9 +42,9 @@ impl Session {
         Ok(Self { home: environment::home(global.home)?, cwd, acting_as: global.acting_as })
     }
 
-    /// Opens the store.
-    pub fn store(&self) -> Result<Store, Error> {
-        Store::open(&self.home, Role::Command)
+    /// Opens the store, for as long as the process runs: it ends with its command, and to close a store costs as much as to open it.
+    pub fn store(&self) -> Result<ManuallyDrop<Store>, Error> {
+        Store::open(&self.home, Role::Command).map(ManuallyDrop::new)
     }
 
     /// Who calls.

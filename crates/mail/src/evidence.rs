@@ -52,9 +52,7 @@ pub fn look_patiently(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>, d
 pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, length: u64, turn: &str) -> bool {
     let from = length.saturating_sub(limits::LOOK_BEHIND);
     let Some(mut file) = open(transcript) else { return false };
-    let mut tail = Vec::with_capacity(usize::try_from(length - from).unwrap_or(0));
-    let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.take(length - from).read_to_end(&mut tail));
-    if read.is_err() || !String::from_utf8_lossy(&tail).contains(turn) {
+    if file.seek(SeekFrom::Start(from)).is_err() || !contains(file.take(length - from), turn.as_bytes()) {
         return false;
     }
     let mut found = false;
@@ -63,6 +61,25 @@ pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, length: u64, turn: 
         !found
     });
     found
+}
+
+/// Whether these bytes stand anywhere in what is left of a file. Piece by piece: a buffer for all of it would cost more than reading it.
+fn contains(mut file: impl std::io::Read, bytes: &[u8]) -> bool {
+    let mut piece = vec![0; 32 << 10];
+    let mut kept = 0;
+    loop {
+        let Ok(count) = file.read(&mut piece[kept..]) else { return false };
+        if count == 0 {
+            return false;
+        }
+        let filled = kept + count;
+        if memchr::memmem::find(&piece[..filled], bytes).is_some() {
+            return true;
+        }
+        // What may be the beginning of it goes with the next piece.
+        kept = filled.min(bytes.len().saturating_sub(1));
+        piece.copy_within(filled - kept..filled, 0);
+    }
 }
 
 /// Where a look for the proof of an offer has to start that is made now: with the offer's turn, to learn which response it hangs on, but never so

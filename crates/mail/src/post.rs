@@ -79,15 +79,16 @@ pub fn reply(
         return Ok(before);
     }
     let parent = store.answerable(from.participant.id, &id)?;
+    let target = parent.sender.map(|sender| store.participant(sender)).transpose()?.flatten();
     let target =
-        parent.sender.ok_or_else(|| Error::new(Code::Internal, "an answerable message without a sender"))?;
+        target.ok_or_else(|| Error::new(Code::Internal, "an answerable message without a sender"))?;
     let thread = parent.thread.clone().unwrap_or_else(|| parent.id.to_string());
     let mail = NewMail {
         id: MessageId::from_random(random()),
         sender: from.participant.id,
         session: from.session(),
         verb: Verb::Reply,
-        recipients: vec![target],
+        recipients: vec![target.into()],
         body,
         thread: Some(&thread),
         reply_to: Some(parent.row),
@@ -96,7 +97,7 @@ pub fn reply(
         ttl: rules.ttl,
         now: crate::now(),
     };
-    let accepted = store.accept_mail(&mail, rules)?;
+    let accepted = store.accept_mail(mail, rules)?;
     ring(home, &accepted);
     Ok(accepted)
 }
@@ -138,7 +139,7 @@ fn deliver(
         sender: from.participant.id,
         session: from.session(),
         verb,
-        recipients: recipients.iter().map(|recipient| recipient.id).collect(),
+        recipients: recipients.into_iter().map(Into::into).collect(),
         body: draft.body,
         thread: draft.thread,
         reply_to: parent,
@@ -147,7 +148,7 @@ fn deliver(
         ttl: draft.ttl.unwrap_or(rules.ttl),
         now: crate::now(),
     };
-    let accepted = store.accept_mail(&mail, rules)?;
+    let accepted = store.accept_mail(mail, rules)?;
     ring(home, &accepted);
     Ok(accepted)
 }

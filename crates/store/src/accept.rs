@@ -5,6 +5,7 @@
 
 use crate::failure::{failure, foreign};
 use crate::open::Store;
+use crate::people::Participant;
 use crate::sessions::Process;
 use crate::trail;
 use baton_core::body::Body;
@@ -51,7 +52,7 @@ pub struct NewMail<'a> {
     /// What kind.
     pub verb: Verb,
     /// Who gets it.
-    pub recipients: Vec<ParticipantId>,
+    pub recipients: Vec<Recipient>,
     /// What it says.
     pub body: &'a Body,
     /// Its thread.
@@ -81,6 +82,12 @@ pub struct Recipient {
     pub state: State,
 }
 
+impl From<Participant> for Recipient {
+    fn from(found: Participant) -> Self {
+        Self { participant: found.id, name: found.name, session_id: found.native, state: found.state }
+    }
+}
+
 /// What was accepted, now or at the first try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
@@ -107,17 +114,17 @@ impl Store {
     }
 
     /// Accepts a message: durable when this returns.
-    pub fn accept_mail(&mut self, mail: &NewMail<'_>, rules: &Limits) -> Result<Accepted, Error> {
+    pub fn accept_mail(&mut self, mail: NewMail<'_>, rules: &Limits) -> Result<Accepted, Error> {
         let tx = self.begin()?;
         if let Some((key, digest)) = mail.key
             && let Some(found) = before(&tx, mail.sender, mail.verb, key, digest)?
         {
             return Ok(found);
         }
-        let hops = admit(&tx, mail, rules)?;
-        let row = insert(&tx, mail, hops)?;
+        let hops = admit(&tx, &mail, rules)?;
+        let row = insert(&tx, &mail, hops)?;
         for recipient in &mail.recipients {
-            queue(&tx, row, *recipient, mail.now, rules)?;
+            queue(&tx, row, recipient.participant, mail.now, rules)?;
         }
         if mail.verb == Verb::Reply
             && let Some(parent) = mail.reply_to
@@ -130,9 +137,7 @@ impl Store {
             .map_err(failure)?;
         }
         tx.commit().map_err(failure)?;
-        // After the commit, so that nobody waits for it.
-        let to = recipients(&self.conn, row)?;
-        Ok(Accepted { id: mail.id.clone(), row, to, again: false })
+        Ok(Accepted { id: mail.id, row, to: mail.recipients, again: false })
     }
 }
 
@@ -184,10 +189,14 @@ fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, E
     let mut hops = 0;
     for recipient in &mail.recipients {
         let agent: bool = conn
-            .query_row("SELECT project <> '' FROM participant WHERE id = ?1", [recipient.0], |row| row.get(0))
+            .query_row(
+                "SELECT project <> '' FROM participant WHERE id = ?1",
+                [recipient.participant.0],
+                |row| row.get(0),
+            )
             .map_err(failure)?;
         if agent {
-            let recent = recent_between(conn, mail.sender, *recipient, mail.now, rules)?;
+            let recent = recent_between(conn, mail.sender, recipient.participant, mail.now, rules)?;
             let traffic = Traffic {
                 parent: parent.map(|(h, t)| (h, Moment(t))),
                 person_turn: person_turn.map(Moment),
@@ -210,8 +219,10 @@ fn recent_between(
     let since = now.0 - rules.pair_window.0;
     let mut select = conn
         .prepare(
-            "SELECT m.sent_at, EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND
-                ((m.sender = ?1 AND d.recipient = ?2) OR (m.sender = ?2 AND d.recipient = ?1)))
+            "SELECT m.sent_at, CASE m.sender
+                WHEN ?1 THEN EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?2)
+                WHEN ?2 THEN EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?1)
+                ELSE 0 END
              FROM message m ORDER BY m.id DESC",
         )
         .map_err(failure)?;

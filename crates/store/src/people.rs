@@ -54,6 +54,10 @@ pub enum Found {
 /// The columns of a participant. Counting its mail and gathering its tags costs more than all the rest, so that is done only where it is shown.
 const SELECT: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
     s.pid_start, 0, NULL, p.created_at FROM participant p LEFT JOIN session s ON s.id = p.session";
+/// The same by one of its sessions, with that one's row; not by its present one only.
+const SELECT_BY_SESSION: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
+    s.pid_start, 0, NULL, p.created_at, me.id
+    FROM session me JOIN participant p ON p.id = me.participant LEFT JOIN session s ON s.id = p.session";
 const SELECT_WITH_MAIL: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
     s.pid_start, (SELECT count(*) FROM delivery d WHERE d.recipient = p.id AND d.state < 2),
     (SELECT group_concat(t.tag, ' ') FROM tag t WHERE t.participant = p.id), p.created_at
@@ -119,59 +123,45 @@ impl Store {
         agent: Option<&str>,
         native: &str,
     ) -> Result<Option<(Participant, SessionRow)>, Error> {
-        let row: Option<(i64, i64)> = self
-            .conn
-            .query_row(
-                "SELECT participant, id FROM session WHERE native = ?1 AND (?2 IS NULL OR agent = ?2)",
-                (native, agent),
-                |row| Ok((row.get(0)?, row.get(1)?)),
-            )
-            .optional()
-            .map_err(failure)?;
-        let Some((id, session)) = row else { return Ok(None) };
-        let found =
-            one(&self.conn, "p.id = ?1", [id])?.ok_or_else(|| foreign("a session without a participant"))?;
-        Ok(Some((found, SessionRow(session))))
+        let found = match agent {
+            Some(agent) => self.by_session("me.agent = ?1 AND me.native = ?2", (agent, native)),
+            None => self.by_session("me.native = ?1", [native]),
+        };
+        Ok(found?.into_iter().next())
     }
 
     /// The sessions that a process runs, the newest first.
     pub fn sessions_of_process(&self, pid: i32, start: u64) -> Result<Vec<(Participant, SessionRow)>, Error> {
-        let mut select = self
-            .conn
-            .prepare("SELECT id, participant FROM session WHERE pid = ?1 AND pid_start = ?2 AND state <> 'gone' ORDER BY started_at DESC, id DESC")
-            .map_err(failure)?;
-        let rows: Vec<(i64, i64)> = select
-            .query_map((pid, start.cast_signed()), |row| Ok((row.get(0)?, row.get(1)?)))
-            .and_then(Iterator::collect)
-            .map_err(failure)?;
-        let mut found = Vec::new();
-        for (session, id) in rows {
-            if let Some(participant) = one(&self.conn, "p.id = ?1", [id])? {
-                found.push((participant, SessionRow(session)));
-            }
-        }
-        Ok(found)
+        self.by_session(
+            "me.pid = ?1 AND me.pid_start = ?2 AND me.state <> 'gone' ORDER BY me.started_at DESC, me.id DESC",
+            (pid, start.cast_signed()),
+        )
     }
 
-    /// The newest session of the first of these processes that runs any.
+    /// The newest session that the first of these processes runs which runs any.
     pub fn nearest_session(&self, processes: &[Process]) -> Result<Option<(Participant, SessionRow)>, Error> {
-        let mut select = self
-            .conn
-            .prepare(
-                "SELECT participant, id FROM session WHERE pid = ?1 AND pid_start = ?2 AND state <> 'gone'
-                 ORDER BY started_at DESC, id DESC LIMIT 1",
-            )
+        // One read lock for all of them, not one for each.
+        let snapshot = self.conn.unchecked_transaction().map_err(failure)?;
+        let mut select = snapshot
+            .prepare("SELECT 1 FROM session WHERE pid = ?1 AND pid_start = ?2 AND state <> 'gone'")
             .map_err(failure)?;
         for process in processes {
-            let row: Option<(i64, i64)> = select
-                .query_row((process.pid, process.start.cast_signed()), |row| Ok((row.get(0)?, row.get(1)?)))
-                .optional()
-                .map_err(failure)?;
-            if let Some((id, session)) = row {
-                return Ok(one(&self.conn, "p.id = ?1", [id])?.map(|found| (found, SessionRow(session))));
+            if select.exists((process.pid, process.start.cast_signed())).map_err(failure)? {
+                return Ok(self.sessions_of_process(process.pid, process.start)?.into_iter().next());
             }
         }
         Ok(None)
+    }
+
+    fn by_session(
+        &self,
+        which: &str,
+        by: impl rusqlite::Params,
+    ) -> Result<Vec<(Participant, SessionRow)>, Error> {
+        let mut select = self.conn.prepare(&format!("{SELECT_BY_SESSION} WHERE {which}")).map_err(failure)?;
+        let rows =
+            select.query_map(by, |row| Ok((participant(row)?, SessionRow(row.get(15)?)))).map_err(failure)?;
+        rows.collect::<Result<_, _>>().map_err(failure)
     }
 
     /// Whom a name means in a project. `user` and `script` exist everywhere.

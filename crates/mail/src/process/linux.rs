@@ -1,11 +1,16 @@
 //! Processes by /proc.
 
 use super::Status;
+use std::fs::File;
+use std::io::Read as _;
 
 pub(super) fn status(pid: i32) -> Option<Status> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold blanks and parentheses; what follows its last one is fields 3 and on.
-    let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+    // The kernel gives all of it to the first read that has room, and it is shorter than this. A send reads one for each process above it.
+    let mut text = [0; 1024];
+    let length = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut text)).ok()?;
+    // The name may hold blanks, parentheses and any byte; what follows its last one is fields 3 and on.
+    let name_ends = text.get(..length)?.iter().rposition(|byte| *byte == b')')?;
+    let mut fields = std::str::from_utf8(&text[name_ends + 1..length]).ok()?.split_ascii_whitespace();
     let zombie = matches!(fields.next()?, "Z" | "X");
     let parent = fields.next()?.parse().ok()?;
     let start = fields.nth(17)?.parse().ok()?;

@@ -56,7 +56,7 @@ pub fn send(
         sender,
         session: None,
         verb: Verb::Send,
-        recipients: recipients.to_vec(),
+        recipients: recipients.iter().map(|id| store.participant(*id).unwrap().unwrap().into()).collect(),
         body: &body,
         thread: None,
         reply_to: None,
@@ -65,7 +65,7 @@ pub fn send(
         ttl: Span::days(7),
         now: NOW,
     };
-    let accepted = store.accept_mail(&mail, &generous()).unwrap();
+    let accepted = store.accept_mail(mail, &generous()).unwrap();
     (accepted.id, accepted.row)
 }
 

@@ -147,13 +147,14 @@ impl Home {
             let sender = &self.peers[2 + number % (self.peers.len() - 2)];
             let body =
                 Body::from_text(format!("{MARK} {number}: {}", "the build is green again; ".repeat(7)))?;
+            let recipients = store.participant(to.participant)?.into_iter().map(Into::into).collect();
             store.accept_mail(
-                &NewMail {
+                NewMail {
                     id: self.fresh_id(),
                     sender: sender.participant,
                     session: None,
                     verb: Verb::Send,
-                    recipients: vec![to.participant],
+                    recipients,
                     body: &body,
                     thread: None,
                     reply_to: None,
