@@ -17,7 +17,7 @@ use clap::Args;
 use serde_json::json;
 use std::time::Instant;
 
-/// `baton ask`
+// `baton ask`
 #[derive(Debug, Args)]
 pub struct Ask {
     /// Whom to ask

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-/// `baton doctor`
+// `baton doctor`
 #[derive(Debug, Args)]
 pub struct Doctor {
     /// Repair what can be repaired without touching other programs' files

@@ -17,7 +17,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use std::time::Instant;
 
-/// `baton inbox`
+// `baton inbox`
 #[derive(Debug, Args)]
 pub struct Inbox {
     /// Show without taking

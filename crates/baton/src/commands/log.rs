@@ -8,7 +8,7 @@ use baton_store::TrailRow;
 use clap::Args;
 use serde_json::json;
 
-/// `baton log`
+// `baton log`
 #[derive(Debug, Args)]
 pub struct Log {
     /// Go on as things happen

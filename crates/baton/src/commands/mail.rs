@@ -12,7 +12,7 @@ use baton_store::{MailFilter, MailRow, Store};
 use clap::Args;
 use serde_json::{Value, json};
 
-/// `baton mail`
+// `baton mail`
 #[derive(Debug, Args)]
 pub struct Mail {
     /// A message to show in full

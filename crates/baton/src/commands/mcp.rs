@@ -10,7 +10,7 @@ use baton_core::{Code, Error};
 use baton_mail::process;
 use clap::Args;
 
-/// `baton mcp`
+// `baton mcp`
 #[derive(Debug, Args)]
 pub struct Mcp {
     /// The agent that starts the server

@@ -10,7 +10,7 @@ use baton_store::{Accepted, Store};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-/// `baton send`
+// `baton send`
 #[derive(Debug, Args)]
 pub struct Send {
     /// A name, a session id, agent:codex, #tag or project:name
@@ -40,7 +40,7 @@ enum Wake {
     Off,
 }
 
-/// `baton reply`
+// `baton reply`
 #[derive(Debug, Args)]
 pub struct Reply {
     /// The message to answer

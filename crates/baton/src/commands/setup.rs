@@ -11,7 +11,7 @@ use baton_mail::project;
 use clap::Args;
 use serde_json::{Value, json};
 
-/// `baton setup`
+// `baton setup`
 #[derive(Debug, Args)]
 pub struct Setup {
     /// The agents; all that are installed here if none is named

@@ -11,7 +11,7 @@ use baton_store::Participant;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-/// `baton who`
+// `baton who`
 #[derive(Debug, Args)]
 pub struct Who {
     /// Every project, and those that are gone
@@ -19,14 +19,14 @@ pub struct Who {
     all: bool,
 }
 
-/// `baton name`
+// `baton name`
 #[derive(Debug, Args)]
 pub struct Name {
     /// The new name
     new: String,
 }
 
-/// `baton tag`
+// `baton tag`
 #[derive(Debug, Args)]
 pub struct Tag {
     #[command(subcommand)]
