@@ -8,6 +8,12 @@ cache="${BATON_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/baton-test}"
 # The versions that the adapters were verified with.
 claude_version=2.1.325
 codex_version=0.166.0
+opencode_version=1.18.33
+gemini_version=0.61.0
+copilot_version=1.0.102
+pi_version=0.87.1
+# What Pi runs on; the others are content with Debian's.
+node_version=22.22.0
 
 # Debian packages that provide commands: command:package …
 need_packages() {
@@ -43,4 +49,10 @@ install_npm() {
 need_agents() {
     install_npm claude @anthropic-ai/claude-code "$claude_version" claude
     install_npm codex @openai/codex "$codex_version" codex
+    install_npm opencode opencode-ai "$opencode_version" opencode
+    install_npm gemini @google/gemini-cli "$gemini_version" gemini
+    install_npm copilot @github/copilot "$copilot_version" copilot
+    install_npm node node "$node_version" node
+    PATH="$cache/agents/node-$node_version/node_modules/.bin:$PATH" \
+        install_npm pi @earendil-works/pi-coding-agent "$pi_version" pi
 }

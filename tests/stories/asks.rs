@@ -1,7 +1,7 @@
 //! Ask and reply end to end by MCP, in both directions between the two agents.
 
-use crate::stage::{LIMIT, Stage, Who, rounds};
-use baton_testkit::agents::Session;
+use crate::stage::{LIMIT, Stage, rounds};
+use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Api, Request};
 use baton_testkit::{Script, Step, isolated};
 use serde_json::json;
@@ -30,8 +30,8 @@ fn asking(request: &Request, to: &str) -> Step {
     }
 }
 
-fn asks(asker: Who, asked: Who) {
-    let asker_api = if asker == Who::Claude { Api::Anthropic } else { Api::Responses };
+fn asks(asker: Agent, asked: Agent) {
+    let asker_api = if asker == Agent::Claude { Api::Anthropic } else { Api::Responses };
     let to = format!("agent:{}", asked.name());
     let stage = Stage::new(Script::by(move |request| {
         if request.api == asker_api { asking(request, &to) } else { answering(request) }
@@ -59,7 +59,7 @@ fn asks(asker: Who, asked: Who) {
 fn claude_asks_codex_and_gets_its_answer() {
     isolated(|| {
         for _ in 0..rounds() {
-            asks(Who::Claude, Who::Codex);
+            asks(Agent::Claude, Agent::Codex);
         }
     });
 }
@@ -68,7 +68,7 @@ fn claude_asks_codex_and_gets_its_answer() {
 fn codex_asks_claude_and_gets_its_answer() {
     isolated(|| {
         for _ in 0..rounds() {
-            asks(Who::Codex, Who::Claude);
+            asks(Agent::Codex, Agent::Claude);
         }
     });
 }

@@ -1,7 +1,7 @@
 //! What a hook costs the agent, by its own count: as a process, and as a call of the session's MCP server. Printed for `scripts/bench`.
 
-use crate::stage::{Stage, Who};
-use baton_testkit::agents::Session;
+use crate::stage::Stage;
+use baton_testkit::agents::{Agent, Session};
 use baton_testkit::{Script, Step, isolated, transcript};
 use serde_json::{Value, json};
 
@@ -39,14 +39,14 @@ fn report(form: &str, mut durations: Vec<u64>) {
 fn both_forms_of_a_hook_run_after_each_batch_and_the_agent_counts_them() {
     isolated(|| {
         let stage = Stage::new(tools());
-        stage.run(Who::Claude, Session::New, "please begin");
+        stage.run(Agent::Claude, Session::New, "please begin");
         report("as an MCP call", durations(&stage, "PostToolBatch"));
 
         let stage = Stage::bare(tools());
         // A hook that prints nothing leaves no line, so its shell prints for it.
         let command = json!({"type": "command", "command": "baton hook claude; printf '{}'"});
         stage.claude().add_hook("PostToolBatch", command);
-        stage.run(Who::Claude, Session::New, "please begin");
+        stage.run(Agent::Claude, Session::New, "please begin");
         report("as a process  ", durations(&stage, "PostToolBatch"));
     });
 }

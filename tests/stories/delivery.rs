@@ -69,7 +69,7 @@ fn mail_for_a_session_that_is_not_running_waits_for_its_resume() {
         for who in BOTH {
             let stage = Stage::new(Script::by(|_| Step::say("finished")));
             let run = stage.run(who, Session::New, "please begin");
-            let session = crate::stage::session_id(who, &run);
+            let session = stage.session_id(who, &run);
             stage.send(&session, "MAIL-WAITING-1");
             stage.send(&session, "MAIL-WAITING-2");
             stage.run(who, Session::Resume(&session), "go on");

@@ -1,7 +1,7 @@
 //! What happens to mail when sessions are killed, cleared, compacted, interrupted, or have subagents.
 
-use crate::stage::{BOTH, LIMIT, Stage, Who, rounds, session_id};
-use baton_testkit::agents::Session;
+use crate::stage::{BOTH, LIMIT, Stage, rounds};
+use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::Kind;
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::json;
@@ -23,7 +23,7 @@ fn killed_agents_have_it_once_after_their_resume() {
             for round in 0..rounds() * 2 {
                 let stage = Stage::new(tools(4));
                 let run = stage.run(who, Session::New, "please begin");
-                let session = session_id(who, &run);
+                let session = stage.session_id(who, &run);
                 let body = format!("MAIL-KILL-{round}");
                 stage.send(&session, &body);
                 let mut agent = stage.start(who, Session::Resume(&session), "go on");
@@ -55,10 +55,10 @@ fn a_subagent_does_not_eat_its_parents_mail() {
             _ => Step::say("subagent finished"),
         });
         let stage = Stage::new(script);
-        let agent = stage.start(Who::Claude, Session::New, "use a subagent");
+        let agent = stage.start(Agent::Claude, Session::New, "use a subagent");
         let began = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Subagent);
         assert!(began.is_some(), "no subagent began: {}", stage.trouble());
-        stage.send(&stage.name_of(Who::Claude), "MAIL-FOR-THE-PARENT");
+        stage.send(&stage.name_of(Agent::Claude), "MAIL-FOR-THE-PARENT");
         agent.finish(LIMIT).expect_ok();
         let eaten =
             stage.model.sightings_where("MAIL-FOR-THE-PARENT", |request| request.kind == Kind::Subagent);
@@ -72,7 +72,7 @@ fn a_subagent_does_not_eat_its_parents_mail() {
 fn after_clear_the_participant_goes_on_in_the_new_session() {
     isolated(|| {
         let stage = Stage::new(Script::by(|_| Step::say("finished")));
-        let terminal = stage.open(Who::Claude, Session::New);
+        let terminal = stage.open(Agent::Claude, Session::New);
         terminal.submit("please begin");
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
         let before = stage.json(&["who"])[0].clone();
@@ -104,8 +104,8 @@ fn a_prompt_taken_back_gives_its_mail_back() {
             }
         });
         let stage = Stage::new(script);
-        let terminal = stage.open(Who::Claude, Session::New);
-        let name = stage.name_of(Who::Claude);
+        let terminal = stage.open(Agent::Claude, Session::New);
+        let name = stage.name_of(Agent::Claude);
         stage.send(&name, "MAIL-TAKEN-BACK");
         terminal.submit("FIRST-PROMPT");
         stage.request(|request| request.shows("MAIL-TAKEN-BACK"));
@@ -137,7 +137,7 @@ fn escape_at_a_permission_dialog_loses_nothing() {
         let stage = Stage::new(script);
         let claude = stage.claude().asking();
         let terminal = claude.open("claude", Session::New);
-        let name = stage.name_of(Who::Claude);
+        let name = stage.name_of(Agent::Claude);
         terminal.submit("FIRST-PROMPT");
         terminal.wait_for("Do you want", LIMIT).unwrap_or_else(|error| panic!("{error}"));
         let blocked = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "blocked");

@@ -1,7 +1,7 @@
 //! Setup and remove on a real home: the agents run with it, and afterwards every byte is back.
 
-use crate::stage::{BOTH, Stage, Who};
-use baton_testkit::agents::Session;
+use crate::stage::{BOTH, Stage};
+use baton_testkit::agents::{Agent, Session};
 use baton_testkit::{Script, Step, isolated};
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,8 +47,8 @@ fn after_the_agents_have_run_only_ours_goes() {
         }
         // They still start, and nobody is registered any more.
         let sessions = stage.json(&["who", "--all"]).as_array().map_or(0, Vec::len);
-        stage.run(Who::Claude, Session::New, "once more");
-        stage.run(Who::Codex, Session::New, "once more");
+        stage.run(Agent::Claude, Session::New, "once more");
+        stage.run(Agent::Codex, Session::New, "once more");
         assert_eq!(stage.json(&["who", "--all"]).as_array().map_or(0, Vec::len), sessions);
     });
 }

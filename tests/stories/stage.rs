@@ -1,6 +1,6 @@
 //! The stage of every story: a sandbox with baton set up for the real agents, and a scripted model.
 
-use baton_testkit::agents::Session;
+use baton_testkit::agents::{self, Agent, Program, Session};
 use baton_testkit::claude::Claude;
 use baton_testkit::codex::Codex;
 use baton_testkit::model::{Kind, Request};
@@ -8,29 +8,12 @@ use baton_testkit::process::{Finished, Running};
 use baton_testkit::{Model, Sandbox, Script, Tmux, wait};
 use serde_json::Value;
 use std::path::PathBuf;
-use std::process::Command;
 use std::time::Duration;
 
 /// No step of a story takes longer.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Which agent plays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Who {
-    Claude,
-    Codex,
-}
-
-pub const BOTH: [Who; 2] = [Who::Claude, Who::Codex];
-
-impl Who {
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Claude => "claude",
-            Self::Codex => "codex",
-        }
-    }
-}
+pub const BOTH: [Agent; 2] = [Agent::Claude, Agent::Codex];
 
 /// How often a story is repeated; one by default, more under `scripts/prove`.
 pub fn rounds() -> usize {
@@ -43,13 +26,20 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage with both agents prepared and baton set up for them.
+    /// A stage with Claude Code and Codex prepared and baton set up for them.
     pub fn new(script: Script) -> Self {
+        Self::with(&BOTH, script)
+    }
+
+    /// A stage with these agents prepared and baton set up for them.
+    pub fn with(agents: &[Agent], script: Script) -> Self {
         let stage = Self::bare(script);
-        // The agents write their own configuration first, as on a real machine.
-        stage.claude();
-        stage.codex();
-        stage.baton(&["setup", "claude", "codex"]).expect_ok();
+        // The agents' own configuration is there first, as on a real machine.
+        for agent in agents {
+            stage.program(*agent);
+        }
+        let names: Vec<_> = agents.iter().map(|agent| agent.name()).collect();
+        stage.baton(&[&["setup"], &names[..]].concat()).expect_ok();
         stage
     }
 
@@ -68,29 +58,28 @@ impl Stage {
         Codex::new(&self.sandbox, &self.model)
     }
 
-    fn headless_command(&self, who: Who, session: Session<'_>, prompt: &str) -> Command {
-        match who {
-            Who::Claude => self.claude().headless(session, prompt),
-            Who::Codex => self.codex().headless(session, prompt),
-        }
+    fn program(&self, who: Agent) -> Box<dyn Program<'_> + '_> {
+        agents::program(who, &self.sandbox, &self.model)
     }
 
     /// Starts an agent without a terminal.
-    pub fn start(&self, who: Who, session: Session<'_>, prompt: &str) -> Running {
-        self.sandbox.start(&mut self.headless_command(who, session, prompt))
+    pub fn start(&self, who: Agent, session: Session<'_>, prompt: &str) -> Running {
+        self.sandbox.start(&mut self.program(who).headless(session, prompt))
     }
 
     /// Runs an agent without a terminal to its end.
-    pub fn run(&self, who: Who, session: Session<'_>, prompt: &str) -> Finished {
-        self.sandbox.run(&mut self.headless_command(who, session, prompt), LIMIT).expect_ok()
+    pub fn run(&self, who: Agent, session: Session<'_>, prompt: &str) -> Finished {
+        self.sandbox.run(&mut self.program(who).headless(session, prompt), LIMIT).expect_ok()
     }
 
     /// Opens an agent in a terminal.
-    pub fn open(&self, who: Who, session: Session<'_>) -> Tmux<'_> {
-        match who {
-            Who::Claude => self.claude().open("claude", session),
-            Who::Codex => self.codex().open("codex", session),
-        }
+    pub fn open(&self, who: Agent, session: Session<'_>) -> Tmux<'_> {
+        self.program(who).open(session)
+    }
+
+    /// The agent's own id of the session of a headless run.
+    pub fn session_id(&self, who: Agent, run: &Finished) -> String {
+        self.program(who).session_id(run).unwrap_or_else(|| panic!("no session id in {}", run.stdout))
     }
 
     /// Runs baton as a script would.
@@ -106,7 +95,7 @@ impl Stage {
     }
 
     /// The name of the only session of an agent that is not gone, once it is registered.
-    pub fn name_of(&self, who: Who) -> String {
+    pub fn name_of(&self, who: Agent) -> String {
         let found = wait::poll(LIMIT, || {
             let here = self.json(&["who"]);
             here.as_array()?.iter().find(|row| row["agent"] == who.name())?["name"]
@@ -173,13 +162,4 @@ fn program() -> PathBuf {
         program.display()
     );
     program
-}
-
-/// The agent's own id of the session of a headless run.
-pub fn session_id(who: Who, run: &Finished) -> String {
-    match who {
-        Who::Claude => baton_testkit::claude::session_id(run),
-        Who::Codex => baton_testkit::codex::thread_id(run),
-    }
-    .unwrap_or_else(|| panic!("no session id in {}", run.stdout))
 }

@@ -7,6 +7,16 @@
 use std::env;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::claude::Claude;
+use crate::codex::Codex;
+use crate::model::{Model, Part};
+use crate::process::Finished;
+use crate::sandbox::Sandbox;
+use crate::tmux::Tmux;
 
 /// An agent CLI that tests drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,15 +25,36 @@ pub enum Agent {
     Claude,
     /// Codex CLI.
     Codex,
+    /// OpenCode.
+    OpenCode,
+    /// Gemini CLI.
+    Gemini,
+    /// GitHub Copilot CLI.
+    Copilot,
+    /// Pi.
+    Pi,
 }
 
 impl Agent {
+    /// All of them.
+    pub const ALL: [Agent; 6] =
+        [Agent::Claude, Agent::Codex, Agent::OpenCode, Agent::Gemini, Agent::Copilot, Agent::Pi];
+
     /// The command's name.
     pub const fn name(self) -> &'static str {
         match self {
             Agent::Claude => "claude",
             Agent::Codex => "codex",
+            Agent::OpenCode => "opencode",
+            Agent::Gemini => "gemini",
+            Agent::Copilot => "copilot",
+            Agent::Pi => "pi",
         }
+    }
+
+    /// The agent of that name.
+    pub fn by_name(name: &str) -> Option<Agent> {
+        Agent::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
     /// The version that the tests were written against.
@@ -31,6 +62,37 @@ impl Agent {
         match self {
             Agent::Claude => "2.1.325",
             Agent::Codex => "0.166.0",
+            Agent::OpenCode => "1.18.33",
+            Agent::Gemini => "0.61.0",
+            Agent::Copilot => "1.0.102",
+            Agent::Pi => "0.87.1",
+        }
+    }
+
+    /// How this agent wants a call to be written: the tool's name and its input.
+    pub(crate) fn tool_call(self, part: &Part) -> (String, Value) {
+        match part {
+            Part::Tool { name, input } => (name.clone(), input.clone()),
+            Part::Mcp { server, tool, input } => {
+                let name = match self {
+                    Agent::Claude | Agent::Codex | Agent::Pi => format!("mcp__{server}__{tool}"),
+                    Agent::OpenCode => format!("{server}_{tool}"),
+                    Agent::Gemini => format!("mcp_{server}_{tool}"),
+                    Agent::Copilot => format!("{server}-{tool}"),
+                };
+                (name, input.clone())
+            }
+            Part::Shell(command) => {
+                let described = json!({"command": command, "description": "Scripted command"});
+                match self {
+                    Agent::Claude => ("Bash".to_owned(), described),
+                    Agent::Codex => ("exec_command".to_owned(), json!({"cmd": command})),
+                    Agent::OpenCode | Agent::Copilot => ("bash".to_owned(), described),
+                    Agent::Gemini => ("run_shell_command".to_owned(), described),
+                    Agent::Pi => ("bash".to_owned(), json!({"command": command})),
+                }
+            }
+            Part::Text(_) | Part::Pause(_) => panic!("no tool call: {part:?}"),
         }
     }
 
@@ -55,6 +117,29 @@ pub enum Session<'a> {
     Resume(&'a str),
     /// A copy of an earlier one, under a new id.
     Fork(&'a str),
+}
+
+/// An agent that is prepared in a sandbox, ready to start.
+pub trait Program<'a> {
+    /// The command of a headless run with this prompt.
+    fn headless(&self, session: Session<'_>, prompt: &str) -> Command;
+
+    /// Opens it in a terminal, and waits until it takes input.
+    fn open(&self, session: Session<'_>) -> Tmux<'a>;
+
+    /// The agent's own id of the session of a headless run.
+    fn session_id(&self, run: &Finished) -> Option<String>;
+}
+
+/// Prepares an agent's home in a sandbox, unless that is done already. Panics when it is not installed.
+pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn Program<'a> + 'a> {
+    match agent {
+        Agent::Claude => Box::new(Claude::new(sandbox, model)),
+        Agent::Codex => Box::new(Codex::new(sandbox, model)),
+        Agent::OpenCode | Agent::Gemini | Agent::Copilot | Agent::Pi => {
+            panic!("{} has no sandbox yet", agent.name())
+        }
+    }
 }
 
 /// `$BATON_TEST_CACHE`, else `baton-test` in the user's cache folder.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::agents::{Agent, Session};
+use crate::agents::{Agent, Program, Session};
 use crate::model::Model;
 use crate::process::Finished;
 use crate::sandbox::Sandbox;
@@ -162,6 +162,20 @@ impl<'a> Claude<'a> {
         let files = transcript::files_below(&self.sandbox.path("home/.claude/sessions"), ".json");
         let entries = files.iter().filter_map(|path| serde_json::from_slice(&fs::read(path).ok()?).ok());
         entries.into_iter().find(|entry: &Value| entry["sessionId"] == session)
+    }
+}
+
+impl<'a> Program<'a> for Claude<'a> {
+    fn headless(&self, session: Session<'_>, prompt: &str) -> Command {
+        self.headless(session, prompt)
+    }
+
+    fn open(&self, session: Session<'_>) -> Tmux<'a> {
+        self.open("claude", session)
+    }
+
+    fn session_id(&self, run: &Finished) -> Option<String> {
+        session_id(run)
     }
 }
 

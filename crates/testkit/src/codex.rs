@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::agents::{Agent, Session};
+use crate::agents::{Agent, Program, Session};
 use crate::claude::{add_hook, edit_json};
 use crate::model::Model;
 use crate::process::Finished;
@@ -162,6 +162,20 @@ impl<'a> Codex<'a> {
         let suffix = format!("{thread}.jsonl");
         let path = self.rollouts().into_iter().find(|path| path.to_string_lossy().ends_with(&suffix));
         path.map(|path| transcript::lines(&path)).unwrap_or_default()
+    }
+}
+
+impl<'a> Program<'a> for Codex<'a> {
+    fn headless(&self, session: Session<'_>, prompt: &str) -> Command {
+        self.headless(session, prompt)
+    }
+
+    fn open(&self, session: Session<'_>) -> Tmux<'a> {
+        self.open("codex", session)
+    }
+
+    fn session_id(&self, run: &Finished) -> Option<String> {
+        thread_id(run)
     }
 }
 

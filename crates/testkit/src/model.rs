@@ -1,4 +1,4 @@
-//! A scripted model on loopback that speaks Anthropic Messages and OpenAI Responses.
+//! A scripted model on loopback that speaks Anthropic Messages, OpenAI Responses and Chat Completions.
 //!
 //! Agents talk to it as to their provider. Each request is logged whole before the script decides the
 //! answer, so a test can ask what the model was shown, when and how often. Plain threads, one per
@@ -8,6 +8,7 @@
 //! script, but are in the log with their [`Kind`].
 
 mod anthropic;
+mod completions;
 mod http;
 mod request;
 mod responses;
@@ -26,6 +27,7 @@ use serde_json::json;
 pub use request::{Api, Kind, Request, Role, Said, Source};
 pub use script::{Part, Script, Step};
 
+use crate::agents::Agent;
 use http::{Call, Reply};
 
 /// How often a hanging answer looks whether its client or the model has gone.
@@ -95,6 +97,11 @@ impl Model {
     /// The base URL for agents, without a path.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// The base URL for one agent: whoever comes by it gets its tool calls named as that agent names its tools.
+    pub fn url_for(&self, agent: Agent) -> String {
+        format!("{}/as/{}", self.url(), agent.name())
     }
 
     /// All requests until now, in the order in which they arrived.
@@ -174,6 +181,9 @@ impl Shared {
             }
             ("POST", path) if path.ends_with("/messages") => self.converse(Api::Anthropic, call, reply),
             ("POST", path) if path.ends_with("/responses") => self.converse(Api::Responses, call, reply),
+            ("POST", path) if path.ends_with("/chat/completions") => {
+                self.converse(Api::Completions, call, reply)
+            }
             (method, path) => {
                 self.log().unknown.push(format!("{method} {path}"));
                 reply.json(404, &json!({"error": {"type": "not_found_error", "message": "not scripted"}}))
@@ -185,9 +195,16 @@ impl Shared {
         let Ok(body) = serde_json::from_slice(&call.body) else {
             return reply.json(400, &json!({"error": {"message": "the body is not JSON"}}));
         };
+        let agent = match call.path.strip_prefix("/as/").and_then(|rest| rest.split('/').next()) {
+            Some(name) => Agent::by_name(name),
+            None => Some(if api == Api::Anthropic { Agent::Claude } else { Agent::Codex }),
+        };
+        let Some(agent) = agent else {
+            return reply.json(404, &json!({"error": {"message": "no such agent"}}));
+        };
         let request = {
             let mut log = self.log();
-            let request = Arc::new(Request::new(log.requests.len(), api, call.headers, body));
+            let request = Arc::new(Request::new(log.requests.len(), agent, api, call.headers, body));
             log.requests.push(Arc::clone(&request));
             self.grown.notify_all();
             request
@@ -206,6 +223,7 @@ impl Shared {
             Step::Reply(parts) => match request.api {
                 Api::Anthropic => anthropic::answer(reply, &request.body, &parts, next_id),
                 Api::Responses => responses::answer(reply, &parts, next_id),
+                Api::Completions => completions::answer(reply, request.agent, &request.body, &parts, next_id),
             },
             Step::Error { status, message } => {
                 let error = json!({"type": "error", "error": {"type": "api_error", "message": message}});

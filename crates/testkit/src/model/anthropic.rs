@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::http::Reply;
 use super::request::{Kind, Origin, Role, Said, Source};
 use super::script::Part;
+use crate::agents::Agent;
 
 /// How Claude Code asks for a summary.
 const COMPACTION: &str = "CRITICAL: Respond with TEXT ONLY";
@@ -120,14 +121,12 @@ pub(super) fn answer(
 }
 
 fn block(part: &Part, id: usize) -> Option<Value> {
-    let tool = |name: String, input: Value| json!({"type": "tool_use", "id": format!("toolu_{id:06}"), "name": name, "input": input});
     Some(match part {
-        Part::Text(text) => json!({"type": "text", "text": text}),
-        Part::Tool { name, input } => tool(name.clone(), input.clone()),
-        Part::Mcp { server, tool: name, input } => tool(format!("mcp__{server}__{name}"), input.clone()),
-        Part::Shell(command) => {
-            tool("Bash".to_owned(), json!({"command": command, "description": "Scripted command"}))
-        }
         Part::Pause(_) => return None,
+        Part::Text(text) => json!({"type": "text", "text": text}),
+        call => {
+            let (name, input) = Agent::Claude.tool_call(call);
+            json!({"type": "tool_use", "id": format!("toolu_{id:06}"), "name": name, "input": input})
+        }
     })
 }

@@ -136,6 +136,16 @@ impl Reply {
         self.stream.write_all(event.as_bytes())
     }
 
+    /// One event without a name.
+    pub(super) fn data(&mut self, data: &Value) -> io::Result<()> {
+        self.stream.write_all(format!("data: {data}\n\n").as_bytes())
+    }
+
+    /// The end of a stream, as OpenAI's completions mark it.
+    pub(super) fn done(&mut self) -> io::Result<()> {
+        self.stream.write_all(b"data: [DONE]\n\n")
+    }
+
     /// Waits for `time`, and says whether the client kept the connection open.
     pub(super) fn client_is_there(&mut self, time: Duration) -> bool {
         if self.stream.set_read_timeout(Some(time)).is_err() {

@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::{anthropic, responses};
+use super::{anthropic, completions, responses};
+use crate::agents::Agent;
 
 /// The protocol of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub enum Api {
     Anthropic,
     /// OpenAI Responses (Codex).
     Responses,
+    /// OpenAI Chat Completions (OpenCode, Copilot, Pi).
+    Completions,
 }
 
 /// What a request is for.
@@ -78,6 +81,8 @@ pub struct Request {
     pub index: usize,
     /// When it was complete.
     pub at: Instant,
+    /// Who sent it, by the URL that it was given.
+    pub agent: Agent,
     /// Its protocol.
     pub api: Api,
     /// What it is for.
@@ -101,23 +106,31 @@ pub(super) struct Origin {
 }
 
 impl Request {
-    pub(super) fn new(index: usize, api: Api, headers: Vec<(String, String)>, body: Value) -> Request {
+    pub(super) fn new(
+        index: usize,
+        agent: Agent,
+        api: Api,
+        headers: Vec<(String, String)>,
+        body: Value,
+    ) -> Request {
         let said = match api {
             Api::Anthropic => anthropic::said(&body),
             Api::Responses => responses::said(&body),
+            Api::Completions => completions::said(&body),
         };
         let header =
             |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let origin = match api {
             Api::Anthropic => anthropic::origin(header, &body, &said),
             Api::Responses => responses::origin(header, &body),
+            Api::Completions => completions::origin(header, &body),
         };
         let conversation = match &origin.subagent {
             Some(subagent) => format!("{}/{subagent}", origin.session),
             None => origin.session.clone(),
         };
         let Origin { kind, session, .. } = origin;
-        Request { index, at: Instant::now(), api, kind, session, conversation, headers, body, said }
+        Request { index, at: Instant::now(), agent, api, kind, session, conversation, headers, body, said }
     }
 
     /// Everything in the conversation, in order, instructions first. Tool descriptions are left out.
