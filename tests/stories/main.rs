@@ -7,5 +7,6 @@ mod asks;
 mod cost;
 mod delivery;
 mod life;
+mod opencode;
 mod setup;
 mod stage;

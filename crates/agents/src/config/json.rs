@@ -1,7 +1,7 @@
-//! Edits of strict JSON by splicing bytes at positions from the parser's AST.
+//! Edits of JSON by splicing bytes at positions from the parser's AST.
 //! Additions go after what is there, cuts take out exactly what an addition put in, and no other byte
 //! moves: not the order, the spacing, the line ends, the byte order mark or a missing last line break.
-//! What the agent itself could not read (comments, trailing commas) is refused, never repaired.
+//! What the agent itself could not read is refused, never repaired; for most that is comments and trailing commas too.
 //! `Container` remembers what an addition had to make, so that a later cut can unmake it.
 
 mod error;
@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use super::text::{BOM, Place, Splice, splice};
 pub use error::JsonError;
-pub use parse::{Bom, Reader};
-use parse::{Kind, Node, Property, parse_strict, without_surrogates};
+pub use parse::{Bom, Dialect, Reader};
+use parse::{Kind, Node, Property, parse_strict, without_comments, without_surrogates};
 use style::{Style, line_indent, own_line_indent};
 
 /// One step from a value to one of its children.
@@ -99,7 +99,13 @@ impl<'t> Json<'t> {
             Some(text) => (BOM, text),
             None => ("", whole),
         };
-        let parsed = without_surrogates(text);
+        let parsed = match reader.dialect {
+            Dialect::Strict => without_surrogates(text),
+            Dialect::WithComments => match without_comments(text) {
+                Cow::Borrowed(text) => without_surrogates(text),
+                Cow::Owned(text) => Cow::Owned(without_surrogates(&text).into_owned()),
+            },
+        };
         let root = parse_strict(&parsed, path, reader)?;
         let (range, first) = match &root {
             Some(root) => (root.range.clone(), root.children().first().map(|c| c.start)),

@@ -1,0 +1,6 @@
+//! OpenCode.
+
+mod adapter;
+mod install;
+
+pub use adapter::OpenCode;
