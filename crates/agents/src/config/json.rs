@@ -141,8 +141,13 @@ impl<'t> Json<'t> {
         let Some(root) = &self.root else {
             made.push(Container { at: vec![], was: Was::Blank(self.text.to_owned()) });
             record_new(tree, &mut vec![], &mut made);
-            let text = self.style.tall(&tree.to_value(), "");
-            return Ok((self.bytes(&format!("{text}{}", self.style.newline())), made));
+            let (text, newline) = (self.style.tall(&tree.to_value(), ""), self.style.newline());
+            // Nothing but white space and, where they may be, comments: those stay.
+            let kept = match self.text.trim_end() {
+                "" => String::new(),
+                comments => format!("{comments}{newline}"),
+            };
+            return Ok((self.bytes(&format!("{kept}{text}{newline}")), made));
         };
         let mut splices = Vec::new();
         self.add_to(root, tree, &mut vec![], &mut splices, &mut made)?;

@@ -25,7 +25,6 @@ const CONFIG: Reader = Reader {
 #[derive(Clone, Debug)]
 pub struct OpenCode {
     install: Install,
-    /// In the order in which they are looked for; the last one is made where there is none.
     configs: [PathBuf; 2],
     plugin: PathBuf,
     source: String,
@@ -56,6 +55,16 @@ impl OpenCode {
             source,
             mark,
         })
+    }
+
+    /// The files that may hold the configuration; the first that is there is edited, else the last is made.
+    pub fn config_paths(&self) -> &[PathBuf; 2] {
+        &self.configs
+    }
+
+    /// Our plugin.
+    pub fn plugin_path(&self) -> &Path {
+        &self.plugin
     }
 
     fn own_file(&self) -> OwnFile<'_> {

@@ -1,6 +1,6 @@
 //! OpenCode.
 
 mod adapter;
-mod install;
+pub mod install;
 
 pub use adapter::OpenCode;
