@@ -52,7 +52,8 @@ fn every_document_comes_back_byte_for_byte() {
             .filter(|_| path == commented)
             .filter(|line| line.contains("//") || line.contains("/*"))
         {
-            let comment = line[line.rfind("//").or(line.find("/*")).unwrap()..].trim_end();
+            let from = &line[line.rfind("//").or(line.find("/*")).unwrap()..];
+            let comment = from.split_inclusive("*/").next().unwrap().trim_end();
             assert!(after.text(path).contains(comment), "{comment} is gone: {after:?}");
         }
         assert_eq!(after.installed(&target).unwrap().0, after, "twice is the same as once");
