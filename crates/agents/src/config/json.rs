@@ -274,13 +274,15 @@ impl<'t> Json<'t> {
             let with = new.iter().fold(String::new(), |all, new| all + &before + new);
             return Splice::insert(last.end, with);
         }
-        if style.one_line() {
+        // A comment, where there may be one.
+        let kept = self.text[inside.clone()].trim_end();
+        if style.one_line() && kept.is_empty() {
             return Splice { range: inside, with: flat().join(style.comma()) };
         }
         let outer = line_indent(self.text, node.range.start);
         let (newline, inner) = (style.newline(), style.deeper(outer));
         let with = tall(&inner).join(&format!(",{newline}{inner}"));
-        Splice { range: inside, with: format!("{newline}{inner}{with}{newline}{outer}") }
+        Splice { range: inside, with: format!("{kept}{newline}{inner}{with}{newline}{outer}") }
     }
 
     /// Cuts below `node`; true if the node itself is to go.
