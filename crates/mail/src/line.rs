@@ -148,11 +148,10 @@ fn push_again(
     offer: OfferId,
     takes: Option<(usize, frame::Unit)>,
 ) -> Result<Option<Pushed>, Error> {
-    let Some(open) =
-        store.open_offer(offer)?.filter(|open| open.anchor == Anchor::Push && open.session == view.session)
-    else {
-        return Ok(None);
-    };
+    let ours = |open: &OpenOffer| open.anchor == Anchor::Push && open.session == view.session;
+    // Whoever made it repeats it; somebody else only if that one is gone. Two processes that push the same would both be answered.
+    let may = |open: &OpenOffer| open.claimer == process::this() || !process::is_alive(open.claimer);
+    let Some(open) = store.open_offer(offer)?.filter(|open| ours(open) && may(open)) else { return Ok(None) };
     let (letters, made_at) = store.offered_letters(offer)?;
     let (size, unit) = takes.unwrap_or((0, frame::Unit::Bytes));
     let all = Budget { messages: letters.len(), size, unit };
@@ -212,7 +211,8 @@ fn step(
                 .is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, now, turn));
         }
     }
-    let new_turn = event.turn.is_some() && event.turn != view.turn;
+    // A request may still be one of the turn before a prompt that was typed meanwhile.
+    let new_turn = event.turn.is_some() && event.turn != view.turn && event.kind != EventKind::Request;
     let by_person = event.is_by_person() && !seen.turn_running;
     let state = session::after(event).filter(|state| *state != view.state);
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.

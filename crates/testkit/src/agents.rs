@@ -2,7 +2,8 @@
 //!
 //! `scripts/test` installs them once into a cache outside the repository:
 //! `<cache>/agents/<name>-<version>/node_modules/.bin/<name>`. The versions are pinned here, because a
-//! new version of an agent is a change to verify, not something that happens to a test run.
+//! new version of an agent is a change to verify, not something that happens to a test run: `scripts/drift`
+//! verifies it.
 
 use std::env;
 use std::fmt;
@@ -58,8 +59,14 @@ impl Agent {
         Agent::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
+    /// The version under test: the pinned one, or what `BATON_TEST_<NAME>` says, as `scripts/drift` does.
+    pub fn version(self) -> String {
+        let named = env::var(format!("BATON_TEST_{}", self.name().to_uppercase()));
+        named.unwrap_or_else(|_| self.pinned().to_owned())
+    }
+
     /// The version that the tests were written against.
-    pub const fn version(self) -> &'static str {
+    pub const fn pinned(self) -> &'static str {
         match self {
             Agent::Claude => "2.1.325",
             Agent::Codex => "0.166.0",
