@@ -7,6 +7,7 @@ use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
@@ -37,6 +38,10 @@ impl Agent for Claude {
 
     fn verified(&self) -> &'static str {
         "2.1.325"
+    }
+
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
     }
 
     fn target(

@@ -1,0 +1,3 @@
+//! OpenCode: so far, what it calls its tools.
+
+pub mod tools;
