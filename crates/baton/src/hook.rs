@@ -8,6 +8,7 @@ use baton_core::event::Reply;
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
 use baton_mail::line::{self, Caller, Outcome};
+use baton_mail::unknown;
 use baton_store::{Role, Store};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
@@ -76,6 +77,7 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
             format!("called for another event than the payload's {}", event.native),
         ));
     }
+    unknown::note(home, agent, &event);
     let mut store = Store::open(home, Role::Hook)?;
     store.set_deadline(deadline.checked_sub(Duration::from_millis(100)).unwrap_or(deadline));
     let cwd = event.cwd.clone();

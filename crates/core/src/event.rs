@@ -55,6 +55,8 @@ pub enum EventKind {
     SubagentStop,
     /// The session ended.
     End,
+    /// An event that we know, and that is nothing to us.
+    Other,
     /// An event that we don't know: recorded, never acted on.
     Unknown,
 }

@@ -61,6 +61,7 @@ pub fn after(event: &Event) -> Option<State> {
         | EventKind::Compacting
         | EventKind::SubagentStart
         | EventKind::SubagentStop
+        | EventKind::Other
         | EventKind::Unknown => None,
     }
 }

@@ -170,12 +170,16 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "Notification" => match payload.notification_type.as_deref() {
             Some("permission_prompt") => EventKind::Blocked,
             Some("idle_prompt") => EventKind::IdleNotice,
-            _ => EventKind::Unknown,
+            // A word for people, of which there are many.
+            _ => EventKind::Other,
         },
         "PreCompact" => EventKind::Compacting,
         "SubagentStart" => EventKind::SubagentStart,
         "SubagentStop" => EventKind::SubagentStop,
         "SessionEnd" => EventKind::End,
+        "PostCompact" | "TeammateIdle" | "CwdChanged" | "InstructionsLoaded" | "MessageDisplay" => {
+            EventKind::Other
+        }
         _ => EventKind::Unknown,
     }
 }

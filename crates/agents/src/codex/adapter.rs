@@ -161,6 +161,7 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "SubagentStart" => EventKind::SubagentStart,
         "SubagentStop" => EventKind::SubagentStop,
         "SessionEnd" => EventKind::End,
+        "PreModelRequest" => EventKind::Other,
         _ => EventKind::Unknown,
     }
 }

@@ -46,4 +46,5 @@ mod reference;
 #[cfg(test)]
 mod senders;
 #[cfg(test)]
+mod unknown;
 mod upkeep;
