@@ -47,4 +47,5 @@ mod reference;
 mod senders;
 #[cfg(test)]
 mod unknown;
+#[cfg(test)]
 mod upkeep;
