@@ -106,13 +106,24 @@ fn deliver(store: &mut Store, text: &str, outcome: &Outcome, deadline: Instant) 
     Err(Error::new(Code::OutputClosed, format!("the agent did not take the answer: {error}")))
 }
 
+/// Writes it piece by piece, each as soon as the reader has room for it, and what fits into one piece in one write. What was written when
+/// the deadline comes can't be taken back: an agent gets half an answer then, without the mark that stands at its end.
 fn print(text: &str, deadline: Instant) -> io::Result<()> {
     let stdout = io::stdout();
-    let mut out = stdout.lock();
-    for chunk in text.as_bytes().chunks(CHUNK) {
-        wait_for(&stdout, PollFlags::OUT, deadline)?;
-        out.write_all(chunk)?;
-        out.flush()?;
+    let mut rest = text.as_bytes();
+    let told = |error: io::Error, rest: &[u8]| {
+        let written = text.len() - rest.len();
+        io::Error::new(error.kind(), format!("{error}, after {written} of {} bytes", text.len()))
+    };
+    while !rest.is_empty() {
+        let piece = &rest[..rest.len().min(CHUNK)];
+        wait_for(&stdout, PollFlags::OUT, deadline).map_err(|error| told(error, rest))?;
+        // Past the buffer of `io::stdout`, which would cut a piece at its last line break.
+        match rustix::io::write(&stdout, piece) {
+            Ok(written) => rest = &rest[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(told(error.into(), rest)),
+        }
     }
     Ok(())
 }
