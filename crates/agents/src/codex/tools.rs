@@ -19,15 +19,19 @@ const ROWS: &[Row] = &[
     // Its field is called `command`, and holds the patch.
     Row { names: &["apply_patch"], kind: ToolKind::Patch, fields: &[(Field::Patch, "command")] },
     Row { names: &["web_search"], kind: ToolKind::Search, fields: &[] },
+    Row { names: &["spawn_agent", "send_message", "followup_task"], kind: ToolKind::Task, fields: &[] },
+    Row {
+        names: &["send_input", "resume_agent", "wait_agent", "close_agent"],
+        kind: ToolKind::Task,
+        fields: &[],
+    },
+    // Hooks glue a namespace to the name, but for `spawn_agent`.
     Row {
         names: &[
-            "spawn_agent",
-            "send_message",
-            "followup_task",
-            "send_input",
-            "resume_agent",
-            "wait_agent",
-            "close_agent",
+            "multi_agent_v1send_input",
+            "multi_agent_v1resume_agent",
+            "multi_agent_v1wait_agent",
+            "multi_agent_v1close_agent",
         ],
         kind: ToolKind::Task,
         fields: &[],

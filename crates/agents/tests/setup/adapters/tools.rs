@@ -54,6 +54,7 @@ fn claude_cells() -> Vec<Cell> {
 
 fn codex_cells() -> Vec<Cell> {
     let agents = "spawn_agent send_message followup_task send_input resume_agent wait_agent close_agent";
+    let glued = "multi_agent_v1send_input multi_agent_v1resume_agent multi_agent_v1wait_agent multi_agent_v1close_agent";
     vec![
         ("Bash shell local_shell", json!({"command": "ls"}), Shell, Command("ls")),
         ("shell", json!({"command": ["bash", "-lc", "ls"]}), Shell, Command("bash -lc ls")),
@@ -64,6 +65,7 @@ fn codex_cells() -> Vec<Cell> {
         ("apply_patch", json!("*** Begin Patch"), Patch, PatchText("*** Begin Patch")),
         ("web_search", json!({}), Search, Nothing),
         (agents, json!({"message": "m"}), Task, Nothing),
+        (glued, json!({"target": "t"}), Task, Nothing),
         ("update_plan request_user_input get_goal create_goal update_goal", json!({}), Other, Nothing),
     ]
 }
