@@ -1,6 +1,7 @@
 //! The one table of agents, and what each has to know.
 
 use crate::install::{Install, InstallError, Target};
+use crate::tools::Tools;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::id::Nonce;
@@ -44,6 +45,9 @@ pub trait Agent: Sync {
 
     /// The version that all of this was verified with.
     fn verified(&self) -> &'static str;
+
+    /// What it calls its tools.
+    fn tools(&self) -> &'static Tools;
 
     /// Its configuration files, for setup.
     fn target(

@@ -60,6 +60,8 @@ pub enum EventKind {
     PushFailed,
     /// The session ended.
     End,
+    /// An event that we know, and that is nothing to us.
+    Other,
     /// An event that we don't know: recorded, never acted on.
     Unknown,
 }

@@ -64,6 +64,7 @@ pub fn after(event: &Event) -> Option<State> {
         | EventKind::SubagentStart
         | EventKind::SubagentStop
         | EventKind::PushFailed
+        | EventKind::Other
         | EventKind::Unknown => None,
     }
 }

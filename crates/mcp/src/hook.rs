@@ -9,7 +9,7 @@ use baton_agents::McpCaller;
 use baton_core::event::{Event, Reply};
 use baton_core::frame::shown;
 use baton_core::{Code, Error};
-use baton_mail::line;
+use baton_mail::{line, unknown};
 use baton_store::Store;
 use serde_json::{Map, Value};
 
@@ -64,6 +64,7 @@ fn event(desk: &Desk, caller: &McpCaller, arguments: Map<String, Value>) -> Resu
 
 fn handle(desk: &Desk, store: &mut Store, caller: &McpCaller, event: &Event) -> Result<Answer, Error> {
     let agent = desk.options.agent;
+    unknown::note(&desk.options.home, agent, event);
     if caller.session_id.is_none() && !is_own(desk, store, event)? {
         let detail = format!(
             "{} of {} session {}, which another process runs",

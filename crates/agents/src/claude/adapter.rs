@@ -7,6 +7,7 @@ use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
@@ -37,6 +38,10 @@ impl Agent for Claude {
 
     fn verified(&self) -> &'static str {
         "2.1.325"
+    }
+
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
     }
 
     fn target(
@@ -165,12 +170,16 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "Notification" => match payload.notification_type.as_deref() {
             Some("permission_prompt") => EventKind::Blocked,
             Some("idle_prompt") => EventKind::IdleNotice,
-            _ => EventKind::Unknown,
+            // A word for people, of which there are many.
+            _ => EventKind::Other,
         },
         "PreCompact" => EventKind::Compacting,
         "SubagentStart" => EventKind::SubagentStart,
         "SubagentStop" => EventKind::SubagentStop,
         "SessionEnd" => EventKind::End,
+        "PostCompact" | "TeammateIdle" | "CwdChanged" | "InstructionsLoaded" | "MessageDisplay" => {
+            EventKind::Other
+        }
         _ => EventKind::Unknown,
     }
 }

@@ -7,6 +7,7 @@ use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
@@ -34,6 +35,10 @@ impl Agent for Codex {
 
     fn verified(&self) -> &'static str {
         "0.166.0"
+    }
+
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
     }
 
     fn target(
@@ -156,6 +161,7 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "SubagentStart" => EventKind::SubagentStart,
         "SubagentStop" => EventKind::SubagentStop,
         "SessionEnd" => EventKind::End,
+        "PreModelRequest" => EventKind::Other,
         _ => EventKind::Unknown,
     }
 }

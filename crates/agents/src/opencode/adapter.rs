@@ -10,6 +10,7 @@ use super::install;
 use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
@@ -42,6 +43,10 @@ impl Agent for OpenCode {
 
     fn verified(&self) -> &'static str {
         "1.18.33"
+    }
+
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
     }
 
     fn target(

@@ -105,6 +105,7 @@ pub fn may_deliver(event: &Event, view: View, takes: bool, limits: &Limits) -> b
         | EventKind::SubagentStart
         | EventKind::SubagentStop
         | EventKind::End
+        | EventKind::Other
         | EventKind::Unknown => false,
     }
 }

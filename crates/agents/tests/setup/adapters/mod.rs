@@ -7,3 +7,4 @@ mod codex_lines;
 mod codex_looks;
 mod payloads;
 mod samples;
+mod tools;

@@ -5,8 +5,8 @@ use baton_agents::install::Form;
 use baton_agents::{Agent, by_name, claude, codex};
 use baton_core::Code;
 use baton_core::event::EventKind::{
-    self, AfterTool, AfterTools, BeforeTool, Blocked, Compacting, End, IdleNotice, Interrupted, Prompt,
-    Start, Stop, SubagentStart, SubagentStop, Unknown,
+    self, AfterTool, AfterTools, BeforeTool, Blocked, Compacting, End, IdleNotice, Interrupted, Other,
+    Prompt, Start, Stop, SubagentStart, SubagentStop,
 };
 use baton_core::event::{Event, Source};
 use proptest::prelude::*;
@@ -72,13 +72,13 @@ const CLAUDE: &[Row] = &[
     ("PermissionRequest", Blocked, "b20b4073", "9435bba6", "", &[], "b20b4073.jsonl"),
     ("Notification-idle", IdleNotice, "ca24ce80", "a3077b88", "", &[], "ca24ce80.jsonl"),
     ("PreCompact", Compacting, "d2b7fe10", "03f6b5fd", "", &[], "d2b7fe10.jsonl"),
-    ("PostCompact", Unknown, "d2b7fe10", "03f6b5fd", "", &[], "d2b7fe10.jsonl"),
+    ("PostCompact", Other, "d2b7fe10", "03f6b5fd", "", &[], "d2b7fe10.jsonl"),
     ("SubagentStart", SubagentStart, "65a1232b", "7c257db1", "0cb5b0ff", &[], "65a1232b.jsonl"),
     ("SubagentStop", SubagentStop, "65a1232b", "7c257db1", "0cb5b0ff", &[], "65a1232b.jsonl"),
-    ("TeammateIdle", Unknown, "2940fae2", "5eaaa380", "c8ae64ee", &[], "2940fae2.jsonl"),
-    ("CwdChanged", Unknown, "65a1232b", "7c257db1", "", &[], "65a1232b.jsonl"),
-    ("InstructionsLoaded", Unknown, "d2b7fe10", "", "", &[], "d2b7fe10.jsonl"),
-    ("MessageDisplay", Unknown, "39b07bc5", "edef91db", "", &[], "39b07bc5.jsonl"),
+    ("TeammateIdle", Other, "2940fae2", "5eaaa380", "c8ae64ee", &[], "2940fae2.jsonl"),
+    ("CwdChanged", Other, "65a1232b", "7c257db1", "", &[], "65a1232b.jsonl"),
+    ("InstructionsLoaded", Other, "d2b7fe10", "", "", &[], "d2b7fe10.jsonl"),
+    ("MessageDisplay", Other, "39b07bc5", "edef91db", "", &[], "39b07bc5.jsonl"),
     ("SessionEnd", End, "39b07bc5", "edef91db", "", &[], "39b07bc5.jsonl"),
 ];
 
@@ -100,7 +100,7 @@ const CODEX: &[Row] = &[
     ("PostToolUse-Bash", AfterTool, "6e22018c", "9114bb77", "", &[], "6e22018c.jsonl"),
     ("PostToolUse-apply_patch", AfterTool, "6e22018c", "9114bb77", "", &[], "6e22018c.jsonl"),
     ("PostToolUse-mcp__probe__echo_text", AfterTool, "6e22018c", "9114bb77", "", &[], "6e22018c.jsonl"),
-    ("PreModelRequest", Unknown, "fd570b47", "ab1e778f", "", &[], "fd570b47.jsonl"),
+    ("PreModelRequest", Other, "fd570b47", "ab1e778f", "", &[], "fd570b47.jsonl"),
     ("Stop", Stop, "fd570b47", "ab1e778f", "", &[], "fd570b47.jsonl"),
     ("PermissionRequest", Blocked, "4822b86a", "b1f461ab", "", &[], "4822b86a.jsonl"),
     ("Interrupt", Interrupted, "b4322116", "bdb5d2a7", "", &[], "b4322116.jsonl"),
@@ -149,7 +149,7 @@ fn every_recorded_payload_means_what_happened() {
 fn a_notification_blocks_only_when_it_asks_for_permission() {
     let mut notification = Recorded::named("claude", "Notification-idle").stdin;
     for (kind, expected) in
-        [("permission_prompt", Blocked), ("idle_prompt", IdleNotice), ("auth_success", Unknown)]
+        [("permission_prompt", Blocked), ("idle_prompt", IdleNotice), ("auth_success", Other)]
     {
         notification["notification_type"] = json!(kind);
         assert_eq!(parse(&claude_agent(), &notification).kind, expected);

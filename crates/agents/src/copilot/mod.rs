@@ -1,0 +1,3 @@
+//! Copilot CLI: so far, what it calls its tools.
+
+pub mod tools;

@@ -1,0 +1,3 @@
+//! Gemini CLI: so far, what it calls its tools.
+
+pub mod tools;

@@ -1,0 +1,3 @@
+//! Pi: so far, what it calls its tools.
+
+pub mod tools;
