@@ -9,6 +9,7 @@ pub mod agent;
 pub mod claude;
 pub mod codex;
 pub mod config;
+pub mod gemini;
 pub mod install;
 mod payload;
 mod surrogates;

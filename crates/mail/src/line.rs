@@ -9,7 +9,7 @@ use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::{self, Budget, Framed, Letter};
 use baton_core::id::{Nonce, OfferId};
 use baton_core::limits::{self, Limits};
-use baton_core::mail::{Anchor, Look, Occasion, Settle, View, turn};
+use baton_core::mail::{Anchor, Look, Occasion, Settle, View, proof, turn};
 use baton_core::session;
 use baton_core::{Code, Error};
 use baton_store::{Claim, HookStep, HookView, OpenOffer, SessionSeen, Sighting, Store};
@@ -54,7 +54,7 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
         return Err(Error::new(Code::Usage, "the payload's session id is empty or too long"));
     }
     let agent = caller.agent;
-    if event.subagent.is_some() {
+    if event.subagent.is_some() || is_a_subagents(agent, event) {
         let ours = event.tool.as_deref().is_some_and(|tool| tool.starts_with(OUR_TOOLS));
         if event.kind == EventKind::BeforeTool && ours {
             for call in &event.calls {
@@ -79,6 +79,14 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
     let view =
         known.ok_or_else(|| Error::new(Code::Internal, "a session that was just registered is not there"))?;
     step(store, caller, event, &view, resumed)
+}
+
+/// Whether a subagent caused the end of a tool, where only the subagent's own file can tell.
+fn is_a_subagents(agent: &dyn Agent, event: &Event) -> bool {
+    let (EventKind::AfterTool, Some(transcript)) = (event.kind, &event.transcript) else { return false };
+    agent
+        .subagent_folder(&event.session_id, transcript, event.tool.as_deref())
+        .is_some_and(|folder| evidence::subagent_works(&folder, transcript))
 }
 
 /// Puts the messages of an offer back that could not be printed.
@@ -133,13 +141,17 @@ fn step(
                 .is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, now, turn));
         }
     }
+    seen.turn_running |= continues_a_stop(store, event, view)?;
     let new_turn = event.turn.is_some() && event.turn != view.turn;
     let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
     let state = session::after(event).filter(|state| *state != view.state);
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
     let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
     let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
-    let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules);
+    let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules)
+        && !(event.kind == EventKind::Stop
+            && agent.stops_when_interrupted()
+            && transcript.is_some_and(|file| evidence::turn_is_taken_back(agent, file, view.turn_from)));
     let reminder = reminder(store, event, view)?;
     if !deliver
         && state.is_none()
@@ -153,7 +165,8 @@ fn step(
     }
     let length = length
         .unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
-    let turn_from = if new_turn { length } else { view.turn_from };
+    let begins = new_turn || (by_person && event.turn.is_none());
+    let turn_from = if begins { length } else { view.turn_from };
     let claim = deliver.then(|| Claim {
         nonce: Nonce::from_random(random()),
         anchor: anchor(event),
@@ -197,6 +210,22 @@ fn step(
             Outcome { reply, offer: Some(claimed.offer) }
         }
     })
+}
+
+/// Whether a prompt is our own words, with which an open offer kept the turn from stopping.
+fn continues_a_stop(store: &Store, event: &Event, view: &HookView) -> Result<bool, Error> {
+    if event.kind != EventKind::Prompt
+        || !event.prompt.as_ref().is_some_and(|text| text.contains(proof::MARK))
+    {
+        return Ok(false);
+    }
+    for id in &view.open {
+        let offer = store.open_offer(*id)?;
+        if offer.is_some_and(|offer| turn::is_own_prompt(event, &offer.anchor, &proof::mark(&offer.nonce))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn frame_mail(

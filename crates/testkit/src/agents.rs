@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 
 use crate::claude::Claude;
 use crate::codex::Codex;
+use crate::gemini::Gemini;
 use crate::model::{Model, Part};
 use crate::process::Finished;
 use crate::sandbox::Sandbox;
@@ -136,7 +137,8 @@ pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn
     match agent {
         Agent::Claude => Box::new(Claude::new(sandbox, model)),
         Agent::Codex => Box::new(Codex::new(sandbox, model)),
-        Agent::OpenCode | Agent::Gemini | Agent::Copilot | Agent::Pi => {
+        Agent::Gemini => Box::new(Gemini::new(sandbox, model)),
+        Agent::OpenCode | Agent::Copilot | Agent::Pi => {
             panic!("{} has no sandbox yet", agent.name())
         }
     }

@@ -1,6 +1,6 @@
 //! What one event may do to the mail of its session.
 
-use super::proof::Look;
+use super::proof::{Anchor, Look};
 use crate::event::{Event, EventKind};
 use crate::limits::Limits;
 
@@ -73,6 +73,13 @@ pub fn settle(look: Look, occasion: Occasion) -> Settle {
         | (Look::Open, Passing | Boundary)
         | (Look::Blind, Passing) => Settle::Keep,
     }
+}
+
+/// Whether a prompt is nothing but the text of an offer that kept a turn from stopping, of this mark: some agents ask their prompt hooks about
+/// that too. No person spoke, and no turn begins.
+pub fn is_own_prompt(event: &Event, anchor: &Anchor, mark: &str) -> bool {
+    let prompt = event.prompt.as_deref().unwrap_or_default();
+    event.kind == EventKind::Prompt && *anchor == Anchor::Stop && prompt.contains(mark)
 }
 
 /// Whether this event may bring mail. `takes` says whether the agent passes a hook's text on at this event at all.

@@ -19,6 +19,17 @@ pub struct Reader {
     pub malformed: &'static str,
     /// What happens to a file that begins with a byte order mark.
     pub bom: Bom,
+    /// What happens to a file with comments in it.
+    pub comments: Comments,
+}
+
+/// Whether a reader takes a file with comments in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Comments {
+    /// Read as if they were not there.
+    Skipped,
+    /// The file counts as malformed.
+    Malformed,
 }
 
 /// Whether a reader takes a file that begins with a byte order mark.
@@ -117,6 +128,52 @@ pub(super) fn without_surrogates(text: &str) -> Cow<'_, str> {
     masked
 }
 
+/// The text with every comment replaced by as many spaces; line breaks stay.
+pub(super) fn without_comments(text: Cow<'_, str>) -> Cow<'_, str> {
+    let mut bytes = Cow::Borrowed(text.as_bytes());
+    let mut i = 0;
+    while i < bytes.len() {
+        let end = match (bytes[i], bytes.get(i + 1)) {
+            (b'"', _) => {
+                i = end_of_string(&bytes, i);
+                continue;
+            }
+            (b'/', Some(b'/')) => bytes[i..].iter().position(|b| matches!(b, b'\n' | b'\r')).map(|n| i + n),
+            (b'/', Some(b'*')) => {
+                let close = bytes[i + 2..].windows(2).position(|pair| pair == b"*/");
+                close.map(|n| i + n + 4)
+            }
+            _ => {
+                i += 1;
+                continue;
+            }
+        };
+        let end = end.unwrap_or(bytes.len());
+        for byte in bytes.to_mut()[i..end].iter_mut().filter(|byte| !matches!(byte, b'\n' | b'\r')) {
+            *byte = b' ';
+        }
+        i = end;
+    }
+    match bytes {
+        Cow::Borrowed(_) => text,
+        // Comments begin and end with ASCII, so whole characters were replaced.
+        Cow::Owned(bytes) => String::from_utf8(bytes).map_or(text, Cow::Owned),
+    }
+}
+
+/// Where the string that begins at `start` has ended.
+fn end_of_string(bytes: &[u8], start: usize) -> usize {
+    let mut i = start + 1;
+    while let Some(byte) = bytes.get(i) {
+        match byte {
+            b'"' => return i + 1,
+            b'\\' => i += 2,
+            _ => i += 1,
+        }
+    }
+    bytes.len()
+}
+
 /// The root of the document; `None` if the text is blank.
 pub(super) fn parse_strict(text: &str, path: &Path, reader: &Reader) -> Result<Option<Node>, JsonError> {
     let strict = ParseOptions {
@@ -167,5 +224,18 @@ mod tests {
         assert_eq!(masked, r#"["\ufffd\ufffd", "\\ud800", "\uD8", "\ud7ff", "\"\ufffd"]"#);
         assert_eq!(masked.len(), text.len());
         assert!(matches!(without_surrogates("é\\"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn comments_become_spaces_and_strings_stay() {
+        let text = "{ // é\n  \"a//\\\"/*\": 1, /* x\r\n \"b\": */ \"c\": 2 } // end";
+        let masked = without_comments(Cow::Borrowed(text));
+        assert_eq!(masked, "{      \n  \"a//\\\"/*\": 1,     \r\n           \"c\": 2 }       ");
+        assert_eq!(masked.len(), text.len());
+        for whole in ["{}", "\"/* open", "1 / 2", "\"\\"] {
+            assert!(matches!(without_comments(Cow::Borrowed(whole)), Cow::Borrowed(_)), "{whole}");
+        }
+        // One that never ends reaches to the end; a parser then misses what is behind it.
+        assert_eq!(without_comments(Cow::Borrowed("{/* }")), "{    ");
     }
 }
