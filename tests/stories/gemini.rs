@@ -29,6 +29,14 @@ fn wait_for(terminal: &Tmux<'_>, text: &str) {
     terminal.wait_for(text, LIMIT).unwrap_or_else(|error| panic!("{error}"));
 }
 
+/// Types a line once the input takes it: not while a turn ends or the screen is cleared.
+fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
+    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
+    assert!(idle, "{}", stage.trouble());
+    wait_for(terminal, "Type your message");
+    terminal.submit(text);
+}
+
 #[test]
 fn gemini_has_mail_sent_while_a_tool_runs_in_the_next_request() {
     isolated(|| {
@@ -175,7 +183,7 @@ fn gemini_has_it_again_after_the_person_took_the_prompt_back() {
         let terminal = stage.open(WHO, Session::New);
         let name = stage.name_of(WHO);
         stage.send(&name, "MAIL-ESC-1");
-        terminal.submit("FIRST-PROMPT");
+        submit(&stage, &terminal, "FIRST-PROMPT");
         stage.request(|request| request.shows("MAIL-ESC-1"));
         stage.send(&name, "MAIL-ESC-2");
         terminal.press(&["Escape"]);
@@ -184,8 +192,9 @@ fn gemini_has_it_again_after_the_person_took_the_prompt_back() {
         assert!(idle, "{}", stage.trouble());
         assert_eq!(stage.model.requests_of(Kind::Main).len(), 1, "Esc ends the turn: {}", stage.trouble());
         assert_eq!(stage.state_of("MAIL-ESC-2"), "queued", "{}", stage.trouble());
+        // The prompt that was taken back stands in the input again.
         terminal.press(&["C-u"]);
-        terminal.submit("SECOND-PROMPT");
+        submit(&stage, &terminal, "SECOND-PROMPT");
         wait_for(&terminal, "finished");
         for body in ["MAIL-ESC-1", "MAIL-ESC-2"] {
             assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
@@ -199,18 +208,20 @@ fn gemini_keeps_its_participant_and_its_mail_at_clear() {
     isolated(|| {
         let stage = stage(Script::by(|_| Step::say("finished")));
         let terminal = stage.open(WHO, Session::New);
-        terminal.submit("please begin");
+        submit(&stage, &terminal, "please begin");
         wait_for(&terminal, "finished");
         let name = stage.name_of(WHO);
         let before = stage.json(&["who"])[0]["session_id"].clone();
-        terminal.submit("/clear");
+        submit(&stage, &terminal, "/clear");
         let cleared = wait::until(LIMIT, || {
             let here = stage.json(&["who"]);
             here[0]["session_id"] != before && here[0]["name"] == name.as_str()
         });
-        assert!(cleared, "{}", stage.trouble());
+        assert!(cleared, "{}{}", terminal.screen(), stage.trouble());
         stage.send(&name, "MAIL-AFTER-CLEAR");
-        terminal.submit("go on");
+        let empty = |screen: &str| !screen.contains("finished") && screen.contains("Type your message");
+        terminal.wait_until("an empty screen", LIMIT, empty).unwrap_or_else(|error| panic!("{error}"));
+        submit(&stage, &terminal, "go on");
         stage.request(|request| request.shows("MAIL-AFTER-CLEAR"));
         assert_eq!(stage.end_of("MAIL-AFTER-CLEAR"), "seen", "{}", stage.trouble());
         stage.shown_once("MAIL-AFTER-CLEAR");
@@ -245,27 +256,33 @@ fn a_subagent_of_gemini_does_not_eat_its_parents_mail() {
 
 /// By its MCP server, which knows its session by the process above it alone.
 #[test]
-fn gemini_reads_and_answers_by_tool() {
+fn gemini_answers_an_ask_and_reads_its_mail_by_tool() {
     isolated(|| {
         let stage = stage(Script::by(|request| {
-            match (request.results().len(), request.word_after("with message_id ")) {
-                (0, _) => Step::mcp("baton", "who", json!({})),
-                (1, None) => Step::mcp("baton", "read_messages", json!({"wait": "20s"})),
-                (_, Some(message)) if !request.shows("\"wake\"") => Step::mcp(
+            let results = request.results();
+            let asked = request.word_after("with message_id ");
+            match (results.len(), asked) {
+                (60.., _) => Step::say("nobody asked"),
+                (_, None) => Step::shell("sleep 0.3"),
+                _ if request.shows("MAIL-BY-TOOL") => Step::say("finished"),
+                (_, Some(_)) if request.shows("\"wake\"") => Step::mcp("baton", "read_messages", json!({})),
+                (_, Some(message)) => Step::mcp(
                     "baton",
                     "reply_to_message",
                     json!({"message_id": message, "body": "ANSWER-42"}),
                 ),
-                _ => Step::say("finished"),
             }
         }));
         let agent = stage.start(WHO, Session::New, "answer your mail");
         let name = stage.name_of(WHO);
         let answer = stage.baton(&["ask", &name, "QUESTION-1: how many?", "--timeout", "40s"]).expect_ok();
         assert_eq!(answer.stdout.trim(), "ANSWER-42", "{}", stage.trouble());
+        stage.send(&name, "MAIL-BY-TOOL");
         agent.finish(LIMIT).expect_ok();
-        stage.shown_once("QUESTION-1");
-        assert_eq!(stage.end_of("QUESTION-1"), "seen", "{}", stage.trouble());
+        for body in ["QUESTION-1", "MAIL-BY-TOOL"] {
+            stage.shown_once(body);
+            assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+        }
     });
 }
 
