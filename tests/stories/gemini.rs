@@ -192,8 +192,6 @@ fn gemini_has_it_again_after_the_person_took_the_prompt_back() {
         assert!(idle, "{}", stage.trouble());
         assert_eq!(stage.model.requests_of(Kind::Main).len(), 1, "Esc ends the turn: {}", stage.trouble());
         assert_eq!(stage.state_of("MAIL-ESC-2"), "queued", "{}", stage.trouble());
-        // The prompt that was taken back stands in the input again.
-        terminal.press(&["C-u"]);
         submit(&stage, &terminal, "SECOND-PROMPT");
         wait_for(&terminal, "finished");
         for body in ["MAIL-ESC-1", "MAIL-ESC-2"] {

@@ -9,7 +9,7 @@
 //! a file says nothing, also where a process that resumes within the same minute puts a second head into it. `$rewindTo` cuts it off.
 
 use crate::surrogates;
-use baton_core::mail::{Item, proof};
+use baton_core::mail::Item;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -67,7 +67,7 @@ struct ToolCall {
 /// Reads a transcript from somewhere on.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// A head was read, and no message since.
+    /// A head was read, and no messages since.
     at_head: bool,
     /// The messages so far, by id, with their text.
     messages: Vec<(String, String)>,
@@ -90,7 +90,8 @@ impl Reader {
                 self.at_head = true;
                 Vec::new()
             }
-            Line::Set { set: Set { messages: Some(messages) } } if !self.at_head => {
+            Line::Set { set: Set { messages: Some(_) } } if std::mem::take(&mut self.at_head) => Vec::new(),
+            Line::Set { set: Set { messages: Some(messages) } } => {
                 self.messages = messages.iter().map(|message| (message.id.clone(), message.text())).collect();
                 vec![self.replaced()]
             }
@@ -150,7 +151,7 @@ fn user(id: String, content: &Value) -> Vec<Item> {
         let (hook, rest) = match text.strip_prefix(HOOK).and_then(|text| text.split_once("</hook_context>")) {
             Some((hook, rest)) => (hook, rest.trim()),
             // What a stop hook said, as the next prompt.
-            None if text.starts_with(MAIL) && text.contains(proof::MARK) => (text, ""),
+            None if text.starts_with(MAIL) => (text, ""),
             None => ("", text),
         };
         if !hook.is_empty() {
