@@ -6,6 +6,7 @@
 mod asks;
 mod cost;
 mod delivery;
+mod gemini;
 mod life;
 mod opencode;
 mod setup;

@@ -13,7 +13,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Every agent that baton speaks to. Adding one is a folder and a row here.
-pub const ALL: &[&dyn Agent] = &[&crate::claude::Claude, &crate::codex::Codex, &crate::opencode::OpenCode];
+pub const ALL: &[&dyn Agent] =
+    &[&crate::claude::Claude, &crate::codex::Codex, &crate::opencode::OpenCode, &crate::gemini::Gemini];
 
 /// Reads the environment; passed in, because libraries don't.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -84,6 +85,18 @@ pub trait Agent: Sync {
         None
     }
 
+    /// Whether its stop hooks run when the person interrupts a turn too, and nothing in their payload says so. Then the turn has been taken back
+    /// in the transcript.
+    fn stops_when_interrupted(&self) -> bool {
+        false
+    }
+
+    /// Where the subagents of a session write their conversations, for agents whose payloads and calls don't say who caused them; `None` where
+    /// they do, and for a tool that no subagent has.
+    fn subagent_folder(&self, _session_id: &str, _transcript: &Path, _tool: Option<&str>) -> Option<PathBuf> {
+        None
+    }
+
     /// Reads its transcripts.
     fn transcript(&self) -> TranscriptReader;
 
@@ -92,6 +105,11 @@ pub trait Agent: Sync {
 
     /// Whose shell this environment is, if it is one of this agent's.
     fn shell(&self, env: Env<'_>) -> Option<Shell>;
+
+    /// Whether this environment is that of one of its shells but names no session; then the process tree must.
+    fn is_unnamed_shell(&self, _env: Env<'_>) -> bool {
+        false
+    }
 
     /// The process that runs the session, as the environment of its hooks says it.
     fn hook_process(&self, env: Env<'_>) -> Option<i32>;

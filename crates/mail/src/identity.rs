@@ -116,18 +116,24 @@ fn by_environment(
 }
 
 /// Whose shell this is. An agent that runs in another one's shell passes that one's environment on, so where there are several the nearest process
-/// of one of them decides.
+/// of one of them decides. Nobody's, by the environment, where that one does not name its session.
 fn shell_around(env: Env<'_>) -> Option<(&'static dyn Agent, Shell)> {
     let mut shells: Vec<(&'static dyn Agent, Shell)> =
         ALL.iter().filter_map(|agent| Some((*agent, agent.shell(env)?))).collect();
-    let nearest = if shells.len() > 1 {
-        process::ancestors().iter().find_map(|above| {
+    let unnamed: Vec<_> = ALL.iter().filter(|agent| agent.is_unnamed_shell(env)).collect();
+    let mut nearest = None;
+    if !shells.is_empty() && shells.len() + unnamed.len() > 1 {
+        for above in process::ancestors() {
             let arguments = process::arguments(above.pid);
-            shells.iter().position(|(agent, _)| agent.is_process(&arguments))
-        })
-    } else {
-        None
-    };
+            if unnamed.iter().any(|agent| agent.is_process(&arguments)) {
+                return None;
+            }
+            nearest = shells.iter().position(|(agent, _)| agent.is_process(&arguments));
+            if nearest.is_some() {
+                break;
+            }
+        }
+    }
     (!shells.is_empty()).then(|| shells.swap_remove(nearest.unwrap_or(0)))
 }
 

@@ -55,7 +55,7 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
         return Err(Error::new(Code::Usage, "the payload's session id is empty or too long"));
     }
     let agent = caller.agent;
-    if event.subagent.is_some() {
+    if event.subagent.is_some() || is_a_subagents(agent, event) {
         let ours = event.tool.as_deref().is_some_and(|tool| tool.starts_with(OUR_TOOLS));
         if event.kind == EventKind::BeforeTool && ours {
             for call in &event.calls {
@@ -159,6 +159,14 @@ fn push_again(
     Ok(Some(Pushed { offer, nonce: open.nonce, text: framed.text, made_at, again: true }))
 }
 
+/// Whether a subagent caused the end of a tool, where only the subagent's own file can tell.
+fn is_a_subagents(agent: &dyn Agent, event: &Event) -> bool {
+    let (EventKind::AfterTool, Some(transcript)) = (event.kind, &event.transcript) else { return false };
+    agent
+        .subagent_folder(&event.session_id, transcript, event.tool.as_deref())
+        .is_some_and(|folder| evidence::subagent_works(&folder, transcript))
+}
+
 /// Puts the messages of an offer back that could not be printed.
 pub fn give_back(store: &mut Store, offer: OfferId) -> Result<(), Error> {
     store.settle(offer, Settle::Return, crate::now())
@@ -218,7 +226,10 @@ fn step(
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
     let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
     let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
-    let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules);
+    let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules)
+        && !(event.kind == EventKind::Stop
+            && agent.stops_when_interrupted()
+            && transcript.is_some_and(|file| evidence::turn_is_taken_back(agent, file, view.turn_from)));
     let reminder = reminder(store, event, view)?;
     if !deliver
         && state.is_none()
@@ -232,7 +243,8 @@ fn step(
     }
     let length = length
         .unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
-    let turn_from = if new_turn { length } else { view.turn_from };
+    let begins = new_turn || (by_person && event.turn.is_none());
+    let turn_from = if begins { length } else { view.turn_from };
     let claim = deliver.then(|| Claim {
         nonce: Nonce::from_random(random()),
         anchor: anchor(event),

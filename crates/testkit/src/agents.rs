@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::claude::Claude;
 use crate::codex::Codex;
+use crate::gemini::Gemini;
 use crate::model::{Model, Part};
 use crate::opencode::OpenCode;
 use crate::process::Finished;
@@ -145,7 +146,8 @@ pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn
         Agent::Claude => Box::new(Claude::new(sandbox, model)),
         Agent::Codex => Box::new(Codex::new(sandbox, model)),
         Agent::OpenCode => Box::new(OpenCode::new(sandbox, model)),
-        Agent::Gemini | Agent::Copilot | Agent::Pi => {
+        Agent::Gemini => Box::new(Gemini::new(sandbox, model)),
+        Agent::Copilot | Agent::Pi => {
             panic!("{} has no sandbox yet", agent.name())
         }
     }

@@ -13,6 +13,7 @@ pub mod agents;
 pub mod claude;
 pub mod codex;
 pub mod faults;
+pub mod gemini;
 pub mod isolation;
 pub mod model;
 pub mod opencode;

@@ -1,3 +1,8 @@
-//! Gemini CLI: so far, what it calls its tools.
+//! Gemini CLI, as found by experiment with 0.61.0: its payloads, answers and transcripts, and what baton puts into its files.
 
+mod adapter;
+pub mod install;
 pub mod tools;
+mod transcript;
+
+pub use adapter::Gemini;

@@ -1,8 +1,8 @@
-//! Payloads as the real programs gave them to hooks (Claude Code 2.1.325, Codex 0.166.0), and worse ones.
+//! Payloads as the real programs gave them to hooks (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0), and worse ones.
 
 use crate::round_trip::any_json;
 use baton_agents::install::Form;
-use baton_agents::{Agent, by_name, claude, codex};
+use baton_agents::{Agent, by_name, claude, codex, gemini};
 use baton_core::Code;
 use baton_core::event::EventKind::{
     self, AfterTool, AfterTools, BeforeTool, Blocked, Compacting, End, IdleNotice, Interrupted, Other,
@@ -110,6 +110,24 @@ const CODEX: &[Row] = &[
     ("SessionEnd", End, "fd570b47", "", "", &[], "fd570b47.jsonl"),
 ];
 
+const GEMINI: &[Row] = &[
+    ("SessionStart", Start(Source::Startup), "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    // It names the file of a conversation that never is.
+    ("SessionStart-resume", Start(Source::Resume), "54097de3", "", "", &[], ""),
+    ("BeforeAgent", Prompt, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("PreCompress", Other, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("BeforeModel", Other, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("BeforeToolSelection", Other, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("AfterModel", Other, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("BeforeTool", BeforeTool, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("AfterTool", AfterTool, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("AfterTool-mcp", AfterTool, "b5e3b2da", "", "", &[], "f51d0f65.jsonl"),
+    ("Notification", Blocked, "25fd6f0f", "", "", &[], "404997f5.jsonl"),
+    ("AfterAgent", Stop, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("AfterAgent-active", Stop, "b5e3b2da", "", "", &[], "f51d0f65.jsonl"),
+    ("SessionEnd", End, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+];
+
 /// The last `count` characters of an ASCII text.
 fn end(text: &str, count: usize) -> &str {
     &text[text.len().saturating_sub(count)..]
@@ -117,7 +135,7 @@ fn end(text: &str, count: usize) -> &str {
 
 #[test]
 fn every_recorded_payload_means_what_happened() {
-    for (agent, rows) in [("claude", CLAUDE), ("codex", CODEX)] {
+    for (agent, rows) in [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI)] {
         let recorded = Recorded::all(agent);
         assert_eq!(recorded.len(), rows.len(), "{agent}: one row per payload");
         for (name, kind, session, turn, subagent, calls, transcript) in rows {
@@ -135,7 +153,7 @@ fn every_recorded_payload_means_what_happened() {
                 *calls,
                 "{agent} {name}"
             );
-            let path = event.transcript.unwrap();
+            let path = event.transcript.unwrap_or_default();
             assert_eq!(end(path.to_str().unwrap(), 14), *transcript, "{agent} {name}");
             assert!(event.cwd.unwrap().starts_with("/home/dev/proj"), "{agent} {name}");
             assert_eq!(event.native, recorded.stdin["hook_event_name"], "{agent} {name}");
@@ -154,12 +172,15 @@ fn a_notification_blocks_only_when_it_asks_for_permission() {
         notification["notification_type"] = json!(kind);
         assert_eq!(parse(&claude_agent(), &notification).kind, expected);
     }
+    let mut notification = Recorded::named("gemini", "Notification").stdin;
+    notification["notification_type"] = json!("Other");
+    assert_eq!(parse(&gemini::Gemini, &notification).kind, Other);
 }
 
 #[test]
 fn a_stop_says_whether_a_hook_keeps_it_from_stopping() {
-    for agent in ["claude", "codex"] {
-        let mut stop = Recorded::named(agent, "Stop").stdin;
+    for (agent, stop) in [("claude", "Stop"), ("codex", "Stop"), ("gemini", "AfterAgent")] {
+        let mut stop = Recorded::named(agent, stop).stdin;
         assert!(!parse(by_name(agent).unwrap(), &stop).stop_active);
         // Through MCP, a flag is text.
         for (flag, expected) in [
@@ -242,12 +263,63 @@ fn the_environment_of_a_hook_names_its_session_and_process() {
             (None, None, None)
         );
     }
+    for recorded in Recorded::all("gemini") {
+        let env = |key: &str| recorded.env.get(key).map(Into::into);
+        let shell = gemini::Gemini.shell(&env).unwrap();
+        assert_eq!(shell.session_id, recorded.stdin["session_id"].as_str().unwrap());
+        assert!(!gemini::Gemini.is_unnamed_shell(&env));
+        assert_eq!((claude::Claude.shell(&env), codex::Codex.shell(&env)), (None, None));
+    }
+}
+
+#[test]
+fn a_shell_of_gemini_is_known_but_not_whose() {
+    let env = |key: &str| (key == "GEMINI_CLI").then(|| "1".into());
+    assert_eq!(gemini::Gemini.shell(&env), None);
+    assert!(gemini::Gemini.is_unnamed_shell(&env));
+    for agent in [&claude::Claude as &dyn Agent, &codex::Codex] {
+        assert!(!agent.is_unnamed_shell(&env));
+    }
+}
+
+#[test]
+fn a_process_of_gemini_is_known_by_the_script_that_node_runs() {
+    let is_process = |line: &str| {
+        let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        gemini::Gemini.is_process(&args)
+    };
+    for line in [
+        "node /opt/node_modules/.bin/gemini --yolo -m gemini-2.5-flash",
+        "/usr/bin/node --max-old-space-size=12051 /usr/local/bin/gemini -p hello",
+        "/usr/bin/node --no-warnings /opt/gemini-cli/bundle/gemini.js",
+        "gemini",
+    ] {
+        assert!(is_process(line), "{line}");
+    }
+    for line in
+        ["", "node", "node -e gemini.js.map", "vim gemini", "node /usr/bin/claude gemini", "bash -c gemini"]
+    {
+        assert!(!is_process(line), "{line}");
+    }
+}
+
+/// Beside its parent's, in a folder of the parent's name; the tool that runs it is the parent's own.
+#[test]
+fn a_subagent_of_gemini_is_looked_for_beside_its_parent() {
+    let event = Recorded::named("gemini", "AfterTool").event("gemini");
+    let folder = |session: &str, tool| {
+        gemini::Gemini.subagent_folder(session, event.transcript.as_deref().unwrap(), tool)
+    };
+    let expected = format!("/home/dev/.gemini/tmp/proj/chats/{}", event.session_id);
+    assert_eq!(folder(&event.session_id, event.tool.as_deref()), Some(expected.into()));
+    assert_eq!(folder(&event.session_id, Some("invoke_agent")), None);
+    assert_eq!(folder("../../x", None), None);
 }
 
 #[test]
 fn a_megabyte_of_tool_output_is_passed_over() {
-    for agent in ["claude", "codex"] {
-        let recorded = Recorded::named(agent, "PostToolUse");
+    for (agent, tool) in [("claude", "PostToolUse"), ("codex", "PostToolUse"), ("gemini", "AfterTool")] {
+        let recorded = Recorded::named(agent, tool);
         let mut payload = recorded.stdin.clone();
         payload["tool_response"] =
             json!({ "stdout": "\"\\\n\u{1f600}é ".repeat(100_000), "stderr": vec![vec![0; 100]; 1_000] });
@@ -258,8 +330,12 @@ fn a_megabyte_of_tool_output_is_passed_over() {
 
 #[test]
 fn half_characters_and_wrong_bytes_in_a_payload_do_no_harm() {
-    for agent in ["claude", "codex"] {
-        let tool = Recorded::named(agent, "PostToolUse");
+    for (agent, tool, prompt) in [
+        ("claude", "PostToolUse", "UserPromptSubmit"),
+        ("codex", "PostToolUse", "UserPromptSubmit"),
+        ("gemini", "AfterTool", "BeforeAgent"),
+    ] {
+        let tool = Recorded::named(agent, tool);
         let text = tool.stdin.to_string();
         let halves = text.replace("\"tool_response\":", r#""tool_response":"\ud800","other":"#);
         assert_eq!(by_name(agent).unwrap().parse(halves.as_bytes()).unwrap(), tool.event(agent));
@@ -267,7 +343,7 @@ fn half_characters_and_wrong_bytes_in_a_payload_do_no_harm() {
         let bytes = [front.as_bytes(), b"\"x\":\"\xff\xfe\",\"tool_response\":", back.as_bytes()].concat();
         assert_eq!(by_name(agent).unwrap().parse(&bytes).unwrap(), tool.event(agent));
 
-        let prompt = Recorded::named(agent, "UserPromptSubmit");
+        let prompt = Recorded::named(agent, prompt);
         let halves =
             prompt.stdin.to_string().replace("do the scripted", r"\ud83d do \ude00 the \ud83d\ude00");
         let event = by_name(agent).unwrap().parse(halves.as_bytes()).unwrap();
@@ -354,6 +430,12 @@ fn any_payload() -> impl Strategy<Value = Value> {
         "payload",
         "promptId",
         "isSidechain",
+        "id",
+        "content",
+        "model",
+        "toolCalls",
+        "$set",
+        "$rewindTo",
     ]);
     let text = prop::sample::select(vec![
         "Stop",
@@ -363,6 +445,8 @@ fn any_payload() -> impl Strategy<Value = Value> {
         "attachment",
         "response_item",
         "turn_context",
+        "gemini",
+        "AfterAgent",
     ]);
     let value = prop_oneof![any_json(), text.prop_map(Value::from)];
     prop::collection::btree_map(key, value, 0..12).prop_map(|map| json!(map))
