@@ -9,6 +9,8 @@ pub mod agent;
 pub mod claude;
 pub mod codex;
 pub mod config;
+pub mod copilot;
+pub mod cursor;
 pub mod install;
 mod payload;
 mod surrogates;

@@ -6,6 +6,7 @@ use crate::surrogates;
 use baton_core::event::{Event, EventKind, Source};
 use baton_core::{Code, Error};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use std::borrow::Cow;
 use std::path::PathBuf;
 
@@ -66,6 +67,19 @@ pub(crate) fn read<T>(bytes: &[u8], make: impl FnOnce(Payload<'_>) -> T) -> Resu
     };
     match surrogates::mended(bytes) {
         Some(whole) => serde_json::from_slice(&whole).map(make),
+        None => Err(error),
+    }
+    .map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))
+}
+
+/// Reads a payload of another shape. Half characters are replaced, as in [`read`].
+pub(crate) fn owned<P: DeserializeOwned>(bytes: &[u8]) -> Result<P, Error> {
+    let error = match serde_json::from_slice(bytes) {
+        Ok(payload) => return Ok(payload),
+        Err(error) => error,
+    };
+    match surrogates::mended(bytes) {
+        Some(whole) => serde_json::from_slice(&whole),
         None => Err(error),
     }
     .map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))

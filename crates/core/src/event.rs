@@ -33,6 +33,8 @@ pub enum EventKind {
     Start(Source),
     /// A prompt is about to go to the model.
     Prompt,
+    /// A turn goes on, or begins, by a text that is not the person's: what a stop hook said, or a note of the agent to itself.
+    Continued,
     /// A tool is about to run.
     BeforeTool,
     /// One tool has ended.

@@ -88,6 +88,7 @@ pub fn may_deliver(event: &Event, view: View, takes: bool, limits: &Limits) -> b
         EventKind::Stop => view.stops < limits.stops_in_a_row,
         // Before a tool it reaches the model no earlier, and is lost when the person interrupts.
         EventKind::BeforeTool
+        | EventKind::Continued
         | EventKind::Blocked
         | EventKind::IdleNotice
         | EventKind::Interrupted

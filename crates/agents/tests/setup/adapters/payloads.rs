@@ -41,7 +41,7 @@ impl Recorded {
 }
 
 fn parse(agent: &dyn Agent, payload: &Value) -> Event {
-    agent.parse(payload.to_string().as_bytes()).unwrap()
+    agent.parse(payload.to_string().as_bytes(), None).unwrap()
 }
 
 /// A recorded payload, and what it means: kind, session, turn, subagent, calls, transcript; of ids and paths the end.
@@ -262,15 +262,15 @@ fn half_characters_and_wrong_bytes_in_a_payload_do_no_harm() {
         let tool = Recorded::named(agent, "PostToolUse");
         let text = tool.stdin.to_string();
         let halves = text.replace("\"tool_response\":", r#""tool_response":"\ud800","other":"#);
-        assert_eq!(by_name(agent).unwrap().parse(halves.as_bytes()).unwrap(), tool.event(agent));
+        assert_eq!(by_name(agent).unwrap().parse(halves.as_bytes(), None).unwrap(), tool.event(agent));
         let (front, back) = text.split_once("\"tool_response\":").unwrap();
         let bytes = [front.as_bytes(), b"\"x\":\"\xff\xfe\",\"tool_response\":", back.as_bytes()].concat();
-        assert_eq!(by_name(agent).unwrap().parse(&bytes).unwrap(), tool.event(agent));
+        assert_eq!(by_name(agent).unwrap().parse(&bytes, None).unwrap(), tool.event(agent));
 
         let prompt = Recorded::named(agent, "UserPromptSubmit");
         let halves =
             prompt.stdin.to_string().replace("do the scripted", r"\ud83d do \ude00 the \ud83d\ude00");
-        let event = by_name(agent).unwrap().parse(halves.as_bytes()).unwrap();
+        let event = by_name(agent).unwrap().parse(halves.as_bytes(), None).unwrap();
         assert_eq!(event.prompt.as_deref(), Some("\u{fffd} do \u{fffd} the \u{1f600} thing"));
         assert_eq!(Event { prompt: None, ..event }, Event { prompt: None, ..prompt.event(agent) });
     }
@@ -299,7 +299,7 @@ fn what_is_no_payload_is_refused_by_name() {
         "{\"session_id\":1,\"hook_event_name\":\"Stop\"}",
     ] {
         for agent in baton_agents::ALL {
-            assert_eq!(agent.parse(bytes.as_bytes()).unwrap_err().code(), Code::Usage, "{bytes}");
+            assert_eq!(agent.parse(bytes.as_bytes(), None).unwrap_err().code(), Code::Usage, "{bytes}");
         }
     }
 }
@@ -374,8 +374,8 @@ proptest! {
     #[test]
     fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "[{\"\\\\ud8cf:, a-z}]{0,60}") {
         for agent in baton_agents::ALL {
-            _ = agent.parse(&bytes);
-            _ = agent.parse(text.as_bytes());
+            _ = agent.parse(&bytes, None);
+            _ = agent.parse(text.as_bytes(), None);
             let mut read = agent.transcript();
             read(&String::from_utf8_lossy(&bytes));
             read(&text);
@@ -387,7 +387,7 @@ proptest! {
         for agent in baton_agents::ALL {
             let mut read = agent.transcript();
             for json in [payload.to_string(), more.to_string()] {
-                _ = agent.parse(json.as_bytes());
+                _ = agent.parse(json.as_bytes(), None);
                 _ = agent.registry_state(json.as_bytes(), "s");
                 read(&json);
             }
