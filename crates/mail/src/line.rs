@@ -250,7 +250,7 @@ fn settle_open(
 }
 
 /// Looks at the offer, with patience where nobody will look again soon: at a stop, where mail that was not taken has its last chance to come
-/// again in this turn, and before an offer is called unprovable.
+/// again in this turn; at the end, after which what left no proof goes back; and before an offer is called unprovable.
 fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion, deadline: Instant) -> Look {
     let now = event.turn.as_deref();
     match evidence::look(agent, offer, now) {
@@ -258,6 +258,7 @@ fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion,
         Look::Open | Look::Held if event.kind == EventKind::Stop => {
             evidence::look_patiently(agent, offer, now, deadline)
         }
+        Look::Open if event.kind == EventKind::End => evidence::look_patiently(agent, offer, now, deadline),
         seen => seen,
     }
 }

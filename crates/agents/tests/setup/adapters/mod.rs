@@ -5,5 +5,7 @@ mod claude_lines;
 mod claude_looks;
 mod codex_lines;
 mod codex_looks;
+mod copilot;
+mod cursor;
 mod payloads;
 mod samples;

@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 #[derive(Deserialize)]
 pub struct Recorded {
     pub name: String,
+    /// The event that the hook was installed for, where the payload does not say it.
+    #[serde(default)]
+    pub event: Option<String>,
     /// What in the hook's environment is of the agent.
     pub env: BTreeMap<String, String>,
     /// What the hook got.
@@ -36,7 +39,8 @@ impl Recorded {
     }
 
     pub fn event(&self, agent: &str) -> Event {
-        parse(by_name(agent).unwrap(), &self.stdin)
+        let payload = self.stdin.to_string();
+        by_name(agent).unwrap().parse(payload.as_bytes(), self.event.as_deref()).unwrap()
     }
 }
 
@@ -354,6 +358,14 @@ fn any_payload() -> impl Strategy<Value = Value> {
         "payload",
         "promptId",
         "isSidechain",
+        "sessionId",
+        "timestamp",
+        "agentId",
+        "serverName",
+        "toolName",
+        "data",
+        "conversation_id",
+        "cursor_version",
     ]);
     let text = prop::sample::select(vec![
         "Stop",
@@ -363,6 +375,9 @@ fn any_payload() -> impl Strategy<Value = Value> {
         "attachment",
         "response_item",
         "turn_context",
+        "user.message",
+        "tool.execution_complete",
+        "hook.start",
     ]);
     let value = prop_oneof![any_json(), text.prop_map(Value::from)];
     prop::collection::btree_map(key, value, 0..12).prop_map(|map| json!(map))
@@ -376,6 +391,7 @@ proptest! {
         for agent in baton_agents::ALL {
             _ = agent.parse(&bytes, None);
             _ = agent.parse(text.as_bytes(), None);
+            _ = agent.runs_foreign_hook(&bytes, &|_| None);
             let mut read = agent.transcript();
             read(&String::from_utf8_lossy(&bytes));
             read(&text);
@@ -387,7 +403,12 @@ proptest! {
         for agent in baton_agents::ALL {
             let mut read = agent.transcript();
             for json in [payload.to_string(), more.to_string()] {
-                _ = agent.parse(json.as_bytes(), None);
+                for named in [None, Some("userPromptSubmitted"), Some("postToolUse"), Some("preMcpToolCall")] {
+                    if let Ok(event) = agent.parse(json.as_bytes(), named) {
+                        _ = agent.sign_call(&event);
+                    }
+                }
+                _ = agent.runs_foreign_hook(json.as_bytes(), &|_| None);
                 _ = agent.registry_state(json.as_bytes(), "s");
                 read(&json);
             }

@@ -1,4 +1,4 @@
-//! Transcripts that the real programs wrote (Claude Code 2.1.325, Codex 0.166.0), cut down to the lines that tell something.
+//! Transcripts that the real programs wrote (Claude Code 2.1.325, Codex 0.166.0, Copilot 1.0.102), cut down to the lines that tell something.
 //!
 //! Where a hook had text for the model, the sample says `CTX-<event>-<number>`. Tests put an offer's mark in such a place, or in one where it
 //! must not count.
@@ -102,7 +102,7 @@ impl Sample {
 
     /// What is concluded about an offer while the file grows, each change with the line that made it.
     ///
-    /// Agents write late, so the file may have been shorter than it says when the offer was made: it must not matter. Claude Code may
+    /// Agents write late, so the file may have been shorter than it says when the offer was made: it must not matter. Claude Code and Copilot may
     /// be behind by a whole turn, Codex by what it writes in some milliseconds.
     pub fn course(&self, offer: &Offer<'_>) -> Vec<(Look, String)> {
         let latest = self.position(offer.before);
@@ -125,7 +125,10 @@ impl Sample {
             changes
         };
         let expected = course(latest);
-        let earliest = if self.agent.name() == "claude" { 0 } else { latest.saturating_sub(2) };
+        let earliest = match self.agent.name() {
+            "claude" | "copilot" => 0,
+            _ => latest.saturating_sub(2),
+        };
         for position in earliest..latest {
             assert_eq!(looks(&course(position)), looks(&expected), "when {position} lines had been written");
         }
