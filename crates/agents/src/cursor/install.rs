@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::config::json::{Bom, Json, Made, Reader, Step, Tree};
 use crate::install::hooks::{Edited, events};
@@ -21,6 +21,9 @@ const TIMEOUT: u32 = 10;
 
 /// The events that are hooked.
 const HOOKS: [&str; 5] = ["sessionStart", "beforeSubmitPrompt", "postToolUse", "stop", "sessionEnd"];
+
+/// The key of the format's version.
+const VERSION: &str = "version";
 
 /// Who reads `hooks.json` and `mcp.json`.
 const FILES: Reader = Reader { malformed: "Cursor uses nothing of it", bom: Bom::Malformed };
@@ -86,7 +89,7 @@ impl Cursor {
 
     fn parse<'t>(&self, bytes: &'t [u8]) -> Result<Json<'t>, InstallError> {
         let json = Json::parse(bytes, &self.hooks, &FILES)?;
-        json.unique(&["version"])?;
+        json.unique(&[VERSION])?;
         for event in events(&json).into_iter().map(|(event, _)| event).chain(HOOKS.map(str::to_owned)) {
             json.unique(&["hooks", &event])?;
         }
@@ -110,21 +113,27 @@ impl Cursor {
         }
         let hooks =
             missing.into_iter().map(|event| (event.to_owned(), Tree::Append(vec![wanted.clone()]))).collect();
-        let tree = Tree::Keys(vec![
-            ("version".to_owned(), Tree::Value(json!(1))),
-            ("hooks".to_owned(), Tree::Keys(hooks)),
-        ]);
-        let (bytes, made) = self.parse(&updated)?.add(&tree)?;
+        let json = self.parse(&updated)?;
+        let mut keys = vec![("hooks".to_owned(), Tree::Keys(hooks))];
+        // Where we begin the file, and only there: a removal can't tell our version from somebody else's.
+        if json.get(&[]).is_none_or(|root| root.as_object().is_some_and(Map::is_empty)) {
+            keys.insert(0, (VERSION.to_owned(), Tree::Value(json!(1))));
+        }
+        let (bytes, made) = json.add(&Tree::Keys(keys))?;
         Ok(Edited { bytes, made, added, updated: stale.len(), dropped: 0 })
     }
 
     fn cut_hooks(&self, bytes: &[u8], made: Made<'_>) -> Result<(Option<Vec<u8>>, usize), InstallError> {
         let json = self.parse(bytes)?;
-        let ways: Vec<Vec<Step>> = self.find(&json).into_iter().map(|(way, _, _)| way).collect();
-        if ways.is_empty() {
+        let mut ways: Vec<Vec<Step>> = self.find(&json).into_iter().map(|(way, _, _)| way).collect();
+        let count = ways.len();
+        if count == 0 {
             return Ok((Some(bytes.to_vec()), 0));
         }
-        Ok((json.cut(&ways, made), ways.len()))
+        if matches!(made, Made::Known(made) if made.iter().any(|container| container.at.is_empty())) {
+            ways.push(vec![Step::Key(VERSION.to_owned())]);
+        }
+        Ok((json.cut(&ways, made), count))
     }
 }
 
