@@ -13,8 +13,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Every agent that baton speaks to. Adding one is a folder and a row here.
-pub const ALL: &[&dyn Agent] =
-    &[&crate::claude::Claude, &crate::codex::Codex, &crate::opencode::OpenCode, &crate::gemini::Gemini];
+pub const ALL: &[&dyn Agent] = &[
+    &crate::claude::Claude,
+    &crate::codex::Codex,
+    &crate::opencode::OpenCode,
+    &crate::gemini::Gemini,
+    &crate::copilot::Copilot,
+    &crate::cursor::Cursor,
+];
 
 /// Reads the environment; passed in, because libraries don't.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -59,7 +65,24 @@ pub trait Agent: Sync {
     ) -> Result<Box<dyn Target>, InstallError>;
 
     /// Reads a hook's payload. An event that we don't know is [`EventKind::Unknown`]; only what is no payload at all is an error.
-    fn parse(&self, payload: &[u8]) -> Result<Event, Error>;
+    /// `named` is the event that the hook was installed for, where its command says it: some payloads don't.
+    fn parse(&self, payload: &[u8], named: Option<&str>) -> Result<Event, Error>;
+
+    /// Where the agent writes a session's conversation down, for payloads that don't say it.
+    fn transcript_path(&self, _session_id: &str, _env: Env<'_>) -> Option<PathBuf> {
+        None
+    }
+
+    /// Whether it is this agent that runs a hook which was installed for another one: some read each other's configuration.
+    fn runs_foreign_hook(&self, _payload: &[u8], _env: Env<'_>) -> bool {
+        false
+    }
+
+    /// The answer to the hook before a call of our own MCP tools that makes the call itself say who makes it, as
+    /// [`mcp_caller`](Self::mcp_caller) reads it; `None` where calls need no such help.
+    fn sign_call(&self, _event: &Event) -> Option<String> {
+        None
+    }
 
     /// The answer in the agent's words, as a command hook prints it; empty for silence.
     fn render(&self, event: &Event, reply: &Reply) -> String;

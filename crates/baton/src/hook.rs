@@ -4,6 +4,7 @@
 //! bounded by one deadline: for input, for a locked store, for a reader of the output.
 
 use crate::{environment, settings};
+use baton_agents::ALL;
 use baton_core::event::Reply;
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
@@ -70,7 +71,13 @@ impl Call {
 fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     let agent = baton_agents::by_name(&call.agent)?;
     let payload = read_payload(deadline)?;
-    let event = agent.parse(&payload)?;
+    if ALL
+        .iter()
+        .any(|other| other.name() != agent.name() && other.runs_foreign_hook(&payload, &environment::get))
+    {
+        return Ok(());
+    }
+    let mut event = agent.parse(&payload, call.event.as_deref())?;
     if call.event.as_ref().is_some_and(|named| *named != event.native) {
         return Err(Error::new(
             Code::Usage,
@@ -78,6 +85,12 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
         ));
     }
     unknown::note(home, agent, &event);
+    if let Some(signed) = agent.sign_call(&event) {
+        return print(&signed, deadline).map_err(|error| output_closed(&error));
+    }
+    if event.transcript.is_none() {
+        event.transcript = agent.transcript_path(&event.session_id, &environment::get);
+    }
     let mut store = Store::open(home, Role::Hook)?;
     store.set_deadline(deadline.checked_sub(Duration::from_millis(100)).unwrap_or(deadline));
     let cwd = event.cwd.clone();
@@ -103,7 +116,11 @@ fn deliver(store: &mut Store, text: &str, outcome: &Outcome, deadline: Instant) 
     if let Some(offer) = outcome.offer {
         line::give_back(store, offer)?;
     }
-    Err(Error::new(Code::OutputClosed, format!("the agent did not take the answer: {error}")))
+    Err(output_closed(&error))
+}
+
+fn output_closed(error: &io::Error) -> Error {
+    Error::new(Code::OutputClosed, format!("the agent did not take the answer: {error}"))
 }
 
 /// Writes it piece by piece, each as soon as the reader has room for it, and what fits into one piece in one write. What was written when

@@ -108,11 +108,26 @@ fn by_environment(
     let Some((agent, shell)) = shell_around(env) else { return Ok(None) };
     let mut found = store.participant_of(Some(agent.name()), &shell.session_id)?;
     if found.is_none() {
+        if let Some((participant, session)) = session_of_process(store, agent, env)? {
+            return Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: true })));
+        }
         register(store, agent, env, &shell, cwd, project)?;
         found = store.participant_of(Some(agent.name()), &shell.session_id)?;
     }
     let Some((participant, session)) = found else { return Ok(None) };
     Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: shell.subagent })))
+}
+
+/// The session that hooks named for the agent's process above us. Where the environment names another that they never did, it is a
+/// subagent's: some agents give each of those an id of its own.
+fn session_of_process(
+    store: &Store,
+    agent: &dyn Agent,
+    env: Env<'_>,
+) -> Result<Option<(Participant, SessionRow)>, Error> {
+    let Some(process) = agent_process(agent, env) else { return Ok(None) };
+    let sessions = store.sessions_of_process(process.pid, process.start)?;
+    Ok(sessions.into_iter().find(|(participant, _)| participant.agent == agent.name()))
 }
 
 /// Whose shell this is. An agent that runs in another one's shell passes that one's environment on, so where there are several the nearest process

@@ -221,7 +221,7 @@ fn step(
     }
     // A request may still be one of the turn before a prompt that was typed meanwhile.
     let new_turn = event.turn.is_some() && event.turn != view.turn && event.kind != EventKind::Request;
-    let by_person = event.is_by_person() && !seen.turn_running;
+    let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
     let state = session::after(event).filter(|state| *state != view.state);
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
     let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
@@ -345,7 +345,7 @@ fn settle_open(
 }
 
 /// Looks at the offer, with patience where nobody will look again soon: at a stop, where mail that was not taken has its last chance to come
-/// again in this turn, and before an offer is called unprovable.
+/// again in this turn; at the end, after which what left no proof goes back; and before an offer is called unprovable.
 fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion, deadline: Instant) -> Look {
     let now = event.turn.as_deref();
     match evidence::look(agent, offer, now) {
@@ -353,6 +353,7 @@ fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion,
         Look::Open | Look::Held if event.kind == EventKind::Stop => {
             evidence::look_patiently(agent, offer, now, deadline)
         }
+        Look::Open if event.kind == EventKind::End => evidence::look_patiently(agent, offer, now, deadline),
         seen => seen,
     }
 }

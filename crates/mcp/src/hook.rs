@@ -54,7 +54,7 @@ fn silence(desk: &Desk) -> Answer {
 fn event(desk: &Desk, caller: &McpCaller, arguments: Map<String, Value>) -> Result<Event, Error> {
     let payload = serde_json::to_vec(&Value::Object(arguments))
         .map_err(|error| Error::new(Code::Internal, format!("arguments that can't be written: {error}")))?;
-    let mut event = desk.options.agent.parse(&payload)?;
+    let mut event = desk.options.agent.parse(&payload, None)?;
     if let Some(id) = caller.session_id.as_ref().filter(|id| **id != event.session_id) {
         // The call comes from a context of its own below the session: a subagent, which takes no mail.
         event.subagent.get_or_insert_with(|| id.clone());

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use crate::claude::Claude;
 use crate::codex::Codex;
+use crate::copilot::Copilot;
 use crate::gemini::Gemini;
 use crate::model::{Model, Part};
 use crate::opencode::OpenCode;
@@ -147,14 +148,15 @@ pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn
         Agent::Codex => Box::new(Codex::new(sandbox, model)),
         Agent::OpenCode => Box::new(OpenCode::new(sandbox, model)),
         Agent::Gemini => Box::new(Gemini::new(sandbox, model)),
-        Agent::Copilot | Agent::Pi => {
+        Agent::Copilot => Box::new(Copilot::new(sandbox, model)),
+        Agent::Pi => {
             panic!("{} has no sandbox yet", agent.name())
         }
     }
 }
 
 /// `$BATON_TEST_CACHE`, else `baton-test` in the user's cache folder.
-fn cache_dir() -> PathBuf {
+pub(crate) fn cache_dir() -> PathBuf {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("BATON_TEST_CACHE")
         .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("baton-test")))

@@ -12,6 +12,7 @@
 pub mod agents;
 pub mod claude;
 pub mod codex;
+pub mod copilot;
 pub mod faults;
 pub mod gemini;
 pub mod isolation;

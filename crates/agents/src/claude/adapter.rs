@@ -54,7 +54,7 @@ impl Agent for Claude {
         Ok(Box::new(super::install::Claude::new(install, user_home, folder.as_deref())?))
     }
 
-    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         payload::read(payload, |payload| {
             let turn = given(payload.prompt_id.clone());
             let kind = kind(&payload);

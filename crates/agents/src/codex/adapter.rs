@@ -51,7 +51,7 @@ impl Agent for Codex {
         Ok(Box::new(super::install::Codex::new(install, user_home, folder.as_deref())?))
     }
 
-    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         let mut event = payload::read(payload, |payload| {
             let turn = given(payload.turn_id.clone());
             let kind = kind(&payload);

@@ -59,7 +59,7 @@ impl Agent for Gemini {
         Ok(Box::new(super::install::Gemini::new(install, home.as_deref().unwrap_or(user_home))?))
     }
 
-    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         let mut event = payload::read(payload, |payload| {
             let kind = kind(&payload);
             payload.event(kind, None)

@@ -59,7 +59,7 @@ impl Agent for OpenCode {
         Ok(Box::new(install::OpenCode::new(install, user_home, folder.as_deref())?))
     }
 
-    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         payload::read(payload, |payload| {
             let turn = given(payload.turn_id.clone());
             let kind = kind(&payload);

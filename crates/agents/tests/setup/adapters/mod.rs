@@ -5,6 +5,8 @@ mod claude_lines;
 mod claude_looks;
 mod codex_lines;
 mod codex_looks;
+mod copilot;
+mod cursor;
 mod gemini_lines;
 mod gemini_looks;
 mod payloads;

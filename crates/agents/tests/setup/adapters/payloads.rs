@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 #[derive(Deserialize)]
 pub struct Recorded {
     pub name: String,
+    /// The event that the hook was installed for, where the payload does not say it.
+    #[serde(default)]
+    pub event: Option<String>,
     /// What in the hook's environment is of the agent.
     pub env: BTreeMap<String, String>,
     /// What the hook got.
@@ -36,12 +39,13 @@ impl Recorded {
     }
 
     pub fn event(&self, agent: &str) -> Event {
-        parse(by_name(agent).unwrap(), &self.stdin)
+        let payload = self.stdin.to_string();
+        by_name(agent).unwrap().parse(payload.as_bytes(), self.event.as_deref()).unwrap()
     }
 }
 
 fn parse(agent: &dyn Agent, payload: &Value) -> Event {
-    agent.parse(payload.to_string().as_bytes()).unwrap()
+    agent.parse(payload.to_string().as_bytes(), None).unwrap()
 }
 
 /// A recorded payload, and what it means: kind, session, turn, subagent, calls, transcript; of ids and paths the end.
@@ -338,15 +342,15 @@ fn half_characters_and_wrong_bytes_in_a_payload_do_no_harm() {
         let tool = Recorded::named(agent, tool);
         let text = tool.stdin.to_string();
         let halves = text.replace("\"tool_response\":", r#""tool_response":"\ud800","other":"#);
-        assert_eq!(by_name(agent).unwrap().parse(halves.as_bytes()).unwrap(), tool.event(agent));
+        assert_eq!(by_name(agent).unwrap().parse(halves.as_bytes(), None).unwrap(), tool.event(agent));
         let (front, back) = text.split_once("\"tool_response\":").unwrap();
         let bytes = [front.as_bytes(), b"\"x\":\"\xff\xfe\",\"tool_response\":", back.as_bytes()].concat();
-        assert_eq!(by_name(agent).unwrap().parse(&bytes).unwrap(), tool.event(agent));
+        assert_eq!(by_name(agent).unwrap().parse(&bytes, None).unwrap(), tool.event(agent));
 
         let prompt = Recorded::named(agent, prompt);
         let halves =
             prompt.stdin.to_string().replace("do the scripted", r"\ud83d do \ude00 the \ud83d\ude00");
-        let event = by_name(agent).unwrap().parse(halves.as_bytes()).unwrap();
+        let event = by_name(agent).unwrap().parse(halves.as_bytes(), None).unwrap();
         assert_eq!(event.prompt.as_deref(), Some("\u{fffd} do \u{fffd} the \u{1f600} thing"));
         assert_eq!(Event { prompt: None, ..event }, Event { prompt: None, ..prompt.event(agent) });
     }
@@ -375,7 +379,7 @@ fn what_is_no_payload_is_refused_by_name() {
         "{\"session_id\":1,\"hook_event_name\":\"Stop\"}",
     ] {
         for agent in baton_agents::ALL {
-            assert_eq!(agent.parse(bytes.as_bytes()).unwrap_err().code(), Code::Usage, "{bytes}");
+            assert_eq!(agent.parse(bytes.as_bytes(), None).unwrap_err().code(), Code::Usage, "{bytes}");
         }
     }
 }
@@ -436,6 +440,14 @@ fn any_payload() -> impl Strategy<Value = Value> {
         "toolCalls",
         "$set",
         "$rewindTo",
+        "sessionId",
+        "timestamp",
+        "agentId",
+        "serverName",
+        "toolName",
+        "data",
+        "conversation_id",
+        "cursor_version",
     ]);
     let text = prop::sample::select(vec![
         "Stop",
@@ -447,6 +459,9 @@ fn any_payload() -> impl Strategy<Value = Value> {
         "turn_context",
         "gemini",
         "AfterAgent",
+        "user.message",
+        "tool.execution_complete",
+        "hook.start",
     ]);
     let value = prop_oneof![any_json(), text.prop_map(Value::from)];
     prop::collection::btree_map(key, value, 0..12).prop_map(|map| json!(map))
@@ -458,8 +473,9 @@ proptest! {
     #[test]
     fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "[{\"\\\\ud8cf:, a-z}]{0,60}") {
         for agent in baton_agents::ALL {
-            _ = agent.parse(&bytes);
-            _ = agent.parse(text.as_bytes());
+            _ = agent.parse(&bytes, None);
+            _ = agent.parse(text.as_bytes(), None);
+            _ = agent.runs_foreign_hook(&bytes, &|_| None);
             let mut read = agent.transcript();
             read(&String::from_utf8_lossy(&bytes));
             read(&text);
@@ -471,7 +487,12 @@ proptest! {
         for agent in baton_agents::ALL {
             let mut read = agent.transcript();
             for json in [payload.to_string(), more.to_string()] {
-                _ = agent.parse(json.as_bytes());
+                for named in [None, Some("userPromptSubmitted"), Some("postToolUse"), Some("preMcpToolCall")] {
+                    if let Ok(event) = agent.parse(json.as_bytes(), named) {
+                        _ = agent.sign_call(&event);
+                    }
+                }
+                _ = agent.runs_foreign_hook(json.as_bytes(), &|_| None);
                 _ = agent.registry_state(json.as_bytes(), "s");
                 read(&json);
             }

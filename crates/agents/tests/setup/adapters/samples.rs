@@ -1,4 +1,5 @@
-//! Transcripts that the real programs wrote (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0), cut down to the lines that tell something.
+//! Transcripts that the real programs wrote (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0, Copilot 1.0.102), cut down to the lines that
+//! tell something.
 //!
 //! Where a hook had text for the model, the sample says `CTX-<event>-<number>`. Tests put an offer's mark in such a place, or in one where it
 //! must not count.
@@ -116,7 +117,7 @@ impl Sample {
 
     /// What is concluded about an offer while the file grows, each change with the line that made it.
     ///
-    /// Agents write late, so the file may have been shorter than it says when the offer was made: it must not matter. Claude Code may
+    /// Agents write late, so the file may have been shorter than it says when the offer was made: it must not matter. Claude Code and Copilot may
     /// be behind by a whole turn, Codex by what it writes in some milliseconds, Gemini CLI never.
     pub fn course(&self, offer: &Offer<'_>) -> Vec<(Look, String)> {
         let latest = self.position(offer.before);
@@ -141,7 +142,7 @@ impl Sample {
         };
         let expected = course(latest);
         let earliest = match self.agent.name() {
-            "claude" => 0,
+            "claude" | "copilot" => 0,
             "codex" => latest.saturating_sub(2),
             _ => latest,
         };
