@@ -20,7 +20,7 @@ fn tools(count: usize) -> Script {
 fn killed_agents_have_it_once_after_their_resume() {
     isolated(|| {
         for who in BOTH {
-            for round in 0..rounds() * 2 {
+            for round in 0..rounds().max(2) {
                 let stage = Stage::new(tools(4));
                 let run = stage.run(who, Session::New, "please begin");
                 let session = stage.session_id(who, &run);

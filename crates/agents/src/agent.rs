@@ -3,8 +3,10 @@
 use crate::install::{Install, InstallError, Target};
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
+use baton_core::id::Nonce;
 use baton_core::mail::{Anchor, Item};
 use baton_core::session::State;
+use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -67,6 +69,17 @@ pub trait Agent: Sync {
     /// may be taken back without a trace.
     fn holds_typed_ahead(&self) -> bool;
 
+    /// Whether its plugin shows us each request to the model. That is proof enough, and better than a transcript, which is then not read.
+    fn shows_requests(&self) -> bool {
+        false
+    }
+
+    /// A push in the words of its plugin; `None` where nothing can be pushed into an idle session. How much it takes is said by
+    /// [`takes`](Self::takes) for an idle session.
+    fn push(&self, _push: &Push<'_>) -> Option<serde_json::Value> {
+        None
+    }
+
     /// Reads its transcripts.
     fn transcript(&self) -> TranscriptReader;
 
@@ -96,6 +109,19 @@ pub trait Agent: Sync {
 
     /// Whether an MCP call's `_meta` is that of a hook, not of a model.
     fn is_hook_call(&self, meta: &serde_json::Map<String, serde_json::Value>) -> bool;
+}
+
+/// Mail that is pushed into an idle session.
+#[derive(Clone, Copy, Debug)]
+pub struct Push<'a> {
+    /// The agent's own session id.
+    pub session_id: &'a str,
+    /// The framed mail.
+    pub text: &'a str,
+    /// The offer's nonce: the same each time that this push is repeated.
+    pub nonce: &'a Nonce,
+    /// When the offer was made: the same too.
+    pub made_at: Moment,
 }
 
 /// What an MCP call says about its caller.

@@ -13,4 +13,4 @@ pub mod install;
 mod payload;
 mod surrogates;
 
-pub use agent::{ALL, Agent, McpCaller, Shell, TranscriptReader, by_name};
+pub use agent::{ALL, Agent, McpCaller, Push, Shell, TranscriptReader, by_name};

@@ -3,9 +3,9 @@
 //! Only the fields that baton needs are read; the rest, which may be megabytes of tool output, is skipped without being copied.
 
 use crate::surrogates;
-use baton_core::event::{Event, EventKind, Source};
+use baton_core::event::{Event, EventKind, Shown, Source};
 use baton_core::{Code, Error};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
@@ -40,6 +40,21 @@ pub(crate) struct Payload<'a> {
     prompt: Option<Cow<'a, str>>,
     #[serde(default)]
     stop_hook_active: Flag,
+    /// What the model is about to be shown: only our own plugins say so.
+    #[serde(default, deserialize_with = "shown")]
+    shown: Shown,
+}
+
+fn shown<'de, D: Deserializer<'de>>(from: D) -> Result<Shown, D::Error> {
+    #[derive(Deserialize)]
+    struct Lists {
+        #[serde(default)]
+        marks: Vec<String>,
+        #[serde(default)]
+        ids: Vec<String>,
+    }
+    let Lists { marks, ids } = Lists::deserialize(from)?;
+    Ok(Shown { marks, ids })
 }
 
 #[derive(Debug, Deserialize)]
@@ -105,6 +120,7 @@ impl Payload<'_> {
                 Flag::Text(text) => text == "true",
                 Flag::None => false,
             },
+            shown: self.shown,
         }
     }
 }

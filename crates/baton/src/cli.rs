@@ -68,6 +68,8 @@ enum Command {
     Demo,
     /// MCP server on stdio, one per agent session
     Mcp(commands::mcp::Mcp),
+    /// Called by the agents' plugins: events and answers as JSON lines, for as long as the agent runs
+    Link(commands::link::Link),
     /// Called by the agents: one native payload on stdin, one native answer on stdout
     Hook,
 }
@@ -99,6 +101,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
         Command::Setup(setup) => return setup.run(&session, out),
         Command::Demo => return commands::demo::run(&session, out),
         Command::Mcp(mcp) => return mcp.run(&session),
+        Command::Link(link) => return link.run(&session),
         Command::Who(who) => who.run(&session, out),
         Command::Whoami => commands::who::whoami(&session, out),
         Command::Name(name) => name.run(&session, out),

@@ -5,6 +5,7 @@ pub mod config;
 pub mod demo;
 pub mod doctor;
 pub mod inbox;
+pub mod link;
 pub mod log;
 pub mod mail;
 pub mod mcp;

@@ -1,5 +1,6 @@
 //! The canonical event: what every agent's hook payload is turned into, and what goes back.
 
+use crate::mail::MARK;
 use std::path::PathBuf;
 
 /// Why a session started.
@@ -39,6 +40,8 @@ pub enum EventKind {
     AfterTool,
     /// All tools of one model response have ended.
     AfterTools,
+    /// The model is about to be asked, and what it will be shown is known: [`Event::shown`].
+    Request,
     /// The turn is about to end.
     Stop,
     /// The agent asks its person for a permission.
@@ -53,6 +56,8 @@ pub enum EventKind {
     SubagentStart,
     /// A subagent ended.
     SubagentStop,
+    /// A push did not come into the conversation, and will not: [`Event::shown`] has its mark.
+    PushFailed,
     /// The session ended.
     End,
     /// An event that we don't know: recorded, never acted on.
@@ -84,6 +89,17 @@ pub struct Event {
     pub prompt: Option<String>,
     /// Whether the turn goes on only because a stop hook said so.
     pub stop_active: bool,
+    /// What the model is about to be shown, for a request.
+    pub shown: Shown,
+}
+
+/// What is in a request to the model, as far as it matters for proof.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Shown {
+    /// The marks of offers.
+    pub marks: Vec<String>,
+    /// The agent's ids of the prompts and tool results.
+    pub ids: Vec<String>,
 }
 
 impl Event {
@@ -101,7 +117,13 @@ impl Event {
             turn: None,
             prompt: None,
             stop_active: false,
+            shown: Shown::default(),
         }
+    }
+
+    /// Whether this is a prompt that a person wrote. What a stop hook says, or a push, comes back as a prompt in some agents.
+    pub fn is_by_person(&self) -> bool {
+        self.kind == EventKind::Prompt && !self.prompt.as_deref().is_some_and(|text| text.contains(MARK))
     }
 }
 

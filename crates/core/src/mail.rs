@@ -23,5 +23,5 @@ pub mod turn;
 
 pub use delivery::Delivery;
 pub use mailbox::Mailbox;
-pub use proof::{Anchor, Item, Look, Search, Turns};
+pub use proof::{Anchor, Item, Look, MARK, Search, Turns, look_at_request, mark};
 pub use turn::{Occasion, Settle, View};

@@ -3,7 +3,7 @@
 //! | event | busy | idle | blocked | gone |
 //! |---|---|---|---|---|
 //! | start (startup, resume, clear) | idle | idle | idle | idle |
-//! | prompt, tool | busy | busy | busy | busy |
+//! | prompt, tool, request | busy | busy | busy | busy |
 //! | permission asked | blocked | blocked | blocked | blocked |
 //! | stop, interrupt, idle notice | idle | idle | idle | idle |
 //! | compaction, anything of a subagent | – | – | – | – |
@@ -51,9 +51,11 @@ pub fn after(event: &Event) -> Option<State> {
     }
     match event.kind {
         EventKind::Start(source) if source.is_new_turnless() => Some(State::Idle),
-        EventKind::Prompt | EventKind::BeforeTool | EventKind::AfterTool | EventKind::AfterTools => {
-            Some(State::Busy)
-        }
+        EventKind::Prompt
+        | EventKind::BeforeTool
+        | EventKind::AfterTool
+        | EventKind::AfterTools
+        | EventKind::Request => Some(State::Busy),
         EventKind::Blocked => Some(State::Blocked),
         EventKind::Stop | EventKind::Interrupted | EventKind::IdleNotice => Some(State::Idle),
         EventKind::End => Some(State::Gone),
@@ -61,6 +63,7 @@ pub fn after(event: &Event) -> Option<State> {
         | EventKind::Compacting
         | EventKind::SubagentStart
         | EventKind::SubagentStop
+        | EventKind::PushFailed
         | EventKind::Unknown => None,
     }
 }

@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 
 /// Looks once. `now` is the turn that the session is in, if it is known.
 pub fn look(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
+    if agent.shows_requests() {
+        // Its next request will tell, whichever process makes it.
+        return Look::Held;
+    }
     let Some(transcript) = &offer.transcript else { return Look::Blind };
     let turns = Turns { offer: offer.turn.clone(), now: now.map(str::to_owned) };
     let mut search = Search::new(&offer.nonce, &offer.anchor, &turns);

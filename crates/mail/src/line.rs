@@ -9,8 +9,9 @@ use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::{self, Budget, Framed, Letter};
 use baton_core::id::{Nonce, OfferId};
 use baton_core::limits::{self, Limits};
-use baton_core::mail::{Anchor, Look, Occasion, Settle, View, turn};
+use baton_core::mail::{self, Anchor, Look, Occasion, Settle, Turns, View, turn};
 use baton_core::session;
+use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use baton_store::{Claim, HookStep, HookView, OpenOffer, SessionSeen, Sighting, Store};
 use std::path::Path;
@@ -81,6 +82,84 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
     step(store, caller, event, &view, resumed)
 }
 
+/// Mail to be pushed into an idle session.
+#[derive(Debug)]
+pub struct Pushed {
+    /// The offer; to be given to [`give_back`] if it could not be passed on.
+    pub offer: OfferId,
+    /// What tells it from all others.
+    pub nonce: Nonce,
+    /// The framed mail.
+    pub text: String,
+    /// When the offer was made.
+    pub made_at: Moment,
+    /// It was pushed before, and nobody knows what became of it.
+    pub again: bool,
+}
+
+/// What is to be pushed into a session now, if it is idle: its mail, or once more what was pushed before and has not been seen in any request since.
+/// Whoever repeats a push repeats it under the same ids.
+pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<Option<Pushed>, Error> {
+    let Some(view) = store.hook_view(caller.agent.name(), session_id)? else { return Ok(None) };
+    let takes = caller.agent.takes(EventKind::IdleNotice);
+    let seen = View { open: view.mail_offer.is_some(), queued: view.queued, ..View::default() };
+    if let Some(offer) = view.mail_offer.filter(|_| view.state == session::State::Idle) {
+        return push_again(store, &view, offer, takes);
+    }
+    if !turn::may_push(view.state, seen, takes.is_some()) {
+        return Ok(None);
+    }
+    let (rules, takes) = ((caller.limits)(), takes.unwrap_or((0, frame::Unit::Bytes)));
+    let (nonce, now) = (Nonce::from_random(random()), crate::now());
+    let claim = Claim {
+        nonce: nonce.clone(),
+        anchor: Anchor::Push,
+        turn: None,
+        position: 0,
+        read_from: 0,
+        claimer: process::this(),
+        at_stop: false,
+    };
+    let step = HookStep {
+        session: view.session,
+        participant: view.participant,
+        settle: Vec::new(),
+        state: None,
+        transcript: None,
+        turn: None,
+        claim: Some(claim),
+        now,
+    };
+    let claimed = store.hook_step(&step, &rules, &process::is_alive, &|letters, waiting, nonce| {
+        frame_mail(&view.name, letters, waiting, nonce, takes, &rules, false)
+    })?;
+    Ok(claimed.map(|claimed| Pushed {
+        offer: claimed.offer,
+        nonce: nonce.clone(),
+        text: claimed.text,
+        made_at: now,
+        again: false,
+    }))
+}
+
+fn push_again(
+    store: &Store,
+    view: &HookView,
+    offer: OfferId,
+    takes: Option<(usize, frame::Unit)>,
+) -> Result<Option<Pushed>, Error> {
+    let Some(open) =
+        store.open_offer(offer)?.filter(|open| open.anchor == Anchor::Push && open.session == view.session)
+    else {
+        return Ok(None);
+    };
+    let (letters, made_at) = store.offered_letters(offer)?;
+    let (size, unit) = takes.unwrap_or((0, frame::Unit::Bytes));
+    let all = Budget { messages: letters.len(), size, unit };
+    let framed = frame::render(&view.name, &letters, letters.len(), &open.nonce, all);
+    Ok(Some(Pushed { offer, nonce: open.nonce, text: framed.text, made_at, again: true }))
+}
+
 /// Puts the messages of an offer back that could not be printed.
 pub fn give_back(store: &mut Store, offer: OfferId) -> Result<(), Error> {
     store.settle(offer, Settle::Return, crate::now())
@@ -134,7 +213,7 @@ fn step(
         }
     }
     let new_turn = event.turn.is_some() && event.turn != view.turn;
-    let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
+    let by_person = event.is_by_person() && !seen.turn_running;
     let state = session::after(event).filter(|state| *state != view.state);
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
     let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
@@ -243,7 +322,11 @@ fn settle_open(
         let occasion = occasion(event, view, &offer, resumed);
         // Somebody else's agent made it, for a session of the same participant: it has its own way of writing.
         let reader = baton_agents::by_name(&offer.agent).unwrap_or(caller.agent);
-        let look = look(reader, event, &offer, occasion, deadline);
+        let look = if reader.shows_requests() {
+            look_at_plugin(event, &offer, offer.session == view.session)
+        } else {
+            look(reader, event, &offer, occasion, deadline)
+        };
         settled.push((*id, turn::settle(look, occasion)));
     }
     Ok(settled)
@@ -259,6 +342,19 @@ fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion,
             evidence::look_patiently(agent, offer, now, deadline)
         }
         seen => seen,
+    }
+}
+
+/// Looks at an offer of an agent whose plugin tells us what becomes of it.
+fn look_at_plugin(event: &Event, offer: &OpenOffer, of_this_session: bool) -> Look {
+    match event.kind {
+        EventKind::Request if of_this_session => {
+            let turns = Turns { offer: offer.turn.clone(), now: event.turn.clone() };
+            let maker_lives = process::is_alive(offer.claimer);
+            mail::look_at_request(&offer.nonce, &offer.anchor, &turns, &event.shown, maker_lives)
+        }
+        EventKind::PushFailed if event.shown.marks.contains(&mail::mark(&offer.nonce)) => Look::Passed,
+        _ => Look::Held,
     }
 }
 

@@ -217,6 +217,24 @@ impl Store {
         Ok(found)
     }
 
+    /// What an open offer holds, to say it once more in the same words, and when it was made.
+    pub fn offered_letters(&self, offer: OfferId) -> Result<(Vec<Letter>, Moment), Error> {
+        let made_at = self
+            .conn
+            .query_row("SELECT made_at FROM offer WHERE id = ?1", [offer.0], |row| row.get(0).map(Moment))
+            .map_err(failure)?;
+        let mut select = self
+            .conn
+            .prepare(&format!("{LETTERS} WHERE d.offer = ?1 AND d.state = 1 ORDER BY d.message"))
+            .map_err(failure)?;
+        let mut rows = select.query([offer.0]).map_err(failure)?;
+        let mut letters = Vec::new();
+        while let Some(row) = rows.next().map_err(failure)? {
+            letters.push(letter(row)?);
+        }
+        Ok((letters, made_at))
+    }
+
     /// Does what one hook run decided. `render` frames the letters that are queued; the claim holds as many as it took.
     pub fn hook_step(
         &mut self,
@@ -353,6 +371,12 @@ pub(crate) struct Queue {
     pub(crate) waiting: usize,
 }
 
+/// What a letter is made of, and what decides whether it may go out.
+const LETTERS: &str = "SELECT m.id, m.public, m.body, m.thread, m.ask, parent.public, m.sent_at, d.doubted, s.name, s.agent, s.project, me.project,
+    parent.waiter, parent.waiter_start, parent.closed_by = m.id, me.offer
+    FROM delivery d JOIN message m ON m.id = d.message JOIN participant me ON me.id = d.recipient
+    LEFT JOIN participant s ON s.id = m.sender LEFT JOIN message parent ON parent.id = m.reply_to";
+
 /// The head of a participant's queue. A reply is left for the ask that waits for it, as long as its waiter lives.
 pub(crate) fn queued_letters(
     conn: &Connection,
@@ -362,13 +386,9 @@ pub(crate) fn queued_letters(
     alive: &dyn Fn(Process) -> bool,
 ) -> Result<Queue, Error> {
     let mut select = conn
-        .prepare(
-            "SELECT m.id, m.public, m.body, m.thread, m.ask, parent.public, m.sent_at, d.doubted, s.name, s.agent, s.project, me.project,
-                parent.waiter, parent.waiter_start, parent.closed_by = m.id, me.offer
-             FROM delivery d JOIN message m ON m.id = d.message JOIN participant me ON me.id = d.recipient
-             LEFT JOIN participant s ON s.id = m.sender LEFT JOIN message parent ON parent.id = m.reply_to
-             WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.expires_at > ?2 ORDER BY d.message",
-        )
+        .prepare(&format!(
+            "{LETTERS} WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.expires_at > ?2 ORDER BY d.message"
+        ))
         .map_err(failure)?;
     let mut rows = select.query((participant.0, now.0)).map_err(failure)?;
     let mut queue = Queue { held_back: false, rows: Vec::new(), letters: Vec::new(), waiting: 0 };

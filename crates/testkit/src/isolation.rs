@@ -19,6 +19,8 @@ const INSIDE: &str = "BATON_TESTKIT_ISOLATED";
 
 /// No single test takes longer. Bodies have tighter limits of their own.
 const LIMIT: Duration = Duration::from_secs(300);
+/// And so much more for each round that `BATON_ROUNDS` asks for.
+const LIMIT_OF_A_ROUND: Duration = Duration::from_secs(60);
 
 /// Ways to isolate, best first. The shell stays as the parent, so that orphans are reaped.
 const WAYS: [&[&str]; 2] = [
@@ -82,7 +84,9 @@ fn run_again(flags: &[&str], test: &str) {
     let mut command = Command::new("unshare");
     command.args(flags).args(["sh", "-c", INIT]).arg(exe);
     command.args(["--exact", test, "--nocapture", "--include-ignored", "--test-threads=1"]).env(INSIDE, "1");
-    let run = Running::start(&mut command, &output.path().join("test")).expect("start unshare").finish(LIMIT);
+    let rounds = std::env::var("BATON_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(0);
+    let limit = LIMIT + LIMIT_OF_A_ROUND * rounds;
+    let run = Running::start(&mut command, &output.path().join("test")).expect("start unshare").finish(limit);
     print!("{}", run.stdout);
     eprint!("{}", run.stderr);
     assert!(

@@ -12,6 +12,7 @@
 //! The agents' adapters turn lines into [`Item`]s; [`Search`] judges them. What a model said, the raw output of a hook and
 //! quoted text are not places where a nonce counts.
 
+use crate::event::Shown;
 use crate::id::Nonce;
 
 /// Where in the course of a session an offer was made; kept with the offer until it is settled.
@@ -29,6 +30,8 @@ pub enum Anchor {
     Call(String),
     /// As the output of a shell command that the agent ran; which call it was is not known.
     Shell,
+    /// Pushed into an idle session, as a prompt of its own.
+    Push,
 }
 
 impl Anchor {
@@ -39,6 +42,7 @@ impl Anchor {
             Self::Prompt => "prompt".to_owned(),
             Self::Stop => "stop".to_owned(),
             Self::Shell => "shell".to_owned(),
+            Self::Push => "push".to_owned(),
             Self::Call(id) => format!("call\n{id}"),
             Self::Tools(ids) => ids.iter().fold("tools".to_owned(), |text, id| text + "\n" + id),
         }
@@ -52,6 +56,7 @@ impl Anchor {
             "prompt" => Some(Self::Prompt),
             "stop" => Some(Self::Stop),
             "shell" => Some(Self::Shell),
+            "push" => Some(Self::Push),
             "call" => lines.next().map(|id| Self::Call(id.to_owned())),
             "tools" => Some(Self::Tools(lines.map(str::to_owned).collect())),
             _ => None,
@@ -276,8 +281,40 @@ impl<'a> Search<'a> {
                 None => (new && self.results_missing == 0).then_some(Look::Passed),
             },
             Anchor::Stop => (new && self.our_run).then_some(Look::Passed),
-            Anchor::Call(_) | Anchor::Shell => None,
+            Anchor::Call(_) | Anchor::Shell | Anchor::Push => None,
         }
+    }
+}
+
+/// Looks at an offer by a request that is about to go to the model, in an agent that shows us each of them.
+///
+/// The mark in it is proof. That it is not there proves the opposite only where it would have to be: in a request that holds the very prompt or
+/// tool result which the offer was added to; or if the process that made the offer is gone (`maker_lives`), because then nothing is on its way any
+/// more. Until then the offer is held.
+pub fn look_at_request(
+    nonce: &Nonce,
+    anchor: &Anchor,
+    turns: &Turns,
+    shown: &Shown,
+    maker_lives: bool,
+) -> Look {
+    let holds = |id: &String| shown.ids.contains(id);
+    let must_be_there = match anchor {
+        Anchor::Start | Anchor::Stop => true,
+        Anchor::Prompt => turns.offer.as_ref().is_none_or(holds),
+        Anchor::Tools(calls) => calls.iter().any(holds),
+        Anchor::Call(call) => holds(call),
+        // A shell command has ended with its turn.
+        Anchor::Shell => turns.now.is_some() && turns.now != turns.offer,
+        Anchor::Push => !maker_lives,
+    };
+    let maker_is_gone = !maker_lives && !matches!(anchor, Anchor::Call(_) | Anchor::Shell);
+    if shown.marks.contains(&mark(nonce)) {
+        Look::Proven
+    } else if must_be_there || maker_is_gone {
+        Look::Passed
+    } else {
+        Look::Held
     }
 }
 

@@ -3,6 +3,7 @@
 use super::proof::Look;
 use crate::event::{Event, EventKind};
 use crate::limits::Limits;
+use crate::session::State;
 
 /// What is known about the recipient when an event comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -34,6 +35,7 @@ impl Occasion {
     /// The occasion that an event of the offer's own session is. Whether a start is a resume of a dead process is for the caller to know.
     pub fn of(event: &Event) -> Self {
         match event.kind {
+            EventKind::Prompt if !event.is_by_person() => Self::Passing,
             EventKind::Stop | EventKind::Prompt | EventKind::IdleNotice => Self::Boundary,
             EventKind::End => Self::Ended,
             _ => Self::Passing,
@@ -75,6 +77,11 @@ pub fn settle(look: Look, occasion: Occasion) -> Settle {
     }
 }
 
+/// Whether mail may be pushed into a session that nobody has asked anything: only while it is idle. `takes` says whether its agent takes pushes.
+pub fn may_push(state: State, view: View, takes: bool) -> bool {
+    takes && state == State::Idle && view.queued && !view.open
+}
+
 /// Whether this event may bring mail. `takes` says whether the agent passes a hook's text on at this event at all.
 pub fn may_deliver(event: &Event, view: View, takes: bool, limits: &Limits) -> bool {
     if !takes || view.open || !view.queued || event.subagent.is_some() {
@@ -84,10 +91,13 @@ pub fn may_deliver(event: &Event, view: View, takes: bool, limits: &Limits) -> b
         EventKind::Start(source) => source.is_new_turnless(),
         EventKind::AfterTool | EventKind::AfterTools => true,
         // A prompt that is typed into a running turn may be held for minutes, or taken back without a trace.
-        EventKind::Prompt => !view.turn_running,
+        // What comes back as a prompt is our own text.
+        EventKind::Prompt => event.is_by_person() && !view.turn_running,
         EventKind::Stop => view.stops < limits.stops_in_a_row,
         // Before a tool it reaches the model no earlier, and is lost when the person interrupts.
         EventKind::BeforeTool
+        | EventKind::Request
+        | EventKind::PushFailed
         | EventKind::Blocked
         | EventKind::IdleNotice
         | EventKind::Interrupted

@@ -1,0 +1,40 @@
+//! `link`: the long-lived other end of an agent's plugin.
+
+use super::Session;
+use crate::settings::Settings;
+use crate::{environment, hook, print};
+use baton_core::error::Exit;
+use baton_core::limits::Limits;
+use baton_core::{Code, Error};
+use clap::Args;
+use std::os::fd::AsFd as _;
+use std::path::Path;
+
+// `baton link`
+#[derive(Debug, Args)]
+pub struct Link {
+    /// The agent whose plugin calls
+    agent: String,
+}
+
+impl Link {
+    /// Serves until stdin closes.
+    pub fn run(self, session: &Session) -> Result<Exit, Error> {
+        let home = session.home.clone();
+        let options = baton_link::Options {
+            home: session.home.clone(),
+            agent: baton_agents::by_name(&self.agent)?,
+            env: environment::get,
+            // A malformed file must not stop the mail; doctor shows it.
+            limits: Box::new(|cwd: &Path| {
+                Settings::load(cwd).map_or_else(|_| Limits::default(), |settings| settings.limits)
+            }),
+            log: Box::new(move |line| hook::note(&home, line)),
+        };
+        // Not std's own, which is buffered: the kernel must know better than we what there is to read.
+        let input = std::io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from);
+        let input = input.map_err(|error| Error::new(Code::Internal, format!("no stdin: {error}")))?;
+        baton_link::serve(options, input, std::io::stdout())?;
+        print::done()
+    }
+}

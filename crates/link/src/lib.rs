@@ -1,0 +1,260 @@
+//! The link: one long-lived process below an agent that has a plugin instead of hooks.
+//!
+//! The plugin forwards what happens as JSON lines and does what it is told; every decision is made here, on the same line as a hook's
+//! ([`baton_mail::line`]). Beside the answers to events there are pushes: mail for a session that is idle, as soon as it is sent.
+//!
+//! ```text
+//! plugin → baton   {"id": 7, "payload": {"hook_event_name": …, "session_id": …, …}}
+//! baton → plugin   {"id": 7, "answer": …}          null: nothing to say
+//! baton → plugin   {"push": {…}}                    unasked
+//! ```
+//!
+//! One thread waits for the plugin and for the doorbells of its sessions. It polls nothing: a sweep every few seconds only covers a bell that could
+//! not be heard. When the plugin's end of the pipe closes, its agent is gone, and so are the sessions.
+
+mod lines;
+mod sessions;
+
+use baton_agents::{Agent, Push};
+use baton_core::event::{Event, EventKind, Reply};
+use baton_core::limits::{self, Limits};
+use baton_core::{Code, Error};
+use baton_mail::line::{self, Caller, Pushed};
+use baton_store::{Role, Store};
+use lines::Lines;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use sessions::Sessions;
+use std::ffi::OsString;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// What the link runs with.
+pub struct Options {
+    /// Where the store lies.
+    pub home: PathBuf,
+    /// Whose plugin it serves.
+    pub agent: &'static dyn Agent,
+    /// Reads the environment.
+    pub env: fn(&str) -> Option<OsString>,
+    /// The limits that hold in a folder.
+    pub limits: Box<dyn Fn(&Path) -> Limits>,
+    /// Writes a line to the log.
+    pub log: Box<dyn Fn(&str)>,
+}
+
+/// A line of the plugin.
+#[derive(Deserialize)]
+struct Call<'a> {
+    id: u64,
+    #[serde(borrow)]
+    payload: &'a RawValue,
+}
+
+/// Serves a plugin until it closes its end.
+pub fn serve<I: io::Read + AsFd, O: Write>(options: Options, input: I, output: O) -> Result<(), Error> {
+    let mut link = Link { options, store: None, sessions: Sessions::default(), output };
+    let served = link.run(input);
+    link.end();
+    served
+}
+
+struct Link<O> {
+    options: Options,
+    store: Option<Store>,
+    sessions: Sessions,
+    output: O,
+}
+
+impl<O: Write> Link<O> {
+    fn run<I: io::Read + AsFd>(&mut self, mut input: I) -> Result<(), Error> {
+        let mut lines = Lines::default();
+        let mut sweep = Instant::now() + limits::SWEEP.to_std();
+        loop {
+            let until = self.sessions.next_try().map_or(sweep, |next| next.min(sweep));
+            let (spoke, mut rung) = self.wait(&input, until);
+            if spoke {
+                if !lines.read(&mut input).map_err(|error| gone(&error))? {
+                    return Ok(());
+                }
+                while let Some(line) = lines.next() {
+                    match line {
+                        Ok(line) => rung.extend(self.answer(&line)?),
+                        Err(length) => self.note(&format!("a line of {length} bytes is too long")),
+                    }
+                }
+            }
+            if Instant::now() >= sweep {
+                sweep = Instant::now() + limits::SWEEP.to_std();
+                rung = self.sessions.names();
+            }
+            rung.extend(self.sessions.due());
+            rung.sort_unstable();
+            rung.dedup();
+            for session in rung {
+                self.push(&session)?;
+            }
+        }
+    }
+
+    /// Waits for the plugin, for a bell, or until a time. Says whether the plugin spoke, and for which sessions it rang.
+    fn wait(&mut self, input: &impl AsFd, until: Instant) -> (bool, Vec<String>) {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout =
+            Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
+        let mut fds = vec![PollFd::new(input, PollFlags::IN)];
+        fds.extend(
+            self.sessions.bells().map(|(_, bell)| PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)),
+        );
+        // Interrupted or not: what is ready is in the flags.
+        poll(&mut fds, Some(&timeout)).ok();
+        let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
+        let rung = self.sessions.bells().zip(&ready[1..]).filter(|(_, ready)| **ready);
+        let rung: Vec<String> = rung.map(|((name, _), _)| name.to_owned()).collect();
+        self.sessions.silence(&rung);
+        (ready[0], rung)
+    }
+
+    /// Answers one line; gives the session for which a push may be due now.
+    fn answer(&mut self, line: &[u8]) -> Result<Option<String>, Error> {
+        let Ok(Call { id, payload }) = serde_json::from_slice(line) else {
+            self.note("a line that is no call");
+            return Ok(None);
+        };
+        let event = match self.options.agent.parse(payload.get().as_bytes()) {
+            Ok(event) => event,
+            Err(error) => {
+                self.note(&error.to_string());
+                return self.write(&json!({"id": id, "answer": null})).map(|()| None);
+            }
+        };
+        let outcome = self.with_store(&event, |store, caller| line::handle(store, caller, &event));
+        let outcome = outcome.unwrap_or_else(|error| {
+            self.note(&format!("{}: {}: {error}", event.native, error.code()));
+            line::Outcome { reply: Reply::Silent, offer: None }
+        });
+        let rendered = self.options.agent.render(&event, &outcome.reply);
+        let answer = serde_json::from_str(&rendered).unwrap_or(Value::Null);
+        let written = self.write(&json!({"id": id, "answer": answer}));
+        if written.is_err()
+            && let Some(offer) = outcome.offer
+        {
+            self.give_back(&event, offer);
+        }
+        written?;
+        self.follow(&event);
+        Ok(event.subagent.is_none().then_some(event.session_id))
+    }
+
+    /// Listens at the door of a session that has spoken, and stops at its end.
+    fn follow(&mut self, event: &Event) {
+        if event.subagent.is_some() {
+            return;
+        }
+        match event.kind {
+            EventKind::End => self.sessions.forget(&event.session_id),
+            EventKind::PushFailed => self.sessions.failed(&event.session_id),
+            EventKind::Request => self.sessions.went_on(&event.session_id),
+            _ => {}
+        }
+        if event.kind == EventKind::End || self.sessions.knows(&event.session_id) {
+            return;
+        }
+        let agent = self.options.agent.name();
+        let found = self.with_store(event, |store, _| store.participant_of(Some(agent), &event.session_id));
+        match found {
+            Ok(Some((participant, _))) => {
+                if let Err(error) = self.sessions.listen(&self.options.home, event, participant.id) {
+                    self.note(&error.to_string());
+                }
+            }
+            Ok(None) => {}
+            Err(error) => self.note(&error.to_string()),
+        }
+    }
+
+    fn push(&mut self, session: &str) -> Result<(), Error> {
+        let Some(event) = self.sessions.may_try(session) else { return Ok(()) };
+        let pushed = match self.with_store(&event, |store, caller| line::push(store, caller, session)) {
+            Ok(Some(pushed)) => pushed,
+            Ok(None) => return Ok(()),
+            Err(error) => {
+                self.note(&format!("push: {}: {error}", error.code()));
+                return Ok(());
+            }
+        };
+        let Pushed { offer, nonce, text, made_at, again } = pushed;
+        let push = Push { session_id: session, text: &text, nonce: &nonce, made_at };
+        let Some(push) = self.options.agent.push(&push) else {
+            self.give_back(&event, offer);
+            return Ok(());
+        };
+        self.sessions.tried(session);
+        let written = self.write(&json!({"push": push}));
+        if written.is_err() && !again {
+            self.give_back(&event, offer);
+        }
+        written
+    }
+
+    /// The agent is gone, and with it all sessions that it ran.
+    fn end(&mut self) {
+        for session in self.sessions.names() {
+            let event = Event::new(EventKind::End, session.clone());
+            if let Err(error) = self.with_store(&event, |store, caller| line::handle(store, caller, &event)) {
+                self.note(&format!("end of {session}: {error}"));
+            }
+        }
+        if let Some(store) = &mut self.store {
+            store.tidy();
+        }
+    }
+
+    /// Does something with the store, which is opened when it is first needed and again after a failure.
+    fn with_store<T>(
+        &mut self,
+        event: &Event,
+        work: impl FnOnce(&mut Store, &Caller<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let mut store = match self.store.take() {
+            Some(store) => store,
+            None => Store::open(&self.options.home, Role::Hook)?,
+        };
+        store.set_deadline(
+            Instant::now() + limits::HOOK_BUDGET.to_std().saturating_sub(Duration::from_millis(100)),
+        );
+        let cwd = event.cwd.clone().unwrap_or_else(|| PathBuf::from("/"));
+        let limits = || (self.options.limits)(&cwd);
+        let caller = Caller { agent: self.options.agent, env: &self.options.env, limits: &limits };
+        let done = work(&mut store, &caller)?;
+        store.tidy();
+        self.store = Some(store);
+        Ok(done)
+    }
+
+    fn give_back(&mut self, event: &Event, offer: baton_core::id::OfferId) {
+        if let Err(error) = self.with_store(event, |store, _| line::give_back(store, offer)) {
+            self.note(&format!("an offer could not be given back: {error}"));
+        }
+    }
+
+    fn write(&mut self, line: &Value) -> Result<(), Error> {
+        let line = format!("{line}\n");
+        self.output
+            .write_all(line.as_bytes())
+            .and_then(|()| self.output.flush())
+            .map_err(|error| gone(&error))
+    }
+
+    fn note(&self, what: &str) {
+        (self.options.log)(&format!("link {}: {what}", self.options.agent.name()));
+    }
+}
+
+fn gone(error: &io::Error) -> Error {
+    Error::new(Code::OutputClosed, format!("the plugin is gone: {error}"))
+}
