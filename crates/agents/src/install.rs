@@ -7,6 +7,7 @@
 mod error;
 pub mod hooks;
 mod manifest;
+pub(crate) mod own_file;
 mod plan;
 pub(crate) mod server;
 mod shell;

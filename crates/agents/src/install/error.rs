@@ -28,6 +28,12 @@ pub enum InstallError {
         /// Its name.
         key: String,
     },
+    /// A file that would be ours is another program's, or another home's.
+    #[error("write {path}: a file of that name is there already and is not ours")]
+    FileTaken {
+        /// The file.
+        path: PathBuf,
+    },
     /// A baton with another home is set up there.
     #[error("edit {place}: baton is set up there with another home, {home}")]
     OtherHome {
@@ -70,6 +76,7 @@ impl InstallError {
             Self::Toml(e) => e.code(),
             Self::File(e) => e.code(),
             Self::NameTaken { .. } => "setup-name-taken",
+            Self::FileTaken { .. } => "setup-file-taken",
             Self::OtherHome { .. } => "setup-other-home",
             Self::BadPath { .. } => "setup-bad-path",
             Self::NewerManifest { .. } => "setup-newer-manifest",
@@ -84,6 +91,9 @@ impl InstallError {
             Self::Toml(e) => e.hint(),
             Self::File(e) => e.hint(),
             Self::NameTaken { .. } => "give the other server another name, then run the same command again",
+            Self::FileTaken { .. } => {
+                "move it away; if a baton with another home wrote it, run `baton setup --remove` with that home first"
+            }
             Self::OtherHome { .. } => "run `baton setup --remove` with that home first",
             Self::BadPath { .. } => "install baton, or put its home, under another path",
             Self::NewerManifest { .. } => "use the newer baton for this",
