@@ -12,7 +12,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Every agent that baton speaks to. Adding one is a folder and a row here.
-pub const ALL: &[&dyn Agent] = &[&crate::claude::Claude, &crate::codex::Codex];
+pub const ALL: &[&dyn Agent] = &[&crate::claude::Claude, &crate::codex::Codex, &crate::pi::Pi];
 
 /// Reads the environment; passed in, because libraries don't.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;

@@ -11,6 +11,7 @@ pub mod codex;
 pub mod config;
 pub mod install;
 mod payload;
+pub mod pi;
 mod surrogates;
 
 pub use agent::{ALL, Agent, McpCaller, Push, Shell, TranscriptReader, by_name};

@@ -14,9 +14,13 @@ use serde_json::{Value, json};
 use crate::claude::Claude;
 use crate::codex::Codex;
 use crate::model::{Model, Part};
+use crate::pi::Pi;
 use crate::process::Finished;
 use crate::sandbox::Sandbox;
 use crate::tmux::Tmux;
+
+/// The version of `node` that is in the cache beside the agents.
+const NODE_VERSION: &str = "22.22.0";
 
 /// An agent CLI that tests drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -136,10 +140,18 @@ pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn
     match agent {
         Agent::Claude => Box::new(Claude::new(sandbox, model)),
         Agent::Codex => Box::new(Codex::new(sandbox, model)),
-        Agent::OpenCode | Agent::Gemini | Agent::Copilot | Agent::Pi => {
+        Agent::Pi => Box::new(Pi::new(sandbox, model)),
+        Agent::OpenCode | Agent::Gemini | Agent::Copilot => {
             panic!("{} has no sandbox yet", agent.name())
         }
     }
+}
+
+/// The `node` in the cache, for agents that need a newer one than the machine may have.
+pub(crate) fn cached_node() -> PathBuf {
+    let node = cache_dir().join(format!("agents/node-{NODE_VERSION}/node_modules/.bin/node"));
+    assert!(node.exists(), "no {}\nhint: run `scripts/test` once, it fills the cache", node.display());
+    node
 }
 
 /// `$BATON_TEST_CACHE`, else `baton-test` in the user's cache folder.

@@ -3,15 +3,15 @@
 //! Writes the model as a provider into its home, builds its commands, finds its session files. Pi needs a newer `node` than the machine
 //! may have, which is in the cache beside it.
 
-use std::env;
 use std::fs;
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::agents::{Agent, Program, Session, node};
+use crate::agents::{Agent, Program, Session, cached_node};
 use crate::model::Model;
 use crate::process::Finished;
 use crate::sandbox::Sandbox;
@@ -31,7 +31,7 @@ impl<'a> Pi<'a> {
     /// Prepares the sandbox's home for Pi, unless it is prepared already. Panics when Pi is not installed.
     pub fn new(sandbox: &'a Sandbox, model: &Model) -> Pi<'a> {
         let program = Agent::Pi.locate().unwrap_or_else(|missing| panic!("{missing}"));
-        sandbox.install("pi", &program);
+        install(sandbox, &program);
         let home = sandbox.path("home/.pi/agent");
         fs::create_dir_all(&home).expect("a folder in the home");
         let provider = json!({
@@ -47,11 +47,6 @@ impl<'a> Pi<'a> {
 
     fn command(&self, session: Session<'_>) -> Command {
         let mut command = self.sandbox.command(self.sandbox.path("bin/pi"));
-        let path = self.sandbox.environment().find(|(name, _)| *name == "PATH").map(|(_, path)| path);
-        let node = node().unwrap_or_else(|missing| panic!("{missing}"));
-        let folders = node.parent().map(PathBuf::from).into_iter();
-        let folders = folders.chain(path.iter().flat_map(env::split_paths));
-        command.env("PATH", env::join_paths(folders).expect("folders without a colon"));
         command.env("PI_OFFLINE", "1");
         command.args(["--offline", "--provider", "scripted", "--model", "fake-1"]);
         match session {
@@ -115,6 +110,17 @@ impl<'a> Program<'a> for Pi<'a> {
     fn session_id(&self, run: &Finished) -> Option<String> {
         session_id(run)
     }
+}
+
+/// Makes Pi callable in the sandbox, with its own `node`.
+fn install(sandbox: &Sandbox, program: &Path) {
+    let launcher = sandbox.path("bin/pi");
+    if launcher.exists() {
+        return;
+    }
+    let script = format!("#!/bin/sh\nexec '{}' '{}' \"$@\"\n", cached_node().display(), program.display());
+    fs::write(&launcher, script).expect("write Pi's launcher");
+    fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755)).expect("make it executable");
 }
 
 /// The session id of a headless run, which its first line names.
