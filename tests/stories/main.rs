@@ -7,5 +7,6 @@ mod asks;
 mod cost;
 mod delivery;
 mod life;
+mod pi;
 mod setup;
 mod stage;

@@ -80,7 +80,9 @@ impl<'a> Pi<'a> {
     #[track_caller]
     pub fn open(&self, name: &str, session: Session<'_>) -> Tmux<'a> {
         let terminal = Tmux::start(self.sandbox, name, &self.interactive(session));
-        let shown = terminal.wait_for("(scripted) fake-1", START_LIMIT);
+        let ready =
+            |screen: &str| screen.lines().any(|line| line.contains("(auto)") && line.contains("fake-1"));
+        let shown = terminal.wait_until("Pi's status line", START_LIMIT, ready);
         shown.unwrap_or_else(|error| panic!("{error}"));
         terminal
     }

@@ -33,7 +33,10 @@ impl Pi {
         plain(&path)?;
         let mark = format!("const HOME: string = {};", quoted(install.home()));
         let text = EXTENSION
-            .replace("const BATON: string = \"{baton}\";", &format!("const BATON: string = {};", quoted(install.baton())))
+            .replace(
+                "const BATON: string = \"{baton}\";",
+                &format!("const BATON: string = {};", quoted(install.baton())),
+            )
             .replace("const HOME: string = \"{home}\";", &mark);
         Ok(Self { install, path, text, mark })
     }
@@ -116,7 +119,9 @@ mod tests {
     #[test]
     fn the_folder_that_pi_is_told_is_used() {
         let install = Install::new(Path::new("/b"), Path::new("/h"), Scope::User).unwrap();
-        for (told, found) in [("/pi", "/pi/extensions/baton.ts"), ("~/pi", "/home/dev/pi/extensions/baton.ts")] {
+        for (told, found) in
+            [("/pi", "/pi/extensions/baton.ts"), ("~/pi", "/home/dev/pi/extensions/baton.ts")]
+        {
             let pi = Pi::new(install.clone(), Path::new("/home/dev"), Some(Path::new(told))).unwrap();
             assert_eq!(pi.path(), Path::new(found));
         }
