@@ -19,6 +19,8 @@ const UNREAD_BYTES = 4 << 20;
 const PUSH_MS = 10_000;
 /** Input that has not become a turn after this time never will; nothing says so. */
 const PROMPT_MS = 60_000;
+/** A prompt of the command line comes within this time of the start. */
+const START_MS = 2_000;
 /** So much of a prompt is passed on. */
 const PROMPT_CHARS = 65_536;
 /** So many of the latest tool results of a request are named. */
@@ -181,18 +183,28 @@ class Session {
 		if (answer?.text) this.pi.sendMessage(message(answer.text), { triggerTurn: false });
 	}
 
+	/** A run without a person is idle only before a prompt that is to come, or at its end. */
+	holdsPushes(): boolean {
+		return this.prompting !== undefined || this.ctx.mode === "print" || this.ctx.mode === "json";
+	}
+
+	/** Where the next request will show it. */
+	isInConversation(mark: string): boolean {
+		return this.ctx.sessionManager.getBranch().some((entry: any) => marksOfEntry(entry).includes(mark));
+	}
+
 	push(push: Push) {
 		const mark = markOf(push);
-		if (this.prompting) {
+		if (this.holdsPushes()) {
 			if (!this.held.some((other) => markOf(other) === mark)) this.held.push(push);
 			return;
 		}
 		const handedOver = this.pushed.get(mark);
 		try {
 			if (handedOver !== undefined && Date.now() - handedOver < PUSH_MS) return;
-			// A repeated push finds its text on its way, or in the conversation, where the next request will show it.
+			// A repeated push finds its text on its way, or in the conversation.
 			if (handedOver !== undefined && !this.ctx.isIdle()) return;
-			if (this.ctx.sessionManager.getBranch().some((entry: any) => marksOfEntry(entry).includes(mark))) return;
+			if (this.isInConversation(mark)) return;
 			this.pushed.set(mark, Date.now());
 			this.pi.sendMessage(message(push.text), { triggerTurn: true });
 		} catch {
@@ -202,20 +214,21 @@ class Session {
 
 	/** What was pushed while a prompt was on its way. */
 	takeHeld(): string[] {
-		const held = this.held.splice(0);
+		const held = this.held.splice(0).filter((push) => !this.isInConversation(markOf(push)));
 		for (const push of held) this.pushed.set(markOf(push), Date.now());
 		return held.map((push) => push.text);
 	}
 
-	promptIsOnItsWay() {
+	promptIsOnItsWay(limit: number = PROMPT_MS) {
 		clearTimeout(this.prompting);
-		this.prompting = setTimeout(() => this.promptIsThrough(), PROMPT_MS);
+		this.prompting = setTimeout(() => this.promptIsThrough(), limit);
 		this.prompting.unref();
 	}
 
 	promptIsThrough() {
 		clearTimeout(this.prompting);
 		this.prompting = undefined;
+		if (this.holdsPushes()) return;
 		for (const push of this.held.splice(0)) this.push(push);
 	}
 }
@@ -280,6 +293,7 @@ export default function (pi: any) {
 			const session = new Session(link, pi, id, ctx);
 			own = session;
 			link.sessions.set(id, session);
+			if (event.reason === "startup" && ctx.mode !== "rpc") session.promptIsOnItsWay(START_MS);
 			const answer = session.ask("session_start", { source: event.reason });
 			answer.then((answer) => session.note(answer)).catch(() => {});
 		} catch {
