@@ -7,6 +7,7 @@ mod asks;
 mod cost;
 mod delivery;
 mod life;
+mod opencode;
 mod pi;
 mod setup;
 mod stage;

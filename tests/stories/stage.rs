@@ -4,6 +4,7 @@ use baton_testkit::agents::{self, Agent, Program, Session};
 use baton_testkit::claude::Claude;
 use baton_testkit::codex::Codex;
 use baton_testkit::model::{Kind, Request};
+use baton_testkit::opencode::OpenCode;
 use baton_testkit::process::{Finished, Running};
 use baton_testkit::{Model, Sandbox, Script, Tmux, wait};
 use serde_json::Value;
@@ -56,6 +57,10 @@ impl Stage {
 
     pub fn codex(&self) -> Codex<'_> {
         Codex::new(&self.sandbox, &self.model)
+    }
+
+    pub fn opencode(&self) -> OpenCode<'_> {
+        OpenCode::new(&self.sandbox, &self.model)
     }
 
     fn program(&self, who: Agent) -> Box<dyn Program<'_> + '_> {

@@ -12,7 +12,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Every agent that baton speaks to. Adding one is a folder and a row here.
-pub const ALL: &[&dyn Agent] = &[&crate::claude::Claude, &crate::codex::Codex, &crate::pi::Pi];
+pub const ALL: &[&dyn Agent] =
+    &[&crate::claude::Claude, &crate::codex::Codex, &crate::opencode::OpenCode, &crate::pi::Pi];
 
 /// Reads the environment; passed in, because libraries don't.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -106,6 +107,14 @@ pub trait Agent: Sync {
 
     /// The session and call that an MCP call's `_meta` names, with whether a subagent made it.
     fn mcp_caller(&self, meta: &serde_json::Map<String, serde_json::Value>) -> McpCaller;
+
+    /// The same, taken out of the call's arguments, where a plugin of ours puts it because the agent itself does not say who calls.
+    fn caller_in_arguments(
+        &self,
+        _arguments: &mut serde_json::Map<String, serde_json::Value>,
+    ) -> Option<McpCaller> {
+        None
+    }
 
     /// Whether an MCP call's `_meta` is that of a hook, not of a model.
     fn is_hook_call(&self, meta: &serde_json::Map<String, serde_json::Value>) -> bool;

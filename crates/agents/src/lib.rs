@@ -10,6 +10,7 @@ pub mod claude;
 pub mod codex;
 pub mod config;
 pub mod install;
+pub mod opencode;
 mod payload;
 pub mod pi;
 mod surrogates;

@@ -68,7 +68,7 @@ enum Command {
     Demo,
     /// MCP server on stdio, one per agent session
     Mcp(commands::mcp::Mcp),
-    /// Called by the agents' plugins: events and answers as JSON lines, for as long as the agent runs
+    /// Called by the agents' plugins: events and answers as JSON lines
     Link(commands::link::Link),
     /// Called by the agents: one native payload on stdin, one native answer on stdout
     Hook,

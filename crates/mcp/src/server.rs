@@ -72,17 +72,16 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let meta = of_the_agent(&context.meta);
-        let arguments = request.arguments.unwrap_or_default();
+        let mut arguments = request.arguments.unwrap_or_default();
         let result = if request.name == hook::NAME {
             self.hook(&meta, arguments)
         } else if context.extensions.get::<Mended>().is_some() {
             refusal(&not_unicode())
         } else {
-            let call = Call {
-                desk: &self.desk,
-                caller: self.desk.options.agent.mcp_caller(&meta),
-                context: &context,
-            };
+            let agent = self.desk.options.agent;
+            let caller = agent.caller_in_arguments(&mut arguments);
+            let caller = caller.unwrap_or_else(|| agent.mcp_caller(&meta));
+            let call = Call { desk: &self.desk, caller, context: &context };
             let outcome = tools::run(&call, &request.name, arguments).await;
             self.desk.tidy_soon();
             outcome.map_or_else(|error| refusal(&error), CallToolResult::structured)

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::claude::Claude;
 use crate::codex::Codex;
 use crate::model::{Model, Part};
+use crate::opencode::OpenCode;
 use crate::pi::Pi;
 use crate::process::Finished;
 use crate::sandbox::Sandbox;
@@ -140,8 +141,9 @@ pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn
     match agent {
         Agent::Claude => Box::new(Claude::new(sandbox, model)),
         Agent::Codex => Box::new(Codex::new(sandbox, model)),
+        Agent::OpenCode => Box::new(OpenCode::new(sandbox, model)),
         Agent::Pi => Box::new(Pi::new(sandbox, model)),
-        Agent::OpenCode | Agent::Gemini | Agent::Copilot => {
+        Agent::Gemini | Agent::Copilot => {
             panic!("{} has no sandbox yet", agent.name())
         }
     }

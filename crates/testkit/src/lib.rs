@@ -15,6 +15,7 @@ pub mod codex;
 pub mod faults;
 pub mod isolation;
 pub mod model;
+pub mod opencode;
 pub mod pi;
 pub mod process;
 pub mod sandbox;

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::json::{Bom, Reader};
+use crate::config::json::{Bom, Dialect, Reader};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
 use crate::install::{
@@ -22,10 +22,14 @@ const TOOL_TIMEOUT: u32 = 10;
 const SETTINGS: Reader = Reader {
     malformed: "Claude Code ignores all of it, hooks and permission rules included",
     bom: Bom::Skipped,
+    dialect: Dialect::Strict,
 };
 /// Who reads `~/.claude.json` and `.mcp.json`.
-const STATE: Reader =
-    Reader { malformed: "Claude Code calls it corrupted and does not use it", bom: Bom::Skipped };
+const STATE: Reader = Reader {
+    malformed: "Claude Code calls it corrupted and does not use it",
+    bom: Bom::Skipped,
+    dialect: Dialect::Strict,
+};
 
 /// The hooks that are installed: one form per event, because two run side by side and the agent waits for the slower.
 ///

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 
 use super::trust::{self, Positions};
-use crate::config::json::{Bom, Json, Made, Reader, Was};
+use crate::config::json::{Bom, Dialect, Json, Made, Reader, Was};
 use crate::config::toml::{Block, Change, Scalar, Toml};
 use crate::install::hooks::HookSet;
 use crate::install::server::{home_in_args, server_args};
@@ -26,7 +26,8 @@ const TOOL_TIMEOUT: u32 = 10;
 const SERVERS: &str = "mcp_servers";
 
 /// Who reads `hooks.json`. Seen with 0.166.0: strict JSON, no byte order mark, no other keys.
-const HOOKS: Reader = Reader { malformed: "Codex runs none of the hooks in it", bom: Bom::Malformed };
+const HOOKS: Reader =
+    Reader { malformed: "Codex runs none of the hooks in it", bom: Bom::Malformed, dialect: Dialect::Strict };
 
 /// The hooks that are installed: one form per event, because two run side by side and the agent waits for the slower.
 ///

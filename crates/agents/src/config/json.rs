@@ -1,7 +1,7 @@
-//! Edits of strict JSON by splicing bytes at positions from the parser's AST.
+//! Edits of JSON by splicing bytes at positions from the parser's AST.
 //! Additions go after what is there, cuts take out exactly what an addition put in, and no other byte
 //! moves: not the order, the spacing, the line ends, the byte order mark or a missing last line break.
-//! What the agent itself could not read (comments, trailing commas) is refused, never repaired.
+//! What the agent itself could not read is refused, never repaired; for most that is comments and trailing commas too.
 //! `Container` remembers what an addition had to make, so that a later cut can unmake it.
 
 mod error;
@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 use super::text::{BOM, Place, Splice, splice};
 pub use error::JsonError;
-pub use parse::{Bom, Reader};
-use parse::{Kind, Node, Property, parse_strict, without_surrogates};
+pub use parse::{Bom, Dialect, Reader};
+use parse::{Kind, Node, Property, parse_strict, without_comments, without_surrogates};
 use style::{Style, line_indent, own_line_indent};
 
 /// One step from a value to one of its children.
@@ -99,7 +99,13 @@ impl<'t> Json<'t> {
             Some(text) => (BOM, text),
             None => ("", whole),
         };
-        let parsed = without_surrogates(text);
+        let parsed = match reader.dialect {
+            Dialect::Strict => without_surrogates(text),
+            Dialect::WithComments => match without_comments(text) {
+                Cow::Borrowed(text) => without_surrogates(text),
+                Cow::Owned(text) => Cow::Owned(without_surrogates(&text).into_owned()),
+            },
+        };
         let root = parse_strict(&parsed, path, reader)?;
         let (range, first) = match &root {
             Some(root) => (root.range.clone(), root.children().first().map(|c| c.start)),
@@ -135,8 +141,13 @@ impl<'t> Json<'t> {
         let Some(root) = &self.root else {
             made.push(Container { at: vec![], was: Was::Blank(self.text.to_owned()) });
             record_new(tree, &mut vec![], &mut made);
-            let text = self.style.tall(&tree.to_value(), "");
-            return Ok((self.bytes(&format!("{text}{}", self.style.newline())), made));
+            let (text, newline) = (self.style.tall(&tree.to_value(), ""), self.style.newline());
+            // Nothing but white space and, where they may be, comments: those stay.
+            let kept = match self.text.trim_end() {
+                "" => String::new(),
+                comments => format!("{comments}{newline}"),
+            };
+            return Ok((self.bytes(&format!("{kept}{text}{newline}")), made));
         };
         let mut splices = Vec::new();
         self.add_to(root, tree, &mut vec![], &mut splices, &mut made)?;
@@ -263,13 +274,15 @@ impl<'t> Json<'t> {
             let with = new.iter().fold(String::new(), |all, new| all + &before + new);
             return Splice::insert(last.end, with);
         }
-        if style.one_line() {
+        // A comment, where there may be one.
+        let kept = self.text[inside.clone()].trim_end();
+        if style.one_line() && kept.is_empty() {
             return Splice { range: inside, with: flat().join(style.comma()) };
         }
         let outer = line_indent(self.text, node.range.start);
         let (newline, inner) = (style.newline(), style.deeper(outer));
         let with = tall(&inner).join(&format!(",{newline}{inner}"));
-        Splice { range: inside, with: format!("{newline}{inner}{with}{newline}{outer}") }
+        Splice { range: inside, with: format!("{kept}{newline}{inner}{with}{newline}{outer}") }
     }
 
     /// Cuts below `node`; true if the node itself is to go.

@@ -7,6 +7,7 @@ mod adapters;
 mod changed;
 mod disk;
 mod documents;
+mod opencode;
 mod programs;
 mod real_claude;
 mod real_codex;

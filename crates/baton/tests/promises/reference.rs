@@ -24,6 +24,7 @@ const COMMANDS: &[&[&str]] = &[
     &["setup"],
     &["demo"],
     &["mcp"],
+    &["link"],
     &["hook"],
 ];
 

@@ -19,6 +19,17 @@ pub struct Reader {
     pub malformed: &'static str,
     /// What happens to a file that begins with a byte order mark.
     pub bom: Bom,
+    /// Which JSON it is that it reads.
+    pub dialect: Dialect,
+}
+
+/// The JSON that a program reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dialect {
+    /// As the standard has it.
+    Strict,
+    /// With comments and trailing commas.
+    WithComments,
 }
 
 /// Whether a reader takes a file that begins with a byte order mark.
@@ -117,6 +128,55 @@ pub(super) fn without_surrogates(text: &str) -> Cow<'_, str> {
     masked
 }
 
+/// The text with blanks in the place of comments and trailing commas, byte for byte as long; line breaks stay.
+pub(super) fn without_comments(text: &str) -> Cow<'_, str> {
+    let bytes = text.as_bytes();
+    let mut masked = Cow::Borrowed(text);
+    let mut blank = |range: Range<usize>| {
+        let blanks: String =
+            bytes[range.clone()].iter().map(|&b| if b == b'\n' { '\n' } else { ' ' }).collect();
+        masked.to_mut().replace_range(range, &blanks);
+    };
+    // A comma that nothing has followed yet but blanks and comments.
+    let mut comma = None;
+    let mut i = 0;
+    while i < bytes.len() {
+        let rest = &bytes[i..];
+        let length = match rest {
+            [b'"', ..] => string_length(rest),
+            [b'/', b'/', ..] => rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len()),
+            [b'/', b'*', ..] => memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4),
+            _ => 1,
+        };
+        match bytes[i] {
+            b'/' if length > 1 => blank(i..i + length),
+            b',' => comma = Some(i),
+            b']' | b'}' => {
+                if let Some(comma) = comma.take() {
+                    blank(comma..comma + 1);
+                }
+            }
+            byte if byte.is_ascii_whitespace() => {}
+            _ => comma = None,
+        }
+        i += length;
+    }
+    masked
+}
+
+/// The bytes of the string that `text` begins with, quotes included.
+fn string_length(text: &[u8]) -> usize {
+    let mut i = 1;
+    while let Some(&byte) = text.get(i) {
+        match byte {
+            b'"' => return i + 1,
+            b'\\' => i += 2,
+            _ => i += 1,
+        }
+    }
+    text.len()
+}
+
 /// The root of the document; `None` if the text is blank.
 pub(super) fn parse_strict(text: &str, path: &Path, reader: &Reader) -> Result<Option<Node>, JsonError> {
     let strict = ParseOptions {
@@ -167,5 +227,22 @@ mod tests {
         assert_eq!(masked, r#"["\ufffd\ufffd", "\\ud800", "\uD8", "\ud7ff", "\"\ufffd"]"#);
         assert_eq!(masked.len(), text.len());
         assert!(matches!(without_surrogates("é\\"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn comments_and_trailing_commas_are_blanked_in_place() {
+        for (text, expected) in [
+            ("{\"a\": 1, // é\n}", "{\"a\": 1       \n}"),
+            ("[1, /* x\ny */ 2 /**/ , ]", "[1,     \n     2        ]"),
+            (r#"{"// no": "/* no */,]", "q": "\\",}"#, r#"{"// no": "/* no */,]", "q": "\\" }"#),
+            ("[1,,2]", "[1,,2]"),
+            ("/* open", "       "),
+            ("\"open // ", "\"open // "),
+        ] {
+            let masked = without_comments(text);
+            assert_eq!(masked, expected);
+            assert_eq!(masked.len(), text.len());
+        }
+        assert!(matches!(without_comments("{\"a\": [1, 2]}"), Cow::Borrowed(_)));
     }
 }

@@ -1,0 +1,179 @@
+//! OpenCode's events, as our plugin forwards them, and what the plugin is told.
+//!
+//! Mail goes out with a prompt (as a part of the message), after a tool (behind its output), and into an idle session as a prompt of its own. All
+//! three are stored with the conversation. The proof is the plugin's sight of each request to the model, so no file of OpenCode is read.
+//!
+//! A pushed prompt has ids that follow from its offer. OpenCode takes the same message and part once, however often it is sent, so a push whose
+//! fate is unknown is simply repeated.
+
+use super::install;
+use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
+use crate::install::{Install, InstallError, Target};
+use crate::payload::{self, Payload, given};
+use baton_core::Error;
+use baton_core::event::{Event, EventKind, Reply, Source};
+use baton_core::frame::Unit;
+use baton_core::id::Nonce;
+use baton_core::mail::{self, Anchor};
+use baton_core::session::State;
+use baton_core::time::Moment;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// OpenCode.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenCode;
+
+/// The argument that our plugin adds to calls of our tools.
+const CALLER: &str = "baton_caller";
+
+impl Agent for OpenCode {
+    fn name(&self) -> &'static str {
+        "opencode"
+    }
+
+    fn title(&self) -> &'static str {
+        "OpenCode"
+    }
+
+    fn program(&self) -> &'static str {
+        "opencode"
+    }
+
+    fn verified(&self) -> &'static str {
+        "1.18.33"
+    }
+
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError> {
+        let folder = env("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        Ok(Box::new(install::OpenCode::new(install, user_home, folder.as_deref())?))
+    }
+
+    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+        payload::read(payload, |payload| {
+            let turn = given(payload.turn_id.clone());
+            let kind = kind(&payload);
+            payload.event(kind, turn)
+        })
+    }
+
+    fn render(&self, _event: &Event, reply: &Reply) -> String {
+        match reply {
+            Reply::Silent => String::new(),
+            Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
+        }
+    }
+
+    fn quiet(&self) -> &'static str {
+        ""
+    }
+
+    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
+        match event {
+            EventKind::Prompt | EventKind::AfterTool | EventKind::IdleNotice => Some((40_000, Unit::Bytes)),
+            _ => None,
+        }
+    }
+
+    fn holds_typed_ahead(&self) -> bool {
+        false
+    }
+
+    fn shows_requests(&self) -> bool {
+        true
+    }
+
+    fn push(&self, push: &Push<'_>) -> Option<Value> {
+        Some(json!({
+            "session_id": push.session_id,
+            "message_id": id("msg", push.nonce, push.made_at),
+            "part_id": id("prt", push.nonce, push.made_at),
+            "mark": mail::mark(push.nonce),
+            "text": push.text,
+        }))
+    }
+
+    fn transcript(&self) -> TranscriptReader {
+        Box::new(|_| Vec::new())
+    }
+
+    fn call_anchor(&self, call: &str) -> Anchor {
+        Anchor::Call(call.to_owned())
+    }
+
+    fn shell(&self, env: Env<'_>) -> Option<Shell> {
+        env("OPENCODE")?;
+        let text = |name: &str| env(name)?.into_string().ok();
+        let session_id = text("BATON_SESSION_ID")?;
+        Some(Shell { session_id, call: text("BATON_CALL_ID"), subagent: env("BATON_SUBAGENT").is_some() })
+    }
+
+    fn hook_process(&self, env: Env<'_>) -> Option<i32> {
+        env("OPENCODE_PID")?.to_str()?.parse().ok()
+    }
+
+    fn is_process(&self, args: &[String]) -> bool {
+        args.iter().take(2).any(|arg| {
+            let name = Path::new(arg).file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| matches!(name, "opencode" | ".opencode" | "opencode.exe"))
+        })
+    }
+
+    fn is_shared_process(&self, _args: &[String]) -> bool {
+        true
+    }
+
+    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
+        None
+    }
+
+    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
+        None
+    }
+
+    fn mcp_caller(&self, _meta: &Map<String, Value>) -> McpCaller {
+        McpCaller::default()
+    }
+
+    fn caller_in_arguments(&self, arguments: &mut Map<String, Value>) -> Option<McpCaller> {
+        let caller = arguments.remove(CALLER)?;
+        let text = |key: &str| caller.get(key).and_then(Value::as_str).map(str::to_owned);
+        Some(McpCaller {
+            session_id: text("session_id"),
+            call: text("call"),
+            subagent: caller.get("agent_id").is_some_and(|id| !id.is_null()),
+        })
+    }
+
+    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
+        false
+    }
+}
+
+/// An id as OpenCode makes them: the time, which it sorts by, and 14 letters.
+fn id(prefix: &str, nonce: &Nonce, made_at: Moment) -> String {
+    let time = (made_at.0.cast_unsigned() << 12 | 1) & 0xffff_ffff_ffff;
+    format!("{prefix}_{time:012x}{:0>14}", nonce.as_str())
+}
+
+/// What happened, in our words.
+fn kind(payload: &Payload<'_>) -> EventKind {
+    match payload.hook_event_name.as_ref() {
+        "session.created" => EventKind::Start(Source::Startup),
+        "chat.message" => EventKind::Prompt,
+        "tool.execute.after" => EventKind::AfterTool,
+        "request" => EventKind::Request,
+        "session.idle" => EventKind::IdleNotice,
+        "permission.asked" | "question.asked" => EventKind::Blocked,
+        // Whatever was answered: if it was a refusal, the session says next that it is idle.
+        "permission.replied" | "question.replied" | "question.rejected" => EventKind::BeforeTool,
+        "push.failed" => EventKind::PushFailed,
+        "session.deleted" => EventKind::End,
+        _ => EventKind::Unknown,
+    }
+}

@@ -1,0 +1,6 @@
+//! OpenCode.
+
+mod adapter;
+pub mod install;
+
+pub use adapter::OpenCode;

@@ -1,0 +1,272 @@
+// Written by `baton setup opencode`; `baton setup --remove opencode` takes it away. Changes are overwritten.
+//
+// It forwards what happens in OpenCode to one `baton link` per process and does what that answers. It decides nothing,
+// and whatever goes wrong here, OpenCode goes on as if there were no plugin.
+import { spawn } from "node:child_process"
+
+const BATON = __BATON__
+const HOME = __HOME__
+const MARK = /\[baton-offer [0-9a-z]+\]/g
+const PATIENCE = 2000 // ms that an event waits for its answer
+const STARTS = 5 // of the link, within a minute
+const CHECK = 3000 // ms after which a push that nobody has seen is looked for
+
+class Link {
+  #child
+  #calls = new Map()
+  #next = 1
+  #starts = []
+  #rest = ""
+  // What is known about each session: the client that reaches it, its folder, its parent.
+  sessions = new Map()
+  // Marks that have been in a request.
+  shown = new Set()
+
+  // Sends an event and waits for the answer, but not for long.
+  call(payload) {
+    return new Promise((resolve) => {
+      const id = this.#next++
+      const timer = setTimeout(() => this.#answer(id, null), PATIENCE)
+      timer.unref?.()
+      this.#calls.set(id, { resolve, timer })
+      if (!this.#write({ id, payload })) this.#answer(id, null)
+    })
+  }
+
+  // Sends an event; nobody waits for the answer.
+  tell(payload) {
+    this.#write({ id: 0, payload })
+  }
+
+  #answer(id, answer) {
+    const call = this.#calls.get(id)
+    if (!call) return
+    this.#calls.delete(id)
+    clearTimeout(call.timer)
+    call.resolve(answer)
+  }
+
+  #write(line) {
+    try {
+      this.#child ??= this.#start()
+      return this.#child ? (this.#child.stdin.write(JSON.stringify(line) + "\n"), true) : false
+    } catch {
+      return false
+    }
+  }
+
+  #start() {
+    const now = Date.now()
+    this.#starts = this.#starts.filter((at) => now - at < 60000)
+    if (this.#starts.length >= STARTS) return undefined
+    this.#starts.push(now)
+    this.#rest = ""
+    const child = spawn(BATON, ["link", "opencode", "--home", HOME], { stdio: ["pipe", "pipe", "ignore"] })
+    const gone = () => {
+      if (this.#child !== child) return
+      this.#child = undefined
+      for (const id of [...this.#calls.keys()]) this.#answer(id, null)
+    }
+    child.on("error", gone)
+    child.on("exit", gone)
+    child.stdin.on("error", gone)
+    child.stdout.setEncoding("utf8")
+    child.stdout.on("data", (text) => this.#read(text))
+    // Neither the child nor its pipes keep OpenCode running.
+    child.unref?.()
+    child.stdin.unref?.()
+    child.stdout.unref?.()
+    return child
+  }
+
+  #read(text) {
+    const lines = (this.#rest + text).split("\n")
+    this.#rest = lines.pop()
+    for (const line of lines) {
+      try {
+        const { id, answer, push } = JSON.parse(line)
+        if (push) void this.#push(push)
+        else this.#answer(id, answer)
+      } catch {}
+    }
+  }
+
+  // Puts mail into an idle session. The ids make it the same message however often it is sent.
+  async #push({ session_id, message_id, part_id, mark, text }) {
+    const known = this.sessions.get(session_id)
+    const { client } = known ?? {}
+    try {
+      const voice = await lastVoice(client, session_id)
+      const parts = [{ id: part_id, type: "text", text }]
+      await client.session.promptAsync({
+        path: { id: session_id },
+        body: { messageID: message_id, parts, ...voice },
+        throwOnError: true,
+      })
+      await new Promise((resolve) => setTimeout(resolve, CHECK).unref?.())
+    } catch {}
+    if (this.shown.has(mark)) return
+    if (!(await isStored(client, session_id, message_id))) {
+      this.tell({ hook_event_name: "push.failed", session_id, cwd: known?.directory, shown: { marks: [mark] } })
+    }
+  }
+}
+
+// Agent and model of the session's last prompt: a push must not switch them.
+async function lastVoice(client, id) {
+  const { data } = await client.session.messages({ path: { id }, throwOnError: true })
+  const info = data.findLast((message) => message.info.role === "user")?.info
+  if (!info) return {}
+  const { agent, model, variant } = info
+  return {
+    ...(agent && { agent }),
+    ...(model && { model: { providerID: model.providerID, modelID: model.modelID } }),
+    ...((variant ?? model?.variant) && { variant: variant ?? model.variant }),
+  }
+}
+
+async function isStored(client, id, messageID) {
+  try {
+    const { data } = await client.session.message({ path: { id, messageID }, throwOnError: true })
+    return data?.info?.id === messageID
+  } catch {
+    return false
+  }
+}
+
+// One link per process, however often the plugin is loaded.
+const link = (globalThis[Symbol.for("baton.link")] ??= new Link())
+
+let counter = 0
+// An id that sorts behind those that OpenCode has made before.
+function ascending(prefix) {
+  const time = BigInt(Date.now()) * 4096n + BigInt(++counter % 4096)
+  const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+  const random = Array.from({ length: 14 }, () => letters[Math.floor(Math.random() * 62)]).join("")
+  return `${prefix}_${(time & 0xffffffffffffn).toString(16).padStart(12, "0")}${random}`
+}
+
+function textsOf(part) {
+  if (part.type === "text" && !part.ignored) return [part.text]
+  if (part.type === "tool" && part.state?.status === "completed") return [part.state.output]
+  return []
+}
+
+export const Baton = async ({ client, directory }) => {
+  const compacting = new Set()
+
+  // The session as the link knows it; undefined if nothing is to be said about it.
+  const payload = async (hook_event_name, session_id, more = {}) => {
+    if (!session_id) return undefined
+    let known = link.sessions.get(session_id)
+    if (!known) {
+      try {
+        const { data } = await client.session.get({ path: { id: session_id }, throwOnError: true })
+        known = { client, directory: data.directory ?? directory, parent: data.parentID }
+        link.sessions.set(session_id, known)
+      } catch {
+        return undefined
+      }
+    }
+    const { parent, directory: cwd } = known
+    return { hook_event_name, session_id: parent ?? session_id, cwd, ...(parent && { agent_id: session_id }), ...more }
+  }
+  const tell = async (name, session, more) => {
+    const event = await payload(name, session, more)
+    if (event) link.tell(event)
+  }
+  const call = async (name, session, more) => {
+    const event = await payload(name, session, more)
+    return event ? await link.call(event) : null
+  }
+  // After an error there may be no word of the end.
+  const idleAfterError = async (session) => {
+    await new Promise((resolve) => setTimeout(resolve, 500).unref?.())
+    const { data } = await client.session.status({})
+    if (data && !data[session]) await tell("session.idle", session)
+  }
+
+  const events = {
+    "session.created": ({ info }) => {
+      link.sessions.set(info.id, { client, directory: info.directory ?? directory, parent: info.parentID })
+      return tell("session.created", info.id)
+    },
+    "session.idle": ({ sessionID }) => tell("session.idle", sessionID),
+    "session.error": ({ sessionID }) => sessionID && idleAfterError(sessionID),
+    "session.deleted": async ({ info }) => {
+      await tell("session.deleted", info.id)
+      link.sessions.delete(info.id)
+    },
+    "session.compacted": ({ sessionID }) => void compacting.delete(sessionID),
+    "permission.asked": ({ sessionID }) => tell("permission.asked", sessionID),
+    "permission.replied": ({ sessionID }) => tell("permission.replied", sessionID),
+    "question.asked": ({ sessionID }) => tell("question.asked", sessionID),
+    "question.replied": ({ sessionID }) => tell("question.replied", sessionID),
+    "question.rejected": ({ sessionID }) => tell("question.rejected", sessionID),
+  }
+
+  // Nothing here may throw: OpenCode would take it for a refusal.
+  const safely = (hook) => async (...args) => {
+    try {
+      await hook(...args)
+    } catch {}
+  }
+
+  return {
+    event: safely(({ event }) => events[event.type]?.(event.properties)),
+
+    "chat.message": safely(async ({ sessionID }, { message, parts }) => {
+      const prompt = parts.flatMap(textsOf).join("\n")
+      const answer = await call("chat.message", sessionID, { turn_id: message.id, prompt })
+      if (!answer?.text) return
+      parts.push({ id: ascending("prt"), sessionID, messageID: message.id, type: "text", text: answer.text })
+    }),
+
+    "tool.execute.before": safely(async ({ tool, sessionID, callID }, { args }) => {
+      // OpenCode does not tell a server which session calls it.
+      if (!tool.startsWith("baton_")) return
+      const event = await payload("call", sessionID)
+      if (event) args.baton_caller = { session_id: event.session_id, agent_id: event.agent_id, call: callID }
+    }),
+
+    "tool.execute.after": safely(async ({ tool, sessionID, callID }, output) => {
+      const answer = await call("tool.execute.after", sessionID, { tool_name: tool, tool_use_id: callID })
+      if (!answer?.text) return
+      // A tool of a server gives back parts, a tool of OpenCode a text.
+      if (Array.isArray(output.content)) output.content.push({ type: "text", text: answer.text })
+      else output.output = `${output.output ?? ""}\n\n${answer.text}`
+    }),
+
+    "experimental.session.compacting": safely(({ sessionID }) => void compacting.add(sessionID)),
+
+    "experimental.chat.messages.transform": safely(async (_, { messages }) => {
+      const session = messages.at(-1)?.info.sessionID
+      // A request for a summary is not one of the conversation.
+      if (compacting.has(session) || messages.some(({ info }) => info.sessionID !== session)) return
+      const marks = new Set()
+      const ids = []
+      let turn_id
+      for (const { info, parts } of messages) {
+        if (info.role === "user") ids.push((turn_id = info.id))
+        for (const part of parts) {
+          if (part.type === "tool" && part.state?.status !== "running") ids.push(part.callID)
+          // What the model said itself is no proof.
+          if (info.role === "assistant" && part.type === "text") continue
+          for (const text of textsOf(part)) for (const mark of text?.match(MARK) ?? []) marks.add(mark)
+        }
+      }
+      const event = await payload("request", session, { turn_id, shown: { marks: [...marks], ids: ids.slice(-400) } })
+      if (!event) return
+      if (!event.agent_id) for (const mark of marks) link.shown.add(mark)
+      link.tell(event)
+    }),
+
+    "shell.env": safely(async ({ sessionID, callID }, { env }) => {
+      const event = await payload("shell", sessionID)
+      if (!event) return
+      env.BATON_SESSION_ID = event.session_id
+      if (callID) env.BATON_CALL_ID = callID
+      if (event.agent_id) env.BATON_SUBAGENT = event.agent_id
+    }),
+  }
+}

@@ -1,0 +1,238 @@
+//! OpenCode: mail by its plugin, mid-turn, with a prompt, and into idle sessions.
+
+use crate::stage::{LIMIT, Stage, rounds};
+use baton_testkit::agents::{Agent, Session};
+use baton_testkit::model::Kind;
+use baton_testkit::opencode::Server;
+use baton_testkit::{Script, Step, isolated, wait};
+use serde_json::json;
+use std::time::Duration;
+
+const WHO: Agent = Agent::OpenCode;
+
+#[test]
+fn opencode_mail_sent_while_a_tool_runs_comes_with_the_next_request() {
+    isolated(|| {
+        for round in 0..rounds() {
+            let stage = Stage::with(
+                &[WHO],
+                Script::by(|request| match request.results().len() {
+                    0 => Step::shell("sleep 2; echo from-the-tool"),
+                    _ => Step::say("finished"),
+                }),
+            );
+            let agent = stage.start(WHO, Session::New, "please begin");
+            stage.request(|_| true);
+            let body = format!("MAIL-MID-{round}");
+            stage.send(&stage.name_of(WHO), &body);
+            agent.finish(LIMIT).expect_ok();
+            stage.shown_once(&body);
+            let requests = stage.model.requests_of(Kind::Main);
+            assert!(
+                requests[1].shows(&body),
+                "it came later than with the tool's result: {}",
+                stage.trouble()
+            );
+            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
+        }
+    });
+}
+
+#[test]
+fn opencode_mail_for_a_session_that_is_not_running_waits_for_its_resume() {
+    isolated(|| {
+        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let run = stage.run(WHO, Session::New, "please begin");
+        let session = stage.session_id(WHO, &run);
+        stage.send(&session, "MAIL-WAITING-1");
+        stage.send(&session, "MAIL-WAITING-2");
+        stage.run(WHO, Session::Resume(&session), "go on");
+        for body in ["MAIL-WAITING-1", "MAIL-WAITING-2"] {
+            stage.shown_once(body);
+            assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+        }
+    });
+}
+
+/// A server with one session that has had its first turn, and is idle.
+fn idle_session(stage: &Stage) -> (Server, String) {
+    let server = Server::start(&stage.opencode());
+    let session = server.session();
+    server.prompt(&session, "please begin");
+    (server, session)
+}
+
+#[test]
+fn opencode_takes_mail_while_it_is_idle() {
+    isolated(|| {
+        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let (server, session) = idle_session(&stage);
+        for round in 0..rounds().max(3) {
+            let body = format!("MAIL-IDLE-{round}");
+            stage.send(&session, &body);
+            stage.request(|request| request.shows(&body));
+            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
+            stage.shown_once(&body);
+        }
+        let messages = server.call("GET", &format!("/session/{session}/message"), &json!(null));
+        assert_eq!(
+            messages.as_array().unwrap().len(),
+            2 * (1 + rounds().max(3)),
+            "one prompt and one answer each"
+        );
+    });
+}
+
+/// Two to five at the same instant, while the session is idle, or just becoming so.
+#[test]
+fn opencode_messages_of_one_instant_come_once_each() {
+    isolated(|| {
+        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let (_server, session) = idle_session(&stage);
+        for round in 0..rounds().max(4) {
+            let bodies: Vec<_> = (0..2 + round % 4).map(|n| format!("MAIL-WAKE-{round}-{n}.")).collect();
+            std::thread::scope(|scope| {
+                for body in &bodies {
+                    scope.spawn(|| stage.send(&session, body));
+                }
+            });
+            for body in &bodies {
+                stage.request(|request| request.shows(body));
+                stage.shown_once(body);
+            }
+            // Every second round begins while the turn of the last is still ending.
+            if round % 2 == 0 {
+                for body in &bodies {
+                    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+                }
+            }
+        }
+        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
+        for round in 0..rounds().max(4) {
+            for n in 0..2 + round % 4 {
+                assert_eq!(last.count(&format!("MAIL-WAKE-{round}-{n}.")), 1, "round {round}, {n}");
+            }
+        }
+    });
+}
+
+#[test]
+fn opencode_keeps_agent_and_model_when_it_is_woken() {
+    isolated(|| {
+        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let server = Server::start(&stage.opencode());
+        let session = server.session();
+        let prompt = json!({
+            "parts": [{"type": "text", "text": "only plan"}], "agent": "plan",
+            "model": {"providerID": "scripted", "modelID": "other"},
+        });
+        server.call("POST", &format!("/session/{session}/message"), &prompt);
+        stage.send(&session, "MAIL-PLAN");
+        let woken = stage.request(|request| request.shows("MAIL-PLAN"));
+        assert_eq!(woken.body["model"], "other");
+        let messages = server.call("GET", &format!("/session/{session}/message"), &json!(null));
+        let users = messages.as_array().unwrap().iter().filter(|message| message["info"]["role"] == "user");
+        let voices: Vec<_> = users.map(|message| message["info"]["agent"].as_str().unwrap()).collect();
+        assert_eq!(voices, ["plan", "plan"]);
+    });
+}
+
+#[test]
+fn opencode_is_not_woken_while_it_asks_for_a_permission() {
+    isolated(|| {
+        let script = Script::by(|request| match request.results().len() {
+            0 if request.shows("please ask") => Step::shell("echo allowed"),
+            _ => Step::say("finished"),
+        });
+        let stage = Stage::with(&[WHO], script);
+        let server = Server::start(&stage.opencode());
+        let rules = json!({"title": "scripted", "permission": [{"permission": "bash", "pattern": "*", "action": "ask"}]});
+        let session = server.call("POST", "/session", &rules)["id"].as_str().unwrap().to_owned();
+        let prompt = json!({"parts": [{"type": "text", "text": "please ask"}]});
+        server.call("POST", &format!("/session/{session}/prompt_async"), &prompt);
+        let asked = wait::poll(LIMIT, || {
+            let pending = server.call("GET", "/permission", &json!(null));
+            pending[0]["id"].as_str().map(ToOwned::to_owned)
+        });
+        let asked = asked.expect("it asks");
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "blocked"), "{}", stage.trouble());
+        stage.send(&session, "MAIL-PENDING");
+        // Long enough for a push that should not come: it takes a few milliseconds.
+        std::thread::sleep(Duration::from_secs(1));
+        assert_eq!(stage.state_of("MAIL-PENDING"), "queued");
+        server.call("POST", &format!("/permission/{asked}/reply"), &json!({"reply": "once"}));
+        stage.request(|request| request.shows("MAIL-PENDING") && request.shows("allowed"));
+        stage.shown_once("MAIL-PENDING");
+        assert_eq!(stage.end_of("MAIL-PENDING"), "seen", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn opencode_subagents_do_not_eat_their_parents_mail() {
+    isolated(|| {
+        let script = Script::by(|request| {
+            let child = request.shows("IN-THE-CHILD");
+            match request.results().len() {
+                0 if child => Step::shell("sleep 1; echo child"),
+                0 => Step::tool(
+                    "task",
+                    json!({"description": "look", "prompt": "IN-THE-CHILD", "subagent_type": "general"}),
+                ),
+                1 if !child => Step::shell("echo parent"),
+                _ => Step::say("finished"),
+            }
+        });
+        let stage = Stage::with(&[WHO], script);
+        let agent = stage.start(WHO, Session::New, "please delegate");
+        stage.request(|request| request.shows("IN-THE-CHILD"));
+        let who = stage.json(&["who"]);
+        assert_eq!(who.as_array().unwrap().len(), 1, "a child is no participant: {who}");
+        stage.send(who[0]["name"].as_str().unwrap(), "MAIL-FOR-THE-PARENT");
+        agent.finish(LIMIT).expect_ok();
+        stage.shown_once("MAIL-FOR-THE-PARENT");
+        let by_child = stage.model.sightings_where("MAIL-FOR-THE-PARENT", |request| {
+            request.last_user_text().contains("IN-THE-CHILD")
+        });
+        assert_eq!(by_child.requests, 0);
+        assert_eq!(stage.end_of("MAIL-FOR-THE-PARENT"), "seen", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn opencode_answers_by_its_tools() {
+    isolated(|| {
+        let script = Script::by(|request| match request.word_after("MAIL-ASK ") {
+            Some(_) if request.results().is_empty() => {
+                let id = request.word_after("id=\"").unwrap_or_default();
+                Step::mcp("baton", "reply_to_message", json!({"message_id": id, "body": "THE-ANSWER"}))
+            }
+            _ => Step::say("finished"),
+        });
+        let stage = Stage::with(&[WHO], script);
+        let (_server, session) = idle_session(&stage);
+        let answer = stage.json(&["ask", &session, "MAIL-ASK please", "--timeout", "30s"]);
+        assert_eq!(answer["body"], "THE-ANSWER", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn opencode_has_it_once_after_a_kill_and_a_resume() {
+    isolated(|| {
+        for round in 0..rounds().max(2) {
+            let script = Script::by(|request| {
+                if request.results().len() < 3 { Step::shell("sleep 0.2") } else { Step::say("finished") }
+            });
+            let stage = Stage::with(&[WHO], script);
+            let (mut server, session) = idle_session(&stage);
+            let body = format!("MAIL-KILL-{round}");
+            stage.send(&session, &body);
+            // From before it is stored to after it was answered.
+            std::thread::sleep(Duration::from_millis(u64::try_from(round * 137 % 900).unwrap()));
+            server.running().kill();
+            stage.run(WHO, Session::Resume(&session), "go on again");
+            let last = stage.model.requests_of(Kind::Main).pop().unwrap();
+            assert_eq!(last.count(&body), 1, "round {round}: {}", stage.trouble());
+            assert_eq!(stage.end_of(&body), "seen", "round {round}: {}", stage.trouble());
+        }
+    });
+}
