@@ -9,6 +9,8 @@ use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -366,23 +368,39 @@ fn two_copies_of_the_extension_act_once() {
     isolated(|| {
         let stage = Stage::with(PI, tools(2));
         stage.baton(&["setup", "pi", "--project"]).expect_ok();
-        assert!(stage.sandbox.project().join(".pi/extensions/baton.ts").is_file());
+        let told = stage.sandbox.path("told.jsonl");
+        let spy = script(&stage, "spy", &format!("tee -a '{}' | baton \"$@\"", told.display()));
+        for folder in [stage.sandbox.home().join(".pi/agent"), stage.sandbox.project().join(".pi")] {
+            call_instead(&folder.join("extensions/baton.ts"), &spy);
+        }
         let mut command = pi(&stage).headless(Session::New, "please begin");
         let agent = stage.sandbox.start(command.arg("--approve"));
         stage.request(|_| true);
         stage.send(&stage.name_of(Agent::Pi), "MAIL-TWO-COPIES");
-        let run = agent.finish(LIMIT).expect_ok();
+        agent.finish(LIMIT).expect_ok();
         arrived(&stage, "MAIL-TWO-COPIES");
-        let session = stage.session_id(Agent::Pi, &run);
-        let starts = trail(&stage, &session);
-        assert_eq!(starts, 1, "one copy speaks: {}", stage.trouble());
+        let told = fs::read_to_string(told).expect("what the extension told");
+        for (event, count) in [("session_start", 1), ("before_agent_start", 1), ("tool_result", 2)] {
+            let said = told.matches(&format!("\"hook_event_name\":\"{event}\"")).count();
+            assert_eq!(said, count, "{event}: {told}");
+        }
     });
 }
 
-/// How many sessions of that id were ever registered.
-fn trail(stage: &Stage, session: &str) -> usize {
-    let all = stage.json(&["who", "--all"]);
-    all.as_array().map_or(0, |rows| rows.iter().filter(|row| row["session_id"] == session).count())
+/// A program of a few words in the sandbox.
+fn script(stage: &Stage, name: &str, words: &str) -> String {
+    let path = stage.sandbox.path("bin").join(name);
+    fs::write(&path, format!("#!/bin/sh\n{words}\n")).expect("write a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("make it executable");
+    path.to_string_lossy().into_owned()
+}
+
+/// Makes the extension call another program.
+fn call_instead(extension: &Path, program: &str) {
+    let text = fs::read_to_string(extension).expect("the extension");
+    let line = text.lines().find(|line| line.starts_with("const BATON")).expect("the program's line");
+    let other = text.replace(line, &format!("const BATON: string = {};", json!(program)));
+    fs::write(extension, other).expect("write the extension");
 }
 
 /// Whatever the extension calls is missing, ends at once, or never answers.
@@ -391,14 +409,9 @@ fn pi_goes_on_without_baton() {
     isolated(|| {
         let stage = Stage::with(PI, tools(1));
         let extension = stage.sandbox.home().join(".pi/agent/extensions/baton.ts");
-        let text = fs::read_to_string(&extension).unwrap();
-        let line = text.lines().find(|line| line.starts_with("const BATON")).expect("the program's line");
-        let hangs = stage.sandbox.path("bin/hangs");
-        fs::write(&hangs, "#!/bin/sh\nexec sleep 60\n").unwrap();
-        stage.sandbox.run(stage.sandbox.command("chmod").arg("755").arg(&hangs), LIMIT).expect_ok();
-        for program in ["/nowhere/baton", "/bin/false", &hangs.to_string_lossy()] {
-            let broken = text.replace(line, &format!("const BATON: string = {};", json!(program)));
-            fs::write(&extension, broken).unwrap();
+        let hangs = script(&stage, "hangs", "exec sleep 60");
+        for program in ["/nowhere/baton", "/bin/false", &hangs] {
+            call_instead(&extension, program);
             let begun = Instant::now();
             let run = stage.run(Agent::Pi, Session::New, "please begin");
             assert!(finished(&run), "{program}: {}", run.stdout);
@@ -461,5 +474,75 @@ fn a_killed_link_costs_nothing() {
         stage.send(&stage.name_of(Agent::Pi), "MAIL-AFTER-THE-KILL");
         agent.finish(LIMIT).expect_ok();
         arrived(&stage, "MAIL-AFTER-THE-KILL");
+    });
+}
+
+#[test]
+fn an_interrupted_turn_of_pi_keeps_its_mail() {
+    isolated(|| {
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| {
+                if request.shows("MAIL-INTERRUPTED") && !request.shows("SECOND-PROMPT") {
+                    Step::say("never said").after(Duration::from_secs(30))
+                } else {
+                    Step::say("finished")
+                }
+            }),
+        );
+        let terminal = stage.open(Agent::Pi, Session::New);
+        terminal.submit("FIRST-PROMPT");
+        stage.request(|request| request.shows("FIRST-PROMPT"));
+        idle(&stage);
+        stage.send(&stage.name_of(Agent::Pi), "MAIL-INTERRUPTED");
+        stage.request(|request| request.shows("MAIL-INTERRUPTED"));
+        terminal.press(&["Escape"]);
+        idle(&stage);
+        assert_eq!(stage.state_of("MAIL-INTERRUPTED"), "offered", "nobody has answered it");
+        terminal.submit("SECOND-PROMPT");
+        stage.request(|request| request.shows("SECOND-PROMPT") && request.shows("MAIL-INTERRUPTED"));
+        arrived(&stage, "MAIL-INTERRUPTED");
+    });
+}
+
+#[test]
+fn what_a_person_types_into_a_running_turn_of_pi_and_mail_both_come() {
+    isolated(|| {
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| {
+                if request.shows("TYPED-AHEAD") { Step::say("finished") } else { Step::shell("sleep 2") }
+            }),
+        );
+        let terminal = stage.open(Agent::Pi, Session::New);
+        terminal.submit("please begin");
+        stage.request(|_| true);
+        stage.send(&stage.name_of(Agent::Pi), "MAIL-MEANWHILE");
+        terminal.submit("TYPED-AHEAD");
+        stage.request(|request| request.shows("TYPED-AHEAD"));
+        arrived(&stage, "MAIL-MEANWHILE");
+        stage.shown_once("TYPED-AHEAD");
+    });
+}
+
+#[test]
+fn after_a_compaction_of_pi_open_asks_are_listed_again() {
+    isolated(|| {
+        let stage = Stage::with(PI, talk());
+        let terminal = stage.open(Agent::Pi, Session::New);
+        let name = stage.name_of(Agent::Pi);
+        terminal.submit("please begin");
+        stage.request(|_| true);
+        idle(&stage);
+        let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &name, "QUESTION-1"]));
+        arrived(&stage, "QUESTION-1");
+        idle(&stage);
+        terminal.submit("/compact");
+        terminal.wait_for("Compacted", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        terminal.submit("PROMPT-AFTER-IT");
+        let after = stage.request(|request| request.shows("PROMPT-AFTER-IT"));
+        let open = after.showing("still open").len() + after.showing("waits for your answer").len();
+        assert!(open > 0, "{:?}", after.said());
+        ask.kill();
     });
 }

@@ -13,7 +13,7 @@ use crate::payload::{self, Payload, given};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
-use baton_core::mail::Anchor;
+use baton_core::mail::{self, Anchor};
 use baton_core::session::State;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -91,7 +91,8 @@ impl Agent for Pi {
     }
 
     fn push(&self, push: &Push<'_>) -> Option<Value> {
-        Some(json!({"session_id": push.session_id, "text": push.text}))
+        let mark = mail::mark(push.nonce);
+        Some(json!({"session_id": push.session_id, "mark": mark, "text": push.text}))
     }
 
     /// Not read, because requests are shown.

@@ -30,7 +30,7 @@ const MARK = /\[baton-offer [^\]\s]*\]/g;
 const TYPE = "baton";
 
 type Answer = { text?: string; continue?: boolean } | null;
-type Push = { session_id: string; text: string };
+type Push = { session_id: string; mark: string; text: string };
 
 /** The child, shared by all sessions and all copies of this extension in one process. */
 class Link {
@@ -194,9 +194,9 @@ class Session {
 	}
 
 	push(push: Push) {
-		const mark = markOf(push);
+		const mark = push.mark;
 		if (this.holdsPushes()) {
-			if (!this.held.some((other) => markOf(other) === mark)) this.held.push(push);
+			if (!this.held.some((other) => other.mark === mark)) this.held.push(push);
 			return;
 		}
 		const handedOver = this.pushed.get(mark);
@@ -214,8 +214,8 @@ class Session {
 
 	/** What was pushed while a prompt was on its way. */
 	takeHeld(): string[] {
-		const held = this.held.splice(0).filter((push) => !this.isInConversation(markOf(push)));
-		for (const push of held) this.pushed.set(markOf(push), Date.now());
+		const held = this.held.splice(0).filter((push) => !this.isInConversation(push.mark));
+		for (const push of held) this.pushed.set(push.mark, Date.now());
 		return held.map((push) => push.text);
 	}
 
@@ -239,11 +239,6 @@ function message(text: string): object {
 
 function marksIn(text: string): string[] {
 	return text.match(MARK) ?? [];
-}
-
-/** The mark of a push is the last line of its text. */
-function markOf(push: Push): string {
-	return marksIn(push.text).at(-1) ?? "";
 }
 
 function textOf(content: any): string {
