@@ -10,5 +10,6 @@ mod delivery;
 mod gemini;
 mod life;
 mod opencode;
+mod pi;
 mod setup;
 mod stage;

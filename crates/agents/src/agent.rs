@@ -20,6 +20,7 @@ pub const ALL: &[&dyn Agent] = &[
     &crate::gemini::Gemini,
     &crate::copilot::Copilot,
     &crate::cursor::Cursor,
+    &crate::pi::Pi,
 ];
 
 /// Reads the environment; passed in, because libraries don't.

@@ -35,7 +35,7 @@ pub(crate) struct Payload<'a> {
     #[serde(borrow, default)]
     tool_calls: Option<Vec<ToolCall<'a>>>,
     #[serde(borrow, default)]
-    source: Option<Cow<'a, str>>,
+    pub source: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
     pub notification_type: Option<Cow<'a, str>>,
     #[serde(borrow, default)]

@@ -18,9 +18,13 @@ use crate::copilot::Copilot;
 use crate::gemini::Gemini;
 use crate::model::{Model, Part};
 use crate::opencode::OpenCode;
+use crate::pi::Pi;
 use crate::process::Finished;
 use crate::sandbox::Sandbox;
 use crate::tmux::Tmux;
+
+/// The version of `node` that is in the cache beside the agents.
+const NODE_VERSION: &str = "22.22.0";
 
 /// An agent CLI that tests drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,10 +153,15 @@ pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn
         Agent::OpenCode => Box::new(OpenCode::new(sandbox, model)),
         Agent::Gemini => Box::new(Gemini::new(sandbox, model)),
         Agent::Copilot => Box::new(Copilot::new(sandbox, model)),
-        Agent::Pi => {
-            panic!("{} has no sandbox yet", agent.name())
-        }
+        Agent::Pi => Box::new(Pi::new(sandbox, model)),
     }
+}
+
+/// The `node` in the cache, for agents that need a newer one than the machine may have.
+pub(crate) fn cached_node() -> PathBuf {
+    let node = cache_dir().join(format!("agents/node-{NODE_VERSION}/node_modules/.bin/node"));
+    assert!(node.exists(), "no {}\nhint: run `scripts/test` once, it fills the cache", node.display());
+    node
 }
 
 /// `$BATON_TEST_CACHE`, else `baton-test` in the user's cache folder.

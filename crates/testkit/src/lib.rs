@@ -18,6 +18,7 @@ pub mod gemini;
 pub mod isolation;
 pub mod model;
 pub mod opencode;
+pub mod pi;
 pub mod process;
 pub mod sandbox;
 pub mod tmux;

@@ -1,3 +1,7 @@
-//! Pi: so far, what it calls its tools.
+//! Pi, as found by experiment with 0.87.1. It has neither hooks nor MCP, so an extension of ours forwards its events to `baton link pi`.
 
+mod adapter;
+pub mod install;
 pub mod tools;
+
+pub use adapter::Pi;

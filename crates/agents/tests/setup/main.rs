@@ -8,6 +8,7 @@ mod changed;
 mod disk;
 mod documents;
 mod opencode;
+mod pi;
 mod programs;
 mod real_claude;
 mod real_codex;

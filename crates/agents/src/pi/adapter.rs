@@ -1,0 +1,177 @@
+//! Pi's events as our extension tells them, our answers to it, and facts.
+//!
+//! Mail goes out with a prompt (as a message of its own behind it), after each tool (at the end of its result), when a run is about to settle
+//! (as a message, and the run goes on) and into an idle session (as a message that starts a turn). Pi stores all of these and sends them
+//! again after a resume. It cuts none of them.
+//!
+//! The extension tells what a request held once its answer is in Pi's file, not when it leaves: Pi writes nothing of a new session down
+//! before the first answer. It makes up an id for each turn, because Pi has none; a request holds the prompt of its turn.
+
+use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
+use crate::install::{Install, InstallError, Target};
+use crate::payload::{self, Payload, given};
+use crate::tools::Tools;
+use baton_core::Error;
+use baton_core::event::{Event, EventKind, Reply, Source};
+use baton_core::frame::Unit;
+use baton_core::mail::{self, Anchor};
+use baton_core::session::State;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// What Pi was seen to pass on whole.
+const TAKES: usize = 60_000;
+
+/// Pi.
+#[derive(Clone, Copy, Debug)]
+pub struct Pi;
+
+impl Agent for Pi {
+    fn name(&self) -> &'static str {
+        "pi"
+    }
+
+    fn title(&self) -> &'static str {
+        "Pi"
+    }
+
+    fn program(&self) -> &'static str {
+        "pi"
+    }
+
+    fn verified(&self) -> &'static str {
+        "0.87.1"
+    }
+
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
+    }
+
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError> {
+        let folder = env("PI_CODING_AGENT_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        Ok(Box::new(super::install::Pi::new(install, user_home, folder.as_deref())?))
+    }
+
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
+        payload::read(payload, |payload| {
+            let turn = given(payload.turn_id.clone());
+            let kind = kind(&payload);
+            payload.event(kind, turn)
+        })
+    }
+
+    fn render(&self, _event: &Event, reply: &Reply) -> String {
+        match reply {
+            Reply::Silent => String::new(),
+            Reply::Context(text) => json!({"text": text}).to_string(),
+            Reply::Continue(text) => json!({"text": text, "continue": true}).to_string(),
+        }
+    }
+
+    fn quiet(&self) -> &'static str {
+        ""
+    }
+
+    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
+        match event {
+            EventKind::Prompt | EventKind::AfterTool | EventKind::Stop | EventKind::IdleNotice => {
+                Some((TAKES, Unit::Bytes))
+            }
+            _ => None,
+        }
+    }
+
+    /// What is typed into a running turn is no prompt to an extension: it comes with the next request, unannounced.
+    fn holds_typed_ahead(&self) -> bool {
+        false
+    }
+
+    fn shows_requests(&self) -> bool {
+        true
+    }
+
+    fn push(&self, push: &Push<'_>) -> Option<Value> {
+        let mark = mail::mark(push.nonce);
+        Some(json!({"session_id": push.session_id, "mark": mark, "text": push.text}))
+    }
+
+    /// Not read, because requests are shown.
+    fn transcript(&self) -> TranscriptReader {
+        Box::new(|_| Vec::new())
+    }
+
+    fn call_anchor(&self, call: &str) -> Anchor {
+        Anchor::Call(call.to_owned())
+    }
+
+    fn shell(&self, env: Env<'_>) -> Option<Shell> {
+        let session_id = env("PI_SESSION_ID")?.into_string().ok()?;
+        Some(Shell { session_id, call: None, subagent: false })
+    }
+
+    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
+        None
+    }
+
+    /// It calls itself `pi`; before it does, it is `node` with its launcher.
+    fn is_process(&self, args: &[String]) -> bool {
+        args.iter().take(2).any(|arg| {
+            Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "pi")
+        })
+    }
+
+    fn is_shared_process(&self, _args: &[String]) -> bool {
+        false
+    }
+
+    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
+        None
+    }
+
+    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
+        None
+    }
+
+    /// It has no MCP.
+    fn mcp_caller(&self, _meta: &Map<String, Value>) -> McpCaller {
+        McpCaller::default()
+    }
+
+    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
+        false
+    }
+}
+
+/// What happened, in our words.
+fn kind(payload: &Payload<'_>) -> EventKind {
+    let source = payload.source.as_deref();
+    match payload.hook_event_name.as_ref() {
+        "session_start" => EventKind::Start(match source {
+            Some("startup") => Source::Startup,
+            Some("resume") => Source::Resume,
+            // `/new` leaves one conversation for another in the same process, as a clear does elsewhere.
+            Some("new") => Source::Clear,
+            Some("fork") => Source::Fork,
+            _ => Source::Other,
+        }),
+        "before_agent_start" => EventKind::Prompt,
+        // A turn runs, perhaps one that no prompt began.
+        "agent_start" => EventKind::BeforeTool,
+        "context" => EventKind::Request,
+        "tool_result" => EventKind::AfterTool,
+        // A run that failed would only fail again.
+        "agent_before_settle" if source == Some("completed") => EventKind::Stop,
+        "agent_settled" => EventKind::IdleNotice,
+        "session_before_compact" => EventKind::Compacting,
+        "session_compact" => EventKind::Start(Source::Compact),
+        "PushFailed" => EventKind::PushFailed,
+        // A reload goes on with the same session.
+        "session_shutdown" if source != Some("reload") => EventKind::End,
+        _ => EventKind::Unknown,
+    }
+}

@@ -1,0 +1,364 @@
+// Written by `baton setup pi`, taken away by `baton setup pi --remove`.
+//
+// Tells one child process, `baton link pi`, what happens in Pi's sessions, and does what it answers. Nothing is decided here. Lines of
+// JSON: {"id","payload"} to the child; {"id","answer"} and, unasked, {"push"} from it. Whatever goes wrong, Pi goes on as if this were not here.
+
+import { spawn } from "node:child_process";
+import { randomUUID } from "node:crypto";
+
+const BATON: string = "{baton}";
+const HOME: string = "{home}";
+
+/** Pi never waits longer for an answer. */
+const ANSWER_MS = 2_000;
+/** A child that dies is started again with the next event, so often in a minute. */
+const STARTS_PER_MINUTE = 5;
+/** A child that reads nothing is given up when so much waits for it. */
+const UNREAD_BYTES = 4 << 20;
+/** A push that is neither in the conversation nor on its way after this time may be repeated. */
+const PUSH_MS = 10_000;
+/** Input that has not become a turn after this time never will; nothing says so. */
+const PROMPT_MS = 60_000;
+/** A prompt of the command line comes within this time of the start. */
+const START_MS = 2_000;
+/** So much of a prompt is passed on. */
+const PROMPT_CHARS = 65_536;
+/** So many of the latest tool results of a request are named. */
+const RESULTS_NAMED = 256;
+
+const MARK = /\[baton-offer [^\]\s]*\]/g;
+const TYPE = "baton";
+
+type Answer = { text?: string; continue?: boolean } | null;
+type Push = { session_id: string; mark: string; text: string };
+
+/** The child, shared by all sessions and all copies of this extension in one process. */
+class Link {
+	child: any;
+	starts: number[] = [];
+	last = 0;
+	waiting = new Map<number, (answer: Answer) => void>();
+	/** Who speaks for a session: the first copy of this extension that saw it start. */
+	sessions = new Map<string, Session>();
+
+	/** Tells the child; a child that is not there is started. */
+	tell(payload: object): number {
+		const id = ++this.last;
+		const child = this.child ?? this.start();
+		if (!child) return 0;
+		if (child.stdin.writableLength > UNREAD_BYTES) this.end(child);
+		else child.stdin.write(JSON.stringify({ id, payload }) + "\n");
+		return this.child ? id : 0;
+	}
+
+	/** Tells the child and waits for its answer. */
+	ask(payload: object): Promise<Answer> {
+		const id = this.tell(payload);
+		if (!id) return Promise.resolve(null);
+		return new Promise((resolve) => {
+			const child = this.child;
+			// Keeps the process alive while it waits, which the child does not.
+			const timer = setTimeout(() => this.end(child), ANSWER_MS);
+			this.waiting.set(id, (answer) => {
+				clearTimeout(timer);
+				this.waiting.delete(id);
+				resolve(answer);
+			});
+		});
+	}
+
+	start(): any {
+		const now = Date.now();
+		this.starts = this.starts.filter((at) => now - at < 60_000);
+		if (this.starts.length >= STARTS_PER_MINUTE) return undefined;
+		this.starts.push(now);
+		// In a group of its own, so that it hears of the end of a run that is interrupted; it ends with its standard input.
+		const child: any = spawn(BATON, ["link", "pi", "--home", HOME], {
+			stdio: ["pipe", "pipe", "ignore"],
+			detached: true,
+		});
+		this.child = child;
+		child.on("error", () => this.end(child));
+		child.on("exit", () => this.end(child));
+		child.stdin.on("error", () => this.end(child));
+		child.stdout.on("error", () => this.end(child));
+		let rest = "";
+		child.stdout.setEncoding("utf8");
+		child.stdout.on("data", (piece: string) => {
+			const lines = (rest + piece).split("\n");
+			rest = lines.pop() ?? "";
+			for (const line of lines) this.hear(line);
+		});
+		for (const handle of [child, child.stdin, child.stdout]) handle.unref?.();
+		return child;
+	}
+
+	hear(line: string) {
+		try {
+			const said = JSON.parse(line);
+			if (said.push) this.sessions.get(said.push.session_id)?.push(said.push);
+			else this.waiting.get(said.id)?.(said.answer ?? null);
+		} catch {
+			// Not for us to judge.
+		}
+	}
+
+	/** Whoever waits for this child waits in vain. */
+	end(child: any) {
+		if (this.child !== child) return;
+		this.child = undefined;
+		child.kill("SIGKILL");
+		for (const resolve of [...this.waiting.values()]) resolve(null);
+	}
+}
+
+/** One conversation of this process. */
+class Session {
+	link: Link;
+	pi: any;
+	id: string;
+	ctx: any;
+	/** Our id of the running turn: Pi has none. */
+	turn = "";
+	settled = true;
+	/** A prompt is on its way to the model. What is pushed meanwhile would cost the person that prompt. */
+	prompting: any;
+	held: Push[] = [];
+	/** When each push was handed over. */
+	pushed = new Map<string, number>();
+	/** What the model is shown by the request under way. */
+	shown: object | undefined;
+	answered = false;
+
+	constructor(link: Link, pi: any, id: string, ctx: any) {
+		this.link = link;
+		this.pi = pi;
+		this.id = id;
+		this.ctx = ctx;
+	}
+
+	/** Pi refuses every call through what belongs to a former runtime. */
+	lives(): boolean {
+		try {
+			this.ctx.isIdle();
+			return true;
+		} catch {
+			return false;
+		}
+	}
+
+	payload(name: string, more: object = {}): object {
+		return {
+			session_id: this.id,
+			hook_event_name: name,
+			cwd: this.ctx.cwd,
+			transcript_path: this.ctx.sessionManager.getSessionFile(),
+			turn_id: this.turn,
+			...more,
+		};
+	}
+
+	tell(name: string, more?: object) {
+		this.link.tell(this.payload(name, more));
+	}
+
+	ask(name: string, more?: object): Promise<Answer> {
+		return this.link.ask(this.payload(name, more));
+	}
+
+	beginTurn() {
+		this.turn = randomUUID();
+		this.settled = false;
+	}
+
+	/** Tells what the model was shown, once its answer is in Pi's file. */
+	tellAnswered() {
+		if (!this.answered) return;
+		this.answered = false;
+		this.tell("context", { shown: this.shown });
+	}
+
+	/** Adds to the conversation without asking the model. */
+	note(answer: Answer) {
+		if (answer?.text) this.pi.sendMessage(message(answer.text), { triggerTurn: false });
+	}
+
+	/** A run without a person is idle only before a prompt that is to come, or at its end. */
+	holdsPushes(): boolean {
+		return this.prompting !== undefined || this.ctx.mode === "print" || this.ctx.mode === "json";
+	}
+
+	/** Where the next request will show it. */
+	isInConversation(mark: string): boolean {
+		return this.ctx.sessionManager.getBranch().some((entry: any) => marksOfEntry(entry).includes(mark));
+	}
+
+	push(push: Push) {
+		const mark = push.mark;
+		if (this.holdsPushes()) {
+			if (!this.held.some((other) => other.mark === mark)) this.held.push(push);
+			return;
+		}
+		const handedOver = this.pushed.get(mark);
+		try {
+			if (handedOver !== undefined && Date.now() - handedOver < PUSH_MS) return;
+			// A repeated push finds its text on its way, or in the conversation.
+			if (handedOver !== undefined && !this.ctx.isIdle()) return;
+			if (this.isInConversation(mark)) return;
+			this.pushed.set(mark, Date.now());
+			this.pi.sendMessage(message(push.text), { triggerTurn: true });
+		} catch {
+			this.tell("PushFailed", { shown: { marks: [mark], ids: [] } });
+		}
+	}
+
+	/** What was pushed while a prompt was on its way. */
+	takeHeld(): string[] {
+		const held = this.held.splice(0).filter((push) => !this.isInConversation(push.mark));
+		for (const push of held) this.pushed.set(push.mark, Date.now());
+		return held.map((push) => push.text);
+	}
+
+	promptIsOnItsWay(limit: number = PROMPT_MS) {
+		clearTimeout(this.prompting);
+		this.prompting = setTimeout(() => this.promptIsThrough(), limit);
+		this.prompting.unref();
+	}
+
+	promptIsThrough() {
+		clearTimeout(this.prompting);
+		this.prompting = undefined;
+		if (this.holdsPushes()) return;
+		for (const push of this.held.splice(0)) this.push(push);
+	}
+}
+
+function message(text: string): object {
+	return { customType: TYPE, content: text, display: true };
+}
+
+function marksIn(text: string): string[] {
+	return text.match(MARK) ?? [];
+}
+
+function textOf(content: any): string {
+	if (typeof content === "string") return content;
+	if (!Array.isArray(content)) return "";
+	return content.map((part) => (part?.type === "text" ? String(part.text) : "")).join("\n");
+}
+
+/** The marks where they count: in what we added and in what tools printed, not in what people or models say. */
+function marksOf(message: any): string[] {
+	const counts = message.role === "toolResult" || (message.role === "custom" && message.customType === TYPE);
+	return counts ? marksIn(textOf(message.content)) : [];
+}
+
+function marksOfEntry(entry: any): string[] {
+	return entry.type === "custom_message" && entry.customType === TYPE ? marksIn(textOf(entry.content)) : [];
+}
+
+/** The one child of this process and this home. A reload or a second copy of this file finds it again. */
+function sharedLink(): Link {
+	const shared = globalThis as any;
+	const key = Symbol.for(`baton link pi ${HOME}`);
+	return (shared[key] ??= new Link());
+}
+
+export default function (pi: any) {
+	const link = sharedLink();
+	let own: Session | undefined;
+
+	/** Handles an event of a session that is ours to speak for; never fails. */
+	const on = (name: string, handle: (session: Session, event: any) => any) =>
+		pi.on(name, async (event: any, ctx: any) => {
+			const session = own;
+			if (!session || session.id !== ctx.sessionManager.getSessionId()) return undefined;
+			try {
+				session.ctx = ctx;
+				return await handle(session, event);
+			} catch {
+				return undefined;
+			}
+		});
+
+	pi.on("session_start", (event: any, ctx: any) => {
+		try {
+			const id = ctx.sessionManager.getSessionId();
+			if (link.sessions.get(id)?.lives()) return;
+			const session = new Session(link, pi, id, ctx);
+			own = session;
+			link.sessions.set(id, session);
+			if (event.reason === "startup" && ctx.mode !== "rpc") session.promptIsOnItsWay(START_MS);
+			const answer = session.ask("session_start", { source: event.reason });
+			answer.then((answer) => session.note(answer)).catch(() => {});
+		} catch {
+			// Pi goes on without us.
+		}
+	});
+
+	on("session_shutdown", (session, event) => {
+		own = undefined;
+		link.sessions.delete(session.id);
+		session.tell("session_shutdown", { source: event.reason });
+	});
+
+	on("input", (session, event) => {
+		if (event.streamingBehavior || !session.ctx.isIdle()) return;
+		session.promptIsOnItsWay();
+	});
+
+	on("before_agent_start", async (session, event) => {
+		session.promptIsOnItsWay();
+		session.beginTurn();
+		const prompt = event.prompt.slice(0, PROMPT_CHARS);
+		const answer = await session.ask("before_agent_start", { prompt });
+		const texts = session.takeHeld();
+		if (answer?.text) texts.push(answer.text);
+		return texts.length ? { message: message(texts.join("\n\n")) } : undefined;
+	});
+
+	on("agent_start", (session) => {
+		// A turn that no prompt began, or the next part of one that goes on.
+		if (session.settled) session.beginTurn();
+		session.promptIsThrough();
+		session.tell("agent_start");
+	});
+
+	on("context", (session, event) => {
+		const results = event.messages.filter((message: any) => message.role === "toolResult");
+		const ids = results.slice(-RESULTS_NAMED).map((message: any) => message.toolCallId);
+		session.shown = { marks: event.messages.flatMap(marksOf), ids: [session.turn, ...ids] };
+		session.answered = false;
+	});
+
+	on("message_end", (session, event) => {
+		const { role, stopReason } = event.message;
+		if (role !== "assistant") return;
+		session.answered = ["stop", "length", "toolUse"].includes(stopReason);
+	});
+
+	on("tool_execution_start", (session) => session.tellAnswered());
+	on("turn_end", (session) => session.tellAnswered());
+
+	on("tool_result", async (session, event) => {
+		const answer = await session.ask("tool_result", { tool_name: event.toolName, tool_use_id: event.toolCallId });
+		return answer?.text ? { content: [...event.content, { type: "text", text: answer.text }] } : undefined;
+	});
+
+	on("agent_before_settle", async (session, event) => {
+		const answer = await session.ask("agent_before_settle", { source: event.outcome });
+		if (!answer?.text) return undefined;
+		return { entries: [...event.entries, { type: "custom_message", ...message(answer.text) }], continue: answer.continue === true };
+	});
+
+	on("agent_settled", (session) => {
+		session.settled = true;
+		session.tell("agent_settled");
+	});
+
+	on("session_before_compact", (session) => session.tell("session_before_compact"));
+	on("session_compact", (session) => {
+		const answer = session.ask("session_compact", { source: "compact" });
+		answer.then((answer) => session.note(answer)).catch(() => {});
+	});
+}

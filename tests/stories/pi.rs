@@ -1,0 +1,551 @@
+//! Stories with the real Pi: its extension and the link bring mail at a prompt, between tools, at a stop and into an idle session.
+
+use crate::stage::{LIMIT, Stage, rounds};
+use baton_testkit::agents::{Agent, Session};
+use baton_testkit::model::{Kind, Part};
+use baton_testkit::pi::Pi;
+use baton_testkit::process::Finished;
+use baton_testkit::{Script, Step, isolated, wait};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
+
+const PI: &[Agent] = &[Agent::Pi];
+
+fn pi(stage: &Stage) -> Pi<'_> {
+    Pi::new(&stage.sandbox, &stage.model)
+}
+
+/// As many tools as it says, then the end.
+fn tools(count: usize) -> Script {
+    Script::by(
+        move |request| {
+            if request.results().len() < count { Step::shell("sleep 0.3") } else { Step::say("finished") }
+        },
+    )
+}
+
+fn talk() -> Script {
+    Script::by(|_| Step::say("finished"))
+}
+
+fn idle(stage: &Stage) {
+    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
+    assert!(idle, "it is never idle: {}{}", stage.json(&["who"]), stage.trouble());
+}
+
+/// It was shown once, and its sender can see that.
+#[track_caller]
+fn arrived(stage: &Stage, body: &str) {
+    stage.request(|request| request.shows(body));
+    stage.shown_once(body);
+    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+}
+
+#[test]
+fn pi_takes_mail_with_a_tools_result() {
+    isolated(|| {
+        for round in 0..rounds() {
+            let stage = Stage::with(
+                PI,
+                Script::by(|request| match request.results().len() {
+                    0 => Step::shell("sleep 1; echo from-the-tool"),
+                    _ => Step::say("finished"),
+                }),
+            );
+            let agent = stage.start(Agent::Pi, Session::New, "please begin");
+            stage.request(|_| true);
+            let body = format!("MAIL-MID-{round}");
+            stage.send(&stage.name_of(Agent::Pi), &body);
+            let run = agent.finish(LIMIT).expect_ok();
+            arrived(&stage, &body);
+            let second = &stage.model.requests_of(Kind::Main)[1];
+            assert!(second.results()[0].text.contains(&body), "with the tool's result: {}", stage.trouble());
+            assert!(second.results()[0].text.contains("from-the-tool"), "which stays");
+            let session = stage.session_id(Agent::Pi, &run);
+            let stored = pi(&stage).session_lines(&session).iter().filter(|line| holds(line, &body)).count();
+            assert_eq!(stored, 1, "it is in Pi's file once");
+        }
+    });
+}
+
+fn holds(line: &Value, text: &str) -> bool {
+    line.to_string().contains(text)
+}
+
+#[test]
+fn parallel_tools_of_pi_bring_it_once() {
+    isolated(|| {
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| match request.results().len() {
+                0 => Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.5; echo {n}")))),
+                _ => Step::say("finished"),
+            }),
+        );
+        let agent = stage.start(Agent::Pi, Session::New, "please begin");
+        stage.request(|_| true);
+        let name = stage.name_of(Agent::Pi);
+        for body in ["MAIL-PARALLEL-1", "MAIL-PARALLEL-2"] {
+            stage.send(&name, body);
+        }
+        agent.finish(LIMIT).expect_ok();
+        for body in ["MAIL-PARALLEL-1", "MAIL-PARALLEL-2"] {
+            arrived(&stage, body);
+        }
+    });
+}
+
+#[test]
+fn mail_keeps_pi_from_stopping() {
+    isolated(|| {
+        for round in 0..rounds() {
+            let stage = Stage::with(
+                PI,
+                Script::by(|request| {
+                    if request.shows("MAIL-STOP") {
+                        Step::say("finished")
+                    } else {
+                        Step::say("thinking").after(Duration::from_secs(1))
+                    }
+                }),
+            );
+            let agent = stage.start(Agent::Pi, Session::New, "please begin");
+            stage.request(|_| true);
+            let body = format!("MAIL-STOP-{round}");
+            stage.send(&stage.name_of(Agent::Pi), &body);
+            agent.finish(LIMIT).expect_ok();
+            arrived(&stage, &body);
+        }
+    });
+}
+
+#[test]
+fn mail_for_pi_waits_for_its_resume_and_comes_with_the_prompt_in_order() {
+    isolated(|| {
+        let stage = Stage::with(PI, talk());
+        let run = stage.run(Agent::Pi, Session::New, "please begin");
+        let session = stage.session_id(Agent::Pi, &run);
+        for body in ["MAIL-WAITING-1", "MAIL-WAITING-2"] {
+            stage.send(&session, body);
+        }
+        let requests = stage.model.requests_of(Kind::Main).len();
+        stage.run(Agent::Pi, Session::Resume(&session), "go on");
+        for body in ["MAIL-WAITING-1", "MAIL-WAITING-2"] {
+            arrived(&stage, body);
+        }
+        let first = &stage.model.requests_of(Kind::Main)[requests];
+        let text: String = first.said().iter().map(|said| said.text.clone()).collect();
+        assert!(text.find("MAIL-WAITING-1").unwrap() < text.find("MAIL-WAITING-2").unwrap(), "in order");
+        // What was shown stays in the conversation, and is not offered again.
+        stage.run(Agent::Pi, Session::Resume(&session), "and again");
+        stage.shown_once("MAIL-WAITING-1");
+    });
+}
+
+#[test]
+fn an_idle_pi_in_a_terminal_gets_its_mail_at_once() {
+    isolated(|| {
+        for _ in 0..rounds() {
+            let stage = Stage::with(PI, talk());
+            let terminal = stage.open(Agent::Pi, Session::New);
+            // Before anything was ever asked.
+            let name = stage.name_of(Agent::Pi);
+            stage.send(&name, "MAIL-IDLE-1");
+            arrived(&stage, "MAIL-IDLE-1");
+            idle(&stage);
+            terminal.submit("PROMPT-OF-THE-PERSON");
+            stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
+            idle(&stage);
+            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
+                stage.send(&name, body);
+            }
+            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
+                arrived(&stage, body);
+            }
+        }
+    });
+}
+
+/// `pi --mode rpc` with its standard input open.
+struct Rpc(Child);
+
+impl Rpc {
+    fn start(stage: &Stage, arguments: &[&str]) -> Self {
+        let mut command = pi(stage).rpc(Session::New);
+        let child =
+            command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+        Self(child.expect("start Pi"))
+    }
+
+    fn say(&mut self, command: &Value) {
+        let input = self.0.stdin.as_mut().expect("its standard input");
+        writeln!(input, "{command}").expect("Pi reads its standard input");
+    }
+}
+
+impl Drop for Rpc {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+#[test]
+fn an_idle_pi_without_a_terminal_gets_its_mail_at_once() {
+    isolated(|| {
+        let stage = Stage::with(PI, talk());
+        let mut rpc = Rpc::start(&stage, &[]);
+        let name = stage.name_of(Agent::Pi);
+        rpc.say(&json!({"id": "1", "type": "prompt", "message": "please begin"}));
+        stage.request(|request| request.shows("please begin"));
+        idle(&stage);
+        stage.send(&name, "MAIL-RPC");
+        arrived(&stage, "MAIL-RPC");
+        idle(&stage);
+        drop(rpc);
+        let gone = wait::until(LIMIT, || stage.json(&["who"]).as_array().is_some_and(Vec::is_empty));
+        assert!(gone, "the link says that its agent is gone: {}", stage.json(&["who"]));
+    });
+}
+
+/// Another extension holds a prompt up, so that mail comes while it is on its way.
+#[test]
+fn a_push_does_not_cost_the_person_a_prompt() {
+    isolated(|| {
+        let stage = Stage::with(PI, talk());
+        let slow = "export default (pi) => pi.on('input', () => new Promise((go) => setTimeout(go, 1500)));";
+        fs::write(stage.sandbox.home().join(".pi/agent/extensions/slow.js"), slow).unwrap();
+        let mut rpc = Rpc::start(&stage, &[]);
+        let name = stage.name_of(Agent::Pi);
+        idle(&stage);
+        rpc.say(&json!({"id": "1", "type": "prompt", "message": "PROMPT-OF-THE-PERSON"}));
+        std::thread::sleep(Duration::from_millis(500));
+        stage.send(&name, "MAIL-MEANWHILE");
+        let asked = stage.request(|_| true);
+        assert!(asked.shows("PROMPT-OF-THE-PERSON"), "the prompt is the first that the model sees");
+        arrived(&stage, "MAIL-MEANWHILE");
+    });
+}
+
+#[test]
+fn a_killed_pi_has_it_once_after_its_resume() {
+    isolated(|| {
+        for round in 0..rounds().max(3) {
+            let stage = Stage::with(PI, tools(4));
+            let run = stage.run(Agent::Pi, Session::New, "please begin");
+            let session = stage.session_id(Agent::Pi, &run);
+            let body = format!("MAIL-KILL-{round}");
+            stage.send(&session, &body);
+            let before = stage.model.requests().len();
+            let mut agent = stage.start(Agent::Pi, Session::Resume(&session), "go on");
+            stage.request(|request| request.index >= before);
+            std::thread::sleep(Duration::from_millis(u64::try_from(round * 173 % 900).unwrap()));
+            agent.kill();
+            stage.run(Agent::Pi, Session::Resume(&session), "go on again");
+            let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
+            assert_eq!(last.count(&body), 1, "round {round}: {}", stage.trouble());
+            assert_eq!(stage.end_of(&body), "seen", "round {round}: {}", stage.trouble());
+        }
+    });
+}
+
+/// Pi writes nothing down before the first answer, so what it was told until then dies with the process.
+#[test]
+fn a_pi_killed_before_its_first_answer_gets_its_mail_again() {
+    isolated(|| {
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| match request.index {
+                0 => Step::say("never said").after(Duration::from_secs(30)),
+                _ => Step::say("finished"),
+            }),
+        );
+        let first = Rpc::start(&stage, &["--session-id", "the-session"]);
+        stage.name_of(Agent::Pi);
+        stage.send("the-session", "MAIL-UNANSWERED");
+        stage.request(|request| request.shows("MAIL-UNANSWERED"));
+        drop(first);
+        assert_eq!(stage.state_of("MAIL-UNANSWERED"), "offered", "nobody has answered it");
+        let _second = Rpc::start(&stage, &["--session-id", "the-session"]);
+        let shown = stage.request(|request| request.index > 0 && request.shows("MAIL-UNANSWERED"));
+        assert_eq!(shown.count("MAIL-UNANSWERED"), 1, "{}", stage.trouble());
+        assert_eq!(stage.end_of("MAIL-UNANSWERED"), "seen", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn pi_asks_and_answers_in_its_shell() {
+    isolated(|| {
+        // The one that is told to ask asks; the other is busy until the question is in its context.
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| {
+                let results = request.results().len();
+                if request.shows("ask your peer") {
+                    return match results {
+                        0 => Step::shell("baton ask answerer 'QUESTION-1: how many?' --timeout 40s"),
+                        _ => Step::say("finished"),
+                    };
+                }
+                match request.word_after("with message_id ") {
+                    _ if request.shows("REPLIED") => Step::say("finished"),
+                    Some(message) => Step::shell(format!("baton reply {message} ANSWER-42 && echo REPLIED")),
+                    None if results == 0 => Step::shell("baton name answerer"),
+                    None if results < 60 => Step::shell("sleep 0.3"),
+                    None => Step::say("nobody asked"),
+                }
+            }),
+        );
+        let peer = stage.start(Agent::Pi, Session::New, "work on something");
+        stage.request(|request| request.results().len() >= 2);
+        stage.run(Agent::Pi, Session::New, "ask your peer");
+        peer.finish(LIMIT).expect_ok();
+        let asker = |request: &baton_testkit::Request| request.shows("ask your peer");
+        assert_eq!(stage.model.sightings_where("ANSWER-42", asker).most, 1, "{}", stage.trouble());
+        let question = stage.model.sightings_where("how many?", |request| !asker(request));
+        assert_eq!(question.most, 1, "{}", stage.trouble());
+        assert_eq!(stage.end_of("QUESTION-1"), "seen", "{}", stage.trouble());
+        assert_eq!(stage.end_of("ANSWER-42"), "seen", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn what_pi_reads_in_its_shell_is_seen_and_what_it_throws_away_comes_again() {
+    isolated(|| {
+        // Thrown away, it is known to be lost when the next turn has been answered without it, and comes at that turn's end.
+        for (command, shown_by) in [("baton inbox --wait 20s", 1), ("baton inbox --wait 20s >/dev/null", 3)] {
+            let stage = Stage::with(
+                PI,
+                Script::by(move |request| match request.results().len() {
+                    0 if !request.shows("go on") => Step::shell(command),
+                    _ => Step::say("finished"),
+                }),
+            );
+            let agent = stage.start(Agent::Pi, Session::New, "read your mail");
+            stage.request(|_| true);
+            stage.send(&stage.name_of(Agent::Pi), "MAIL-READ");
+            let run = agent.finish(LIMIT).expect_ok();
+            if shown_by > 1 {
+                let session = stage.session_id(Agent::Pi, &run);
+                stage.run(Agent::Pi, Session::Resume(&session), "go on");
+            }
+            arrived(&stage, "MAIL-READ");
+            let first = stage.model.sightings("MAIL-READ").first;
+            assert_eq!(first, Some(shown_by), "{command}: {}", stage.trouble());
+        }
+    });
+}
+
+#[test]
+fn after_new_the_participant_of_pi_goes_on() {
+    isolated(|| {
+        let stage = Stage::with(PI, talk());
+        let terminal = stage.open(Agent::Pi, Session::New);
+        stage.name_of(Agent::Pi);
+        terminal.submit("please begin");
+        stage.request(|_| true);
+        idle(&stage);
+        let before = stage.json(&["who"])[0].clone();
+        terminal.submit("/new");
+        let after = wait::poll(LIMIT, || {
+            let now = stage.json(&["who"])[0].clone();
+            (now["session_id"].is_string() && now["session_id"] != before["session_id"]).then_some(now)
+        })
+        .unwrap_or_else(|| panic!("no new session: {}", stage.trouble()));
+        assert_eq!(after["name"], before["name"], "the same participant");
+        stage.send(after["name"].as_str().unwrap(), "MAIL-AFTER-NEW");
+        arrived(&stage, "MAIL-AFTER-NEW");
+    });
+}
+
+#[test]
+fn two_copies_of_the_extension_act_once() {
+    isolated(|| {
+        let stage = Stage::with(PI, tools(2));
+        stage.baton(&["setup", "pi", "--project"]).expect_ok();
+        let told = stage.sandbox.path("told.jsonl");
+        let spy = script(&stage, "spy", &format!("tee -a '{}' | baton \"$@\"", told.display()));
+        for folder in [stage.sandbox.home().join(".pi/agent"), stage.sandbox.project().join(".pi")] {
+            call_instead(&folder.join("extensions/baton.ts"), &spy);
+        }
+        let mut command = pi(&stage).headless(Session::New, "please begin");
+        let agent = stage.sandbox.start(command.arg("--approve"));
+        stage.request(|_| true);
+        stage.send(&stage.name_of(Agent::Pi), "MAIL-TWO-COPIES");
+        agent.finish(LIMIT).expect_ok();
+        arrived(&stage, "MAIL-TWO-COPIES");
+        let told = fs::read_to_string(told).expect("what the extension told");
+        for (event, count) in [("session_start", 1), ("before_agent_start", 1), ("tool_result", 2)] {
+            let said = told.matches(&format!("\"hook_event_name\":\"{event}\"")).count();
+            assert_eq!(said, count, "{event}: {told}");
+        }
+    });
+}
+
+/// A program of a few words in the sandbox.
+fn script(stage: &Stage, name: &str, words: &str) -> String {
+    let path = stage.sandbox.path("bin").join(name);
+    fs::write(&path, format!("#!/bin/sh\n{words}\n")).expect("write a script");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("make it executable");
+    path.to_string_lossy().into_owned()
+}
+
+/// Makes the extension call another program.
+fn call_instead(extension: &Path, program: &str) {
+    let text = fs::read_to_string(extension).expect("the extension");
+    let line = text.lines().find(|line| line.starts_with("const BATON")).expect("the program's line");
+    let other = text.replace(line, &format!("const BATON: string = {};", json!(program)));
+    fs::write(extension, other).expect("write the extension");
+}
+
+/// Whatever the extension calls is missing, ends at once, or never answers.
+#[test]
+fn pi_goes_on_without_baton() {
+    isolated(|| {
+        let stage = Stage::with(PI, tools(1));
+        let extension = stage.sandbox.home().join(".pi/agent/extensions/baton.ts");
+        let hangs = script(&stage, "hangs", "exec sleep 60");
+        for program in ["/nowhere/baton", "/bin/false", &hangs] {
+            call_instead(&extension, program);
+            let begun = Instant::now();
+            let run = stage.run(Agent::Pi, Session::New, "please begin");
+            assert!(finished(&run), "{program}: {}", run.stdout);
+            // Each event waits two seconds at the most; there are five of them that wait.
+            assert!(begun.elapsed() < Duration::from_secs(20), "{program}: {:?}", begun.elapsed());
+        }
+    });
+}
+
+fn finished(run: &Finished) -> bool {
+    run.stdout.contains("\"agent_settled\"") && run.stdout.contains("finished")
+}
+
+#[test]
+fn setup_of_pi_and_its_removal_give_every_byte_back() {
+    isolated(|| {
+        let stage = Stage::bare(talk());
+        pi(&stage);
+        let home = stage.sandbox.home().join(".pi");
+        let listing = || {
+            let found = stage.sandbox.run(stage.sandbox.command("find").arg(&home), LIMIT).expect_ok();
+            let mut files: Vec<String> = found.stdout.lines().map(str::to_owned).collect();
+            files.sort();
+            files
+        };
+        let before = listing();
+        stage.baton(&["setup", "pi", "--dry-run"]).expect_ok();
+        assert_eq!(listing(), before, "a dry run changes nothing");
+        stage.baton(&["setup", "pi"]).expect_ok();
+        let extension = home.join("agent/extensions/baton.ts");
+        let once = fs::read(&extension).expect("the extension");
+        stage.baton(&["setup", "pi"]).expect_ok();
+        assert_eq!(fs::read(&extension).unwrap(), once, "twice is the same as once");
+        stage.baton(&["setup", "pi", "--remove"]).expect_ok();
+        assert_eq!(listing(), before);
+        // A file of that name that is not ours stays, and is not taken for ours.
+        fs::create_dir_all(extension.parent().unwrap()).unwrap();
+        fs::write(&extension, "export default () => {};\n").unwrap();
+        assert_ne!(stage.baton(&["setup", "pi"]).status.code(), Some(0));
+        stage.baton(&["setup", "pi", "--remove"]);
+        assert_eq!(fs::read_to_string(&extension).unwrap(), "export default () => {};\n");
+    });
+}
+
+/// A link that dies is started again with the next event.
+#[test]
+fn a_killed_link_costs_nothing() {
+    isolated(|| {
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| match request.results().len() {
+                // The child of this shell's parent that is baton's link.
+                0 => Step::shell("kill -9 $(pgrep -P $PPID -x baton) && echo KILLED-IT; sleep 0.5"),
+                1..4 => Step::shell("sleep 0.3"),
+                _ => Step::say("finished"),
+            }),
+        );
+        let agent = stage.start(Agent::Pi, Session::New, "please begin");
+        stage.request(|request| request.shows("KILLED-IT"));
+        stage.send(&stage.name_of(Agent::Pi), "MAIL-AFTER-THE-KILL");
+        agent.finish(LIMIT).expect_ok();
+        arrived(&stage, "MAIL-AFTER-THE-KILL");
+    });
+}
+
+#[test]
+fn an_interrupted_turn_of_pi_keeps_its_mail() {
+    isolated(|| {
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| {
+                if request.shows("MAIL-INTERRUPTED") && !request.shows("SECOND-PROMPT") {
+                    Step::say("never said").after(Duration::from_secs(30))
+                } else {
+                    Step::say("finished")
+                }
+            }),
+        );
+        let terminal = stage.open(Agent::Pi, Session::New);
+        terminal.submit("FIRST-PROMPT");
+        stage.request(|request| request.shows("FIRST-PROMPT"));
+        idle(&stage);
+        stage.send(&stage.name_of(Agent::Pi), "MAIL-INTERRUPTED");
+        stage.request(|request| request.shows("MAIL-INTERRUPTED"));
+        terminal.press(&["Escape"]);
+        idle(&stage);
+        assert_eq!(stage.state_of("MAIL-INTERRUPTED"), "offered", "nobody has answered it");
+        terminal.submit("SECOND-PROMPT");
+        stage.request(|request| request.shows("SECOND-PROMPT") && request.shows("MAIL-INTERRUPTED"));
+        arrived(&stage, "MAIL-INTERRUPTED");
+    });
+}
+
+#[test]
+fn what_a_person_types_into_a_running_turn_of_pi_and_mail_both_come() {
+    isolated(|| {
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| {
+                if request.shows("TYPED-AHEAD") { Step::say("finished") } else { Step::shell("sleep 2") }
+            }),
+        );
+        let terminal = stage.open(Agent::Pi, Session::New);
+        terminal.submit("please begin");
+        stage.request(|_| true);
+        stage.send(&stage.name_of(Agent::Pi), "MAIL-MEANWHILE");
+        terminal.submit("TYPED-AHEAD");
+        stage.request(|request| request.shows("TYPED-AHEAD"));
+        arrived(&stage, "MAIL-MEANWHILE");
+        stage.shown_once("TYPED-AHEAD");
+    });
+}
+
+#[test]
+fn after_a_compaction_of_pi_open_asks_are_listed_again() {
+    isolated(|| {
+        let stage = Stage::with(PI, talk());
+        // It refuses to compact what it would keep anyway.
+        let settings = json!({"compaction": {"keepRecentTokens": 1}}).to_string();
+        fs::write(stage.sandbox.home().join(".pi/agent/settings.json"), settings).unwrap();
+        let terminal = stage.open(Agent::Pi, Session::New);
+        let name = stage.name_of(Agent::Pi);
+        terminal.submit("please begin");
+        stage.request(|_| true);
+        idle(&stage);
+        let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &name, "QUESTION-1"]));
+        arrived(&stage, "QUESTION-1");
+        idle(&stage);
+        terminal.submit("/compact");
+        terminal.wait_for("<baton-asks>", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        terminal.submit("PROMPT-AFTER-IT");
+        let after = stage.request(|request| request.shows("PROMPT-AFTER-IT"));
+        assert_eq!(after.count("<baton-asks>"), 1, "{:?}", after.said());
+        assert_eq!(after.count("asked you in"), 1, "{:?}", after.said());
+        ask.kill();
+    });
+}
