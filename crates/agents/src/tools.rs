@@ -90,7 +90,7 @@ pub fn tool(tools: &Tools, name: &str, input: &Value, servers: &[&str]) -> ToolU
     let mut call = ToolUse::new(kind(tools, name, servers), name);
     let fields = row.map_or(ANY_FIELDS, |row| row.fields);
     if let (Some(row), Value::String(_)) = (row, input) {
-        // A tool that takes one text and no object: it is what the tool is about.
+        // A tool that takes one text and no object: its table begins with what that is.
         row.fields.iter().take(1).for_each(|(field, _)| fill(&mut call, *field, input));
     }
     for (field, key) in fields {

@@ -1,6 +1,8 @@
-//! Copilot CLI's tools: what it calls them, and which of their fields mean what. The fields are those of 1.0.102. `view` on a
-//! folder lists it; only the disk knows, so here it reads. Hooks spell a tool of an MCP server `server-tool`, permission requests
-//! `server/tool`.
+//! Copilot CLI's tools: what it calls them, and which of their fields mean what. The fields are those of 1.0.102.
+//!
+//! Hooks whose event has a capital first letter say Claude Code's names: `Read` for `view`, `Write` for `create`, `Agent` for `task`, and
+//! `Edit` for each tool that changes a file, patches included. `view` on a folder lists it; only the disk knows, so here it reads.
+//! Hooks spell a tool of an MCP server `server-tool`, permission requests `server/tool`.
 
 use crate::tools::{Field, McpName, Row, Tools};
 use baton_core::tool::ToolKind;
@@ -15,9 +17,8 @@ pub static TOOLS: Tools = Tools {
 };
 
 const ROWS: &[Row] = &[
-    // `Bash` is what hooks with a capital first letter call it.
     Row {
-        names: &["bash", "Bash", "powershell"],
+        names: &["bash", "powershell", "Bash"],
         kind: ToolKind::Shell,
         fields: &[(Field::Command, "command")],
     },
@@ -26,21 +27,26 @@ const ROWS: &[Row] = &[
         kind: ToolKind::TypedInput,
         fields: &[(Field::Typed, "input")],
     },
-    Row { names: &["view", "show_file", "read"], kind: ToolKind::Read, fields: &[(Field::Path, "path")] },
     Row {
-        names: &["create", "write"],
+        names: &["view", "show_file", "read", "Read"],
+        kind: ToolKind::Read,
+        fields: &[(Field::Path, "path")],
+    },
+    Row {
+        names: &["create", "write", "Write"],
         kind: ToolKind::Write,
         fields: &[(Field::Path, "path"), (Field::Content, "file_text")],
     },
     Row {
-        names: &["edit"],
+        names: &["edit", "str_replace_editor", "Edit"],
         kind: ToolKind::Edit,
-        fields: &[(Field::Path, "path"), (Field::Content, "new_str")],
-    },
-    Row {
-        names: &["str_replace_editor"],
-        kind: ToolKind::Edit,
-        fields: &[(Field::Path, "path"), (Field::Content, "new_str"), (Field::Content, "file_text")],
+        fields: &[
+            (Field::Patch, "patch"),
+            (Field::Patch, "input"),
+            (Field::Path, "path"),
+            (Field::Content, "new_str"),
+            (Field::Content, "file_text"),
+        ],
     },
     Row {
         names: &["apply_patch"],
@@ -48,28 +54,36 @@ const ROWS: &[Row] = &[
         fields: &[(Field::Patch, "patch"), (Field::Patch, "input")],
     },
     Row { names: &["ls"], kind: ToolKind::List, fields: &[(Field::Path, "path")] },
-    Row { names: &["glob"], kind: ToolKind::Glob, fields: &[(Field::Path, "paths"), (Field::Path, "path")] },
     Row {
-        names: &["grep", "rg"],
+        names: &["glob", "Glob"],
+        kind: ToolKind::Glob,
+        fields: &[(Field::Path, "paths"), (Field::Path, "path")],
+    },
+    Row {
+        names: &["grep", "rg", "Grep"],
         kind: ToolKind::Grep,
         fields: &[(Field::Path, "paths"), (Field::Path, "path")],
     },
-    Row { names: &["web_fetch"], kind: ToolKind::Fetch, fields: &[(Field::Url, "url")] },
-    Row { names: &["task", "read_agent", "write_agent", "list_agents"], kind: ToolKind::Task, fields: &[] },
+    Row { names: &["web_fetch", "WebFetch"], kind: ToolKind::Fetch, fields: &[(Field::Url, "url")] },
+    Row { names: &["web_search", "WebSearch"], kind: ToolKind::Search, fields: &[] },
     Row {
-        names: &[
-            "read_bash",
-            "stop_bash",
-            "list_bash",
-            "read_powershell",
-            "stop_powershell",
-            "list_powershell",
-        ],
+        names: &["task", "Agent", "read_agent", "write_agent", "list_agents"],
+        kind: ToolKind::Task,
+        fields: &[],
+    },
+    Row { names: &["read_bash", "stop_bash", "list_bash"], kind: ToolKind::Other, fields: &[] },
+    Row {
+        names: &["read_powershell", "stop_powershell", "list_powershell"],
         kind: ToolKind::Other,
         fields: &[],
     },
     Row {
         names: &["skill", "sql", "session_store_sql", "fetch_copilot_cli_documentation"],
+        kind: ToolKind::Other,
+        fields: &[],
+    },
+    Row {
+        names: &["update_todo", "TodoWrite", "ask_user", "AskUserQuestion"],
         kind: ToolKind::Other,
         fields: &[],
     },
