@@ -108,6 +108,20 @@ fn gemini_settings_come_back_byte_for_byte() {
     }
 }
 
+/// To call tools unasked is the person's to allow. Once they have, it stays, and nobody needs to be told.
+#[test]
+fn gemini_is_told_to_trust_us_by_the_person_alone() {
+    let target = gemini();
+    let (after, _) = Files::default().installed(&target).unwrap();
+    let text = after.text(target.settings_path()).to_owned();
+    assert!(!text.contains("trust"), "{text}");
+    assert_eq!(target.notes(&after.current()).len(), 1);
+    let trusted = text.replacen("\"type\": \"stdio\"", "\"trust\": true,\n      \"type\": \"stdio\"", 1);
+    let trusted = Files::with(target.settings_path(), trusted.as_bytes());
+    assert_eq!(target.notes(&trusted.current()), [""; 0]);
+    assert_eq!(trusted.installed(&target).unwrap().0, trusted);
+}
+
 #[test]
 fn nothing_is_left_of_files_that_were_not_there() {
     for target in [&claude() as &dyn Target, &codex(), &gemini()] {
