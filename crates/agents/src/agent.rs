@@ -109,6 +109,12 @@ pub trait Agent: Sync {
         None
     }
 
+    /// Whether its payloads and transcripts name turns. One that has no names must write each line before what follows from it, and ask its
+    /// prompt hooks only between turns.
+    fn names_turns(&self) -> bool {
+        true
+    }
+
     /// Whether its stop hooks run when the person interrupts a turn too, and nothing in their payload says so. Then the turn has been taken back
     /// in the transcript.
     fn stops_when_interrupted(&self) -> bool {

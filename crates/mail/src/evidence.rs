@@ -19,7 +19,8 @@ pub fn look(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
         return Look::Held;
     }
     let Some(transcript) = &offer.transcript else { return Look::Blind };
-    let turns = Turns { offer: offer.turn.clone(), now: now.map(str::to_owned) };
+    let turns =
+        Turns { offer: offer.turn.clone(), now: now.map(str::to_owned), unnamed: !agent.names_turns() };
     let mut search = Search::new(&offer.nonce, &offer.anchor, &turns);
     let transcript = Path::new(transcript);
     // Transcripts only grow. A shorter one is another file, in which the offer has no place.

@@ -362,7 +362,7 @@ fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion,
 fn look_at_plugin(event: &Event, offer: &OpenOffer, of_this_session: bool) -> Look {
     match event.kind {
         EventKind::Request if of_this_session => {
-            let turns = Turns { offer: offer.turn.clone(), now: event.turn.clone() };
+            let turns = Turns { offer: offer.turn.clone(), now: event.turn.clone(), unnamed: false };
             let maker_lives = process::is_alive(offer.claimer);
             mail::look_at_request(&offer.nonce, &offer.anchor, &turns, &event.shown, maker_lives)
         }

@@ -102,6 +102,10 @@ impl Agent for Gemini {
         false
     }
 
+    fn names_turns(&self) -> bool {
+        false
+    }
+
     fn stops_when_interrupted(&self) -> bool {
         true
     }

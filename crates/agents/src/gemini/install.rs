@@ -4,11 +4,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::json::{Bom, Dialect, Reader};
+use crate::config::json::{Bom, Dialect, Json, Reader, Step};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
 use crate::install::{
-    Current, FileEdit, Form, HookRow, Install, InstallError, Records, Scope, Server, Target, plain, summary,
+    Current, FileEdit, Form, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target, plain,
+    summary,
 };
 
 const AGENT: &str = "gemini";
@@ -70,6 +71,13 @@ impl Gemini {
         HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &SETTINGS }
     }
 
+    /// Whether the person has allowed our tools once and for all. That is theirs to say, so setup does not.
+    fn tools_are_allowed(&self, now: &Current) -> bool {
+        let bytes = now.bytes(&self.settings).unwrap_or_default();
+        let way = ["mcpServers", SERVER, "trust"].map(|key| Step::Key(key.to_owned()));
+        Json::parse(bytes, &self.settings, &SETTINGS).is_ok_and(|json| json.get(&way) == Some(true.into()))
+    }
+
     fn server(&self) -> JsonServer<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
         JsonServer { agent: AGENT, baton, home, reader: &SETTINGS }
@@ -122,12 +130,14 @@ impl Target for Gemini {
         Ok(vec![FileEdit::take_out(&self.settings, before, after, parts.join("; "))])
     }
 
-    fn notes(&self, _now: &Current) -> Vec<String> {
-        match self.install.scope() {
-            Scope::User => Vec::new(),
-            Scope::Project(_) => vec![
-                "Gemini CLI uses a project's settings only in a folder that the person trusts: run `gemini` in the project and trust it".to_owned(),
-            ],
+    fn notes(&self, now: &Current) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.tools_are_allowed(now) {
+            notes.push("Gemini CLI asks before each call of baton's tools, and without a terminal it has none of them; \"trust\": true in mcpServers.baton allows them".to_owned());
         }
+        if matches!(self.install.scope(), Scope::Project(_)) {
+            notes.push("Gemini CLI uses a project's settings only in a folder that the person trusts: run `gemini` in the project and trust it".to_owned());
+        }
+        notes
     }
 }

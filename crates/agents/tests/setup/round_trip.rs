@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
 
-use crate::documents::{JSON, TOML};
+use crate::documents::{JSON, JSON_WITH_COMMENTS, TOML};
 use crate::world::{
-    BATON, Files, HOME, claude, codex, copilot, cursor, moved_claude, moved_codex, moved_copilot,
-    moved_cursor,
+    BATON, Files, HOME, claude, codex, copilot, cursor, gemini, moved_claude, moved_codex, moved_copilot,
+    moved_cursor, moved_gemini,
 };
 
 /// Whether the hooks that the target wants are at the end of each event, and `before`'s are in front.
@@ -80,6 +80,49 @@ fn codex_config_comes_back_byte_for_byte() {
         let hooks = br#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"other"}]}]}}"#;
         assert_round_trip(&target, &files.and(target.hooks_path(), hooks));
     }
+}
+
+/// Hooks and server in one file.
+#[test]
+fn gemini_settings_come_back_byte_for_byte() {
+    let target = gemini();
+    let rows = baton_agents::gemini::install::hook_rows().len();
+    for document in JSON.iter().filter(|d| !d.starts_with('\u{feff}')) {
+        let after = assert_round_trip(&target, &Files::with(target.settings_path(), document.as_bytes()));
+        let before: Value =
+            serde_json::from_str(&document.replace("\\ud800", "").replace("1e400", "0")).unwrap_or(json!({}));
+        let after = after.json(target.settings_path());
+        assert_hooks_appended(&before, &after, rows);
+        let entry = &after["mcpServers"]["baton"];
+        assert_eq!(entry["args"], json!(["mcp", "--agent", "gemini", "--home", crate::world::HOME]));
+        assert_eq!(
+            after["hooks"]["AfterTool"].as_array().unwrap().last().unwrap()["hooks"][0]["timeout"],
+            10_000
+        );
+    }
+    for document in JSON_WITH_COMMENTS {
+        let after = assert_round_trip(&target, &Files::with(target.settings_path(), document.as_bytes()));
+        for comment in
+            ["// mine", "/* mine */", "// the good one", "// none yet", "/* none */", "/* b */", "// end"]
+        {
+            let text = after.text(target.settings_path());
+            assert_eq!(text.contains(comment), document.contains(comment), "{comment} in {text}");
+        }
+    }
+}
+
+/// To call tools unasked is the person's to allow. Once they have, it stays, and nobody needs to be told.
+#[test]
+fn gemini_is_told_to_trust_us_by_the_person_alone() {
+    let target = gemini();
+    let (after, _) = Files::default().installed(&target).unwrap();
+    let text = after.text(target.settings_path()).to_owned();
+    assert!(!text.contains("trust"), "{text}");
+    assert_eq!(target.notes(&after.current()).len(), 1);
+    let trusted = text.replacen("\"type\": \"stdio\"", "\"trust\": true,\n      \"type\": \"stdio\"", 1);
+    let trusted = Files::with(target.settings_path(), trusted.as_bytes());
+    assert_eq!(target.notes(&trusted.current()), [""; 0]);
+    assert_eq!(trusted.installed(&target).unwrap().0, trusted);
 }
 
 #[test]
@@ -159,15 +202,18 @@ fn copilot_and_cursor_are_brought_up_to_date_in_place() {
 
 #[test]
 fn nothing_is_left_of_files_that_were_not_there() {
-    for target in [&claude() as &dyn Target, &codex(), &copilot(Scope::User), &cursor()] {
+    for target in [&claude() as &dyn Target, &codex(), &gemini(), &copilot(Scope::User), &cursor()] {
         assert_round_trip(target, &Files::default());
     }
 }
 
 #[test]
 fn an_installation_is_brought_up_to_date_in_place() {
-    for (old, new) in [(&claude() as &dyn Target, &moved_claude() as &dyn Target), (&codex(), &moved_codex())]
-    {
+    for (old, new) in [
+        (&claude() as &dyn Target, &moved_claude() as &dyn Target),
+        (&codex(), &moved_codex()),
+        (&gemini(), &moved_gemini()),
+    ] {
         for document in [
             "{}",
             "{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": []\n      }\n    ]\n  }\n}\n",
@@ -268,7 +314,12 @@ fn any_document() -> impl Strategy<Value = Value> {
 }
 
 fn any_text() -> impl Strategy<Value = String> {
-    let space = prop::sample::select(vec!["", "", "", " ", "\n", "\r\n", "\t", "  ", "\n    ", " \n\t"]);
+    any_text_with(&["", "", "", " ", "\n", "\r\n", "\t", "  ", "\n    ", " \n\t"])
+}
+
+/// With any of these between its tokens.
+fn any_text_with(spaces: &[&'static str]) -> impl Strategy<Value = String> {
+    let space = prop::sample::select(spaces.to_vec());
     (any_document(), prop::collection::vec(space, 0..200), "(\u{feff})?[ \n]{0,2}").prop_map(
         |(value, spaces, front)| {
             let mut spaces = spaces.into_iter();
@@ -290,6 +341,16 @@ proptest! {
         if !text.starts_with('\u{feff}') {
             let target = codex();
             assert_round_trip(&target, &Files::with(target.hooks_path(), text.as_bytes()));
+            let target = gemini();
+            assert_round_trip(&target, &Files::with(target.settings_path(), text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn any_document_with_comments_comes_back(text in any_text_with(&["", " ", "\n  ", "/**/", "/* \"a\": [ */", " // {\n", "//\r\n\t"])) {
+        let target = gemini();
+        if !text.starts_with('\u{feff}') {
+            assert_round_trip(&target, &Files::with(target.settings_path(), text.as_bytes()));
         }
     }
 

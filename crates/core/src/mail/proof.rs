@@ -67,11 +67,12 @@ impl Anchor {
 /// The turns that a search has to tell apart, by the agent's ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Turns {
-    /// The turn in which the offer was made; `None` for an agent that names no turns. Such a one writes each line before what follows from it,
-    /// and asks its prompt hooks only between turns.
+    /// The turn in which the offer was made.
     pub offer: Option<String>,
     /// The turn that the session is in now, if the look is made on an event of it.
     pub now: Option<String>,
+    /// The agent has no names for turns. It writes each line before what follows from it, and asks its prompt hooks only between turns.
+    pub unnamed: bool,
 }
 
 /// What one line of a transcript means for proof. Lines that mean nothing are left out.
@@ -241,7 +242,7 @@ impl<'a> Search<'a> {
         // A later turn has begun, so whatever the offer's turn took is written before this line. Any other prompt after the
         // offer's own is later; where that was never written (another hook blocked it), the present one is.
         // Where turns have no names, only the offer's own prompt, if it was made with one, is not later.
-        let unnamed = self.turns.offer.is_none() && !matches!(self.anchor, Anchor::Prompt);
+        let unnamed = self.turns.unnamed && !matches!(self.anchor, Anchor::Prompt);
         let later = self.turn_seen || unnamed || self.turns.now.as_deref() == Some(id);
         (after_offer && later && !self.injected && !matches!(self.anchor, Anchor::Start))
             .then_some(Look::Passed)
@@ -274,7 +275,7 @@ impl<'a> Search<'a> {
                 new.then_some(if held == Some(false) { Look::Passed } else { Look::Proven })
             }
             Anchor::Start => Some(Look::Passed),
-            Anchor::Prompt => (self.turn_seen || (new && self.turns.offer.is_none())).then_some(Look::Passed),
+            Anchor::Prompt => (self.turn_seen || (new && self.turns.unnamed)).then_some(Look::Passed),
             Anchor::Tools(ours) if ours.is_empty() => {
                 (new && self.result_after_offer).then_some(Look::Passed)
             }

@@ -122,7 +122,7 @@ impl Sample {
     pub fn course(&self, offer: &Offer<'_>) -> Vec<(Look, String)> {
         let latest = self.position(offer.before);
         let turn = (!offer.turn.is_empty()).then(|| self.turn(offer.turn));
-        let turns = Turns { offer: turn, now: None };
+        let turns = Turns { offer: turn, now: None, unnamed: !self.agent.names_turns() };
         let items = self.items();
         let course = |position: usize| {
             let mut changes = vec![(Look::Open, String::new())];

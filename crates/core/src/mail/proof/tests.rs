@@ -40,7 +40,7 @@ fn tools(calls: &[&str]) -> Anchor {
 }
 
 fn look(anchor: &Anchor, items: &[Item]) -> Look {
-    let turn = Turns { offer: Some("p2".into()), now: Some("p3".into()) };
+    let turn = Turns { offer: Some("p2".into()), now: Some("p3".into()), unnamed: false };
     let nonce = nonce();
     let mut search = Search::new(&nonce, anchor, &turn);
     for item in items {
@@ -231,7 +231,7 @@ fn where_turns_have_no_names_the_order_alone_decides() {
         ("start, not asked yet", Anchor::Start, vec![prompt("a")], Look::Open),
     ];
     for (name, anchor, items, expected) in rows {
-        let (nonce, turns) = (nonce(), Turns::default());
+        let (nonce, turns) = (nonce(), Turns { unnamed: true, ..Turns::default() });
         let mut search = Search::new(&nonce, &anchor, &turns);
         for item in &items {
             search.feed(item, true);
