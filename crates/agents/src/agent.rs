@@ -1,5 +1,6 @@
 //! The one table of agents, and what each has to know.
 
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::tools::Tools;
 use baton_core::event::{Event, EventKind, Reply};
@@ -56,6 +57,9 @@ pub trait Agent: Sync {
 
     /// What it calls its tools.
     fn tools(&self) -> &'static Tools;
+
+    /// What people should know about it.
+    fn facts(&self) -> &'static Facts;
 
     /// Its configuration files, for setup.
     fn target(

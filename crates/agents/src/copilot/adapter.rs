@@ -8,6 +8,7 @@
 
 use super::{OUR_SERVER, is_continuation, moment, transcript};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
 use crate::tools::Tools;
@@ -81,6 +82,10 @@ impl Agent for Copilot {
 
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(

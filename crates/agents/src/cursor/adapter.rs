@@ -4,6 +4,7 @@
 //! next prompt. A prompt's hook can add nothing.
 
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
 use crate::tools::Tools;
@@ -75,6 +76,10 @@ impl Agent for Cursor {
 
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(

@@ -8,6 +8,7 @@
 
 use super::install;
 use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::tools::Tools;
@@ -47,6 +48,10 @@ impl Agent for OpenCode {
 
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(

@@ -8,6 +8,7 @@
 //! before the first answer. It makes up an id for each turn, because Pi has none; a request holds the prompt of its turn.
 
 use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::tools::Tools;
@@ -45,6 +46,10 @@ impl Agent for Pi {
 
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(

@@ -1,0 +1,18 @@
+//! GitHub Copilot CLI in `docs/agents.md`.
+
+use crate::facts::{Facts, Verified};
+
+/// The facts.
+pub const FACTS: Facts = Facts {
+    verified: Verified::Program,
+    runs: "hooks: a process each",
+    proof: "its transcript",
+    session: "hooks say it; MCP calls are signed by the hook before them",
+    subagents: "`agentId` in hooks",
+    failing: "open on time-out and garbage, closed on exit 1",
+    deny: "yes",
+    ask: "no: without a terminal it is a refusal",
+    rewrite: "yes",
+    redact: "yes",
+    holes: "hooks of a project only in trusted folders",
+};

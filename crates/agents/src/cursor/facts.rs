@@ -1,0 +1,18 @@
+//! Cursor in `docs/agents.md`.
+
+use crate::facts::{Facts, Verified};
+
+/// The facts.
+pub const FACTS: Facts = Facts {
+    verified: Verified::Documentation,
+    runs: "hooks: a process each",
+    proof: "none: mail that may have been taken is offered once more, marked so",
+    session: "hooks say it",
+    subagents: "a parent conversation in hooks",
+    failing: "open, closed where `failClosed` is set",
+    deny: "yes",
+    ask: "yes",
+    rewrite: "no",
+    redact: "no",
+    holes: "unknown",
+};

@@ -1,0 +1,18 @@
+//! Pi in `docs/agents.md`.
+
+use crate::facts::{Facts, Verified};
+
+/// The facts.
+pub const FACTS: Facts = Facts {
+    verified: Verified::Program,
+    runs: "an extension and one `baton link` per process",
+    proof: "each request to the model, as the extension sees it",
+    session: "the extension says it; `PI_SESSION_ID` in shells",
+    subagents: "it has none",
+    failing: "open; an extension that does not load is skipped",
+    deny: "yes",
+    ask: "it has no permissions of its own",
+    rewrite: "yes",
+    redact: "yes",
+    holes: "none known",
+};
