@@ -81,6 +81,29 @@ fn gemini_has_it_once_from_parallel_tools() {
     });
 }
 
+/// Its limit is on a result and the mail together, and each angle bracket of the mail becomes four characters.
+#[test]
+fn gemini_has_long_mail_whole_behind_a_long_result() {
+    isolated(|| {
+        let stage = stage(Script::by(|request| match request.results().len() {
+            0 => Step::shell("sleep 1; seq 20000"),
+            _ => Step::say("finished"),
+        }));
+        let agent = stage.start(WHO, Session::New, "please begin");
+        stage.request(|_| true);
+        let name = stage.name_of(WHO);
+        let brackets = "<".repeat(6_000);
+        stage.send(&name, &format!("MAIL-LONG-BEGIN {brackets} MAIL-LONG-END"));
+        agent.finish(LIMIT).expect_ok();
+        let requests = stage.model.requests_of(Kind::Main);
+        assert!(requests[1].shows("characters omitted"), "the result was too long to begin with");
+        for text in ["MAIL-LONG-BEGIN", "MAIL-LONG-END"] {
+            assert_eq!(requests[1].count(text), 1, "{text}: {}", stage.trouble());
+        }
+        assert_eq!(stage.end_of("MAIL-LONG-BEGIN"), "seen", "{}", stage.trouble());
+    });
+}
+
 #[test]
 fn gemini_goes_on_with_mail_that_came_before_the_turn_ended() {
     isolated(|| {
