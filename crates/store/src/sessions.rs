@@ -228,11 +228,10 @@ fn register(conn: &Connection, sighting: &Sighting<'_>) -> Result<SessionSeen, E
     })
 }
 
-/// After a clear: whoever ran in that very process, if exactly one did. A guess among several would hand mail to a stranger. A new
-/// conversation in a process whose session has ended is a clear too; some agents have no other word for it.
+/// After a clear: whoever ran in that very process, if exactly one did. A guess among several would hand mail to a stranger. Where the
+/// agent has no other word for a clear, only if that one has ended.
 fn predecessor(conn: &Connection, sighting: &Sighting<'_>) -> Result<Option<i64>, Error> {
-    let (Some(source @ (Source::Clear | Source::Startup)), Some(process)) =
-        (sighting.source, sighting.process)
+    let (Some(source @ (Source::Clear | Source::New)), Some(process)) = (sighting.source, sighting.process)
     else {
         return Ok(None);
     };
