@@ -233,7 +233,7 @@ fn kind(event: &str, payload: &Payload) -> EventKind {
     match event {
         "sessionStart" => EventKind::Start(match payload.source.as_deref() {
             // Also after `/clear`, which ends the old session first.
-            Some("new") => Source::Startup,
+            Some("new") => Source::New,
             Some("resume") => Source::Resume,
             _ => Source::Other,
         }),

@@ -250,7 +250,8 @@ fn a_request_proves_what_it_holds_and_disproves_only_what_it_would_have_to_hold(
     let held = |ids: &[&str]| Shown { marks: vec![], ids: ids.iter().map(|id| (*id).to_owned()).collect() };
     let call = Anchor::Call("c".to_owned());
     let (lives, gone) = (true, false);
-    let rows: Vec<(&str, Anchor, Option<&str>, Shown, bool, Look)> = vec![
+    type Row = (&'static str, Anchor, Option<&'static str>, Shown, bool, Look);
+    let rows: Vec<Row> = vec![
         ("its own prompt, without", Anchor::Prompt, Some("m2"), held(&["m1", "m2"]), lives, Look::Passed),
         ("the turn before", Anchor::Prompt, Some("m1"), held(&["m1"]), lives, Look::Held),
         (
