@@ -63,8 +63,7 @@ impl Agent for Pi {
     fn render(&self, _event: &Event, reply: &Reply) -> String {
         match reply {
             Reply::Silent => String::new(),
-            Reply::Context(text) => json!({"text": text}).to_string(),
-            Reply::Continue(text) => json!({"text": text, "continue": true}).to_string(),
+            Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
         }
     }
 
