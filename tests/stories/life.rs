@@ -2,7 +2,7 @@
 
 use crate::stage::{BOTH, LIMIT, Stage, rounds};
 use baton_testkit::agents::{Agent, Session};
-use baton_testkit::model::Kind;
+use baton_testkit::model::{Kind, Request, Source};
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::json;
 use std::time::Duration;
@@ -65,6 +65,50 @@ fn a_subagent_does_not_eat_its_parents_mail() {
         assert_eq!(eaten.first, None, "the subagent saw it: {}", stage.trouble());
         stage.shown_once("MAIL-FOR-THE-PARENT");
         assert_eq!(stage.end_of("MAIL-FOR-THE-PARENT"), "seen", "{}", stage.trouble());
+        stage.nothing_unknown();
+    });
+}
+
+/// All tool results of the conversation: what Codex says about a subagent begins a turn of its own.
+fn results(request: &Request) -> usize {
+    request.said().iter().filter(|said| matches!(said.source, Source::ToolResult { .. })).count()
+}
+
+#[test]
+fn a_subagent_of_codex_does_not_eat_its_parents_mail() {
+    isolated(|| {
+        let script = Script::by(|request| match results(request) {
+            0 => Step::tool("multi_agent_v1.spawn_agent", json!({"message": "SUBAGENT-PROMPT"})),
+            1 => {
+                let subagent = request.word_after("\"agent_id\":\"").unwrap_or_default();
+                let wait = json!({"targets": [subagent], "timeout_ms": 30_000});
+                Step::tool("multi_agent_v1.wait_agent", wait)
+            }
+            2 => Step::shell("echo in-the-parent"),
+            _ => Step::say("finished"),
+        })
+        .subagents(|request| match results(request) {
+            0 => Step::shell("sleep 1; echo in-the-subagent"),
+            1 => Step::mcp("baton", "read_messages", json!({})),
+            2 => Step::shell("baton inbox"),
+            _ => Step::say("subagent finished"),
+        });
+        let stage = Stage::with(&[Agent::Codex], script);
+        let agent = stage.start(Agent::Codex, Session::New, "use a subagent");
+        let began = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Subagent);
+        assert!(began.is_some(), "no subagent began: {}", stage.trouble());
+        stage.send(&stage.name_of(Agent::Codex), "MAIL-FOR-THE-PARENT");
+        agent.finish(LIMIT).expect_ok();
+        let below = stage.model.requests_of(Kind::Subagent);
+        let last = below.last().map_or(0, |request| results(request));
+        assert_eq!(last, 3, "all tools of the subagent ran while the mail waited: {}", stage.trouble());
+        let eaten =
+            stage.model.sightings_where("MAIL-FOR-THE-PARENT", |request| request.kind == Kind::Subagent);
+        assert_eq!(eaten.first, None, "the subagent saw it: {}", stage.trouble());
+        stage.shown_once("MAIL-FOR-THE-PARENT");
+        stage.request(|request| request.shows("MAIL-FOR-THE-PARENT"));
+        assert_eq!(stage.end_of("MAIL-FOR-THE-PARENT"), "seen", "{}", stage.trouble());
+        stage.nothing_unknown();
     });
 }
 

@@ -4,8 +4,10 @@
 //! A few rounds of each run in `scripts/test`; `scripts/prove` sets `BATON_ROUNDS` and counts.
 
 mod asks;
+mod copilot;
 mod cost;
 mod delivery;
+mod gemini;
 mod life;
 mod opencode;
 mod pi;

@@ -5,7 +5,7 @@ use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::Kind;
 use baton_testkit::opencode::Server;
 use baton_testkit::{Script, Step, isolated, wait};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const WHO: Agent = Agent::OpenCode;
@@ -234,5 +234,98 @@ fn opencode_has_it_once_after_a_kill_and_a_resume() {
             assert_eq!(last.count(&body), 1, "round {round}: {}", stage.trouble());
             assert_eq!(stage.end_of(&body), "seen", "round {round}: {}", stage.trouble());
         }
+    });
+}
+
+#[test]
+fn opencode_takes_mail_while_it_is_idle_in_a_terminal() {
+    isolated(|| {
+        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let terminal = stage.open(WHO, Session::New);
+        terminal.submit("please begin");
+        stage.request(|request| request.shows("please begin"));
+        let name = stage.name_of(WHO);
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+        terminal.type_text("a draft");
+        terminal.wait_for("a draft", LIMIT).unwrap();
+        stage.send(&name, "MAIL-TERMINAL");
+        stage.request(|request| request.shows("MAIL-TERMINAL"));
+        stage.shown_once("MAIL-TERMINAL");
+        assert_eq!(stage.end_of("MAIL-TERMINAL"), "seen", "{}", stage.trouble());
+        assert!(terminal.screen().contains("a draft"), "the draft stays: {}", terminal.screen());
+        assert_eq!(stage.model.sightings("a draft").requests, 0);
+    });
+}
+
+/// Set up for the user and for the project: two plugins in one process, and one link.
+#[test]
+fn opencode_with_two_plugins_acts_once() {
+    isolated(|| {
+        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        stage.baton(&["setup", "opencode", "--project"]).expect_ok();
+        let (_server, session) = idle_session(&stage);
+        for round in 0..3 {
+            let body = format!("MAIL-TWICE-{round}");
+            stage.send(&session, &body);
+            stage.request(|request| request.shows(&body));
+            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
+            stage.shown_once(&body);
+        }
+    });
+}
+
+/// Two servers of one home that know the same session: one of them answers.
+#[test]
+fn opencode_on_two_servers_answers_once() {
+    isolated(|| {
+        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let (first, session) = idle_session(&stage);
+        let second = Server::start(&stage.opencode());
+        second.prompt(&session, "and here");
+        first.prompt(&session, "and there");
+        let before = stage.model.requests_of(Kind::Main).len();
+        for round in 0..3 {
+            let body = format!("MAIL-SERVERS-{round}");
+            stage.send(&session, &body);
+            stage.request(|request| request.shows(&body));
+            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
+            stage.shown_once(&body);
+        }
+        assert_eq!(stage.model.requests_of(Kind::Main).len(), before + 3, "one request each");
+    });
+}
+
+/// Another plugin throws at our prompt: OpenCode says 204, and stores nothing.
+#[test]
+fn opencode_mail_that_its_prompt_did_not_bring_stays_queued() {
+    isolated(|| {
+        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let other = stage.sandbox.path("home/other.js");
+        let off = stage.sandbox.path("home/off");
+        std::fs::write(
+            &other,
+            format!(
+                "import {{ existsSync }} from 'node:fs'\nexport const Other = async () => ({{ 'chat.message': async (_, {{ parts }}) => {{ \
+                 if (!existsSync('{}') && parts.some((part) => part.text?.includes('MAIL-THROWN'))) throw new Error('no') }} }})\n",
+                off.display()
+            ),
+        )
+        .unwrap();
+        let config = stage.sandbox.path("home/.config/opencode/opencode.json");
+        let mut settings: Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
+        settings["plugin"].as_array_mut().unwrap().push(json!(format!("file://{}", other.display())));
+        std::fs::write(&config, settings.to_string()).unwrap();
+        let (server, session) = idle_session(&stage);
+        stage.send(&session, "MAIL-THROWN");
+        let trail = || stage.baton(&["log"]).expect_ok().stdout;
+        assert!(wait::until(LIMIT, || trail().contains("returned")), "{}", stage.trouble());
+        assert_eq!(stage.model.sightings("MAIL-THROWN").requests, 0);
+        assert_eq!(stage.json(&["who"])[0]["state"], "idle", "{}", stage.trouble());
+        // It tries again by itself, and the session goes on working.
+        std::fs::write(&off, "").unwrap();
+        stage.request(|request| request.shows("MAIL-THROWN"));
+        assert_eq!(stage.end_of("MAIL-THROWN"), "seen", "{}", stage.trouble());
+        server.prompt(&session, "are you well?");
+        stage.shown_once("MAIL-THROWN");
     });
 }

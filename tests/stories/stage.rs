@@ -144,6 +144,18 @@ impl Stage {
         assert_eq!(seen.most, 1, "{text} was shown {} times in one request", seen.most);
     }
 
+    /// Checks that baton knew every event and every tool that the agents' hooks named.
+    pub fn nothing_unknown(&self) {
+        let checks = self.json(&["doctor"]);
+        let unknown: Vec<&Value> = checks
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|check| check["check"].as_str().is_some_and(|name| name.ends_with("unknown")))
+            .collect();
+        assert!(unknown.is_empty(), "{unknown:?}");
+    }
+
     /// What a failed story wants to know.
     pub fn trouble(&self) -> String {
         let log = std::fs::read_to_string(self.sandbox.home().join(".local/share/baton/hook.log"))

@@ -1,6 +1,7 @@
 //! The one table of agents, and what each has to know.
 
 use crate::install::{Install, InstallError, Target};
+use crate::tools::Tools;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::id::Nonce;
@@ -12,8 +13,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 /// Every agent that baton speaks to. Adding one is a folder and a row here.
-pub const ALL: &[&dyn Agent] =
-    &[&crate::claude::Claude, &crate::codex::Codex, &crate::opencode::OpenCode, &crate::pi::Pi];
+pub const ALL: &[&dyn Agent] = &[
+    &crate::claude::Claude,
+    &crate::codex::Codex,
+    &crate::opencode::OpenCode,
+    &crate::gemini::Gemini,
+    &crate::copilot::Copilot,
+    &crate::cursor::Cursor,
+    &crate::pi::Pi,
+];
 
 /// Reads the environment; passed in, because libraries don't.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -46,6 +54,9 @@ pub trait Agent: Sync {
     /// The version that all of this was verified with.
     fn verified(&self) -> &'static str;
 
+    /// What it calls its tools.
+    fn tools(&self) -> &'static Tools;
+
     /// Its configuration files, for setup.
     fn target(
         &self,
@@ -55,7 +66,24 @@ pub trait Agent: Sync {
     ) -> Result<Box<dyn Target>, InstallError>;
 
     /// Reads a hook's payload. An event that we don't know is [`EventKind::Unknown`]; only what is no payload at all is an error.
-    fn parse(&self, payload: &[u8]) -> Result<Event, Error>;
+    /// `named` is the event that the hook was installed for, where its command says it: some payloads don't.
+    fn parse(&self, payload: &[u8], named: Option<&str>) -> Result<Event, Error>;
+
+    /// Where the agent writes a session's conversation down, for payloads that don't say it.
+    fn transcript_path(&self, _session_id: &str, _env: Env<'_>) -> Option<PathBuf> {
+        None
+    }
+
+    /// Whether it is this agent that runs a hook which was installed for another one: some read each other's configuration.
+    fn runs_foreign_hook(&self, _payload: &[u8], _env: Env<'_>) -> bool {
+        false
+    }
+
+    /// The answer to the hook before a call of our own MCP tools that makes the call itself say who makes it, as
+    /// [`mcp_caller`](Self::mcp_caller) reads it; `None` where calls need no such help.
+    fn sign_call(&self, _event: &Event) -> Option<String> {
+        None
+    }
 
     /// The answer in the agent's words, as a command hook prints it; empty for silence.
     fn render(&self, event: &Event, reply: &Reply) -> String;
@@ -81,6 +109,24 @@ pub trait Agent: Sync {
         None
     }
 
+    /// Whether its payloads and transcripts name turns. One that has no names must write each line before what follows from it, and ask its
+    /// prompt hooks only between turns.
+    fn names_turns(&self) -> bool {
+        true
+    }
+
+    /// Whether its stop hooks run when the person interrupts a turn too, and nothing in their payload says so. Then the turn has been taken back
+    /// in the transcript.
+    fn stops_when_interrupted(&self) -> bool {
+        false
+    }
+
+    /// Where the subagents of a session write their conversations, for agents whose payloads and calls don't say who caused them; `None` where
+    /// they do, and for a tool that no subagent has.
+    fn subagent_folder(&self, _session_id: &str, _transcript: &Path, _tool: Option<&str>) -> Option<PathBuf> {
+        None
+    }
+
     /// Reads its transcripts.
     fn transcript(&self) -> TranscriptReader;
 
@@ -89,6 +135,11 @@ pub trait Agent: Sync {
 
     /// Whose shell this environment is, if it is one of this agent's.
     fn shell(&self, env: Env<'_>) -> Option<Shell>;
+
+    /// Whether this environment is that of one of its shells but names no session; then the process tree must.
+    fn is_unnamed_shell(&self, _env: Env<'_>) -> bool {
+        false
+    }
 
     /// The process that runs the session, as the environment of its hooks says it.
     fn hook_process(&self, env: Env<'_>) -> Option<i32>;

@@ -10,7 +10,7 @@ mod manifest;
 pub(crate) mod own_file;
 mod plan;
 pub(crate) mod server;
-mod shell;
+pub(crate) mod shell;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

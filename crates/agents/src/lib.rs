@@ -2,6 +2,7 @@
 //!
 //! [`Agent`] is what the rest of the program sees: native payload in, canonical event out; reply in, native answer out; lines of
 //! the agent's transcript in, items for proof out; and the facts about it that were found by experiment. All of that is pure.
+//! [`tools`] turns native tool calls into canonical ones, by each agent's table.
 //! `config` edits other people's JSON and TOML files without disturbing a byte of theirs; `install` turns an agent's wishes into a
 //! plan of such edits, applies it, and takes it back.
 
@@ -9,10 +10,14 @@ pub mod agent;
 pub mod claude;
 pub mod codex;
 pub mod config;
+pub mod copilot;
+pub mod cursor;
+pub mod gemini;
 pub mod install;
 pub mod opencode;
 mod payload;
 pub mod pi;
 mod surrogates;
+pub mod tools;
 
 pub use agent::{ALL, Agent, McpCaller, Push, Shell, TranscriptReader, by_name};

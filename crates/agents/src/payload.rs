@@ -4,7 +4,9 @@
 
 use crate::surrogates;
 use baton_core::event::{Event, EventKind, Shown, Source};
+use baton_core::mail::MARK;
 use baton_core::{Code, Error};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -86,6 +88,19 @@ pub(crate) fn read<T>(bytes: &[u8], make: impl FnOnce(Payload<'_>) -> T) -> Resu
     .map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))
 }
 
+/// Reads a payload of another shape. Half characters are replaced, as in [`read`].
+pub(crate) fn owned<P: DeserializeOwned>(bytes: &[u8]) -> Result<P, Error> {
+    let error = match serde_json::from_slice(bytes) {
+        Ok(payload) => return Ok(payload),
+        Err(error) => error,
+    };
+    match surrogates::mended(bytes) {
+        Some(whole) => serde_json::from_slice(&whole),
+        None => Err(error),
+    }
+    .map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))
+}
+
 impl Payload<'_> {
     /// Why a session started.
     pub(crate) fn source(&self) -> Source {
@@ -104,6 +119,9 @@ impl Payload<'_> {
         let mut calls: Vec<String> =
             self.tool_calls.into_iter().flatten().filter_map(|call| given(call.tool_use_id)).collect();
         calls.extend(given(self.tool_use_id));
+        // What we said at a stop, or pushed, comes back as a prompt in some agents.
+        let ours = self.prompt.as_deref().is_some_and(|text| text.contains(MARK));
+        let kind = if ours && kind == EventKind::Prompt { EventKind::Continued } else { kind };
         Event {
             kind,
             native: self.hook_event_name.into_owned(),

@@ -4,10 +4,12 @@
 //! bounded by one deadline: for input, for a locked store, for a reader of the output.
 
 use crate::{environment, settings};
+use baton_agents::ALL;
 use baton_core::event::Reply;
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
 use baton_mail::line::{self, Caller, Outcome};
+use baton_mail::unknown;
 use baton_store::{Role, Store};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
@@ -69,12 +71,25 @@ impl Call {
 fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     let agent = baton_agents::by_name(&call.agent)?;
     let payload = read_payload(deadline)?;
-    let event = agent.parse(&payload)?;
+    if ALL
+        .iter()
+        .any(|other| other.name() != agent.name() && other.runs_foreign_hook(&payload, &environment::get))
+    {
+        return Ok(());
+    }
+    let mut event = agent.parse(&payload, call.event.as_deref())?;
     if call.event.as_ref().is_some_and(|named| *named != event.native) {
         return Err(Error::new(
             Code::Usage,
             format!("called for another event than the payload's {}", event.native),
         ));
+    }
+    unknown::note(home, agent, &event);
+    if let Some(signed) = agent.sign_call(&event) {
+        return print(&signed, deadline).map_err(|error| output_closed(&error));
+    }
+    if event.transcript.is_none() {
+        event.transcript = agent.transcript_path(&event.session_id, &environment::get);
     }
     let mut store = Store::open(home, Role::Hook)?;
     store.set_deadline(deadline.checked_sub(Duration::from_millis(100)).unwrap_or(deadline));
@@ -101,16 +116,31 @@ fn deliver(store: &mut Store, text: &str, outcome: &Outcome, deadline: Instant) 
     if let Some(offer) = outcome.offer {
         line::give_back(store, offer)?;
     }
-    Err(Error::new(Code::OutputClosed, format!("the agent did not take the answer: {error}")))
+    Err(output_closed(&error))
 }
 
+fn output_closed(error: &io::Error) -> Error {
+    Error::new(Code::OutputClosed, format!("the agent did not take the answer: {error}"))
+}
+
+/// Writes it piece by piece, each as soon as the reader has room for it, and what fits into one piece in one write. What was written when
+/// the deadline comes can't be taken back: an agent gets half an answer then, without the mark that stands at its end.
 fn print(text: &str, deadline: Instant) -> io::Result<()> {
     let stdout = io::stdout();
-    let mut out = stdout.lock();
-    for chunk in text.as_bytes().chunks(CHUNK) {
-        wait_for(&stdout, PollFlags::OUT, deadline)?;
-        out.write_all(chunk)?;
-        out.flush()?;
+    let mut rest = text.as_bytes();
+    let told = |error: io::Error, rest: &[u8]| {
+        let written = text.len() - rest.len();
+        io::Error::new(error.kind(), format!("{error}, after {written} of {} bytes", text.len()))
+    };
+    while !rest.is_empty() {
+        let piece = &rest[..rest.len().min(CHUNK)];
+        wait_for(&stdout, PollFlags::OUT, deadline).map_err(|error| told(error, rest))?;
+        // Past the buffer of `io::stdout`, which would cut a piece at its last line break.
+        match rustix::io::write(&stdout, piece) {
+            Ok(written) => rest = &rest[written..],
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(told(error.into(), rest)),
+        }
     }
     Ok(())
 }

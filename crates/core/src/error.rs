@@ -81,6 +81,10 @@ codes! {
     MessageNotFound = "message-not-found", Failed;
     /// No ask with that id.
     RequestNotFound = "request-not-found", Failed;
+    /// Nobody took the ask in time: it has no answer, and gets none.
+    AskExpired = "ask-expired", Failed;
+    /// The ask could not be delivered, or nobody knows whether it was.
+    AskUndelivered = "ask-undelivered", Failed;
     /// Only the recipient of a message may answer it.
     NotRecipient = "not-recipient", Refused;
     /// baton's own notes have nobody to answer to.

@@ -1,6 +1,5 @@
 //! The canonical event: what every agent's hook payload is turned into, and what goes back.
 
-use crate::mail::MARK;
 use std::path::PathBuf;
 
 /// Why a session started.
@@ -34,6 +33,8 @@ pub enum EventKind {
     Start(Source),
     /// A prompt is about to go to the model.
     Prompt,
+    /// A turn goes on, or begins, by a text that is not the person's: what a stop hook said, or a note of the agent to itself.
+    Continued,
     /// A tool is about to run.
     BeforeTool,
     /// One tool has ended.
@@ -60,6 +61,8 @@ pub enum EventKind {
     PushFailed,
     /// The session ended.
     End,
+    /// An event that we know, and that is nothing to us.
+    Other,
     /// An event that we don't know: recorded, never acted on.
     Unknown,
 }
@@ -119,11 +122,6 @@ impl Event {
             stop_active: false,
             shown: Shown::default(),
         }
-    }
-
-    /// Whether this is a prompt that a person wrote. What a stop hook says, or a push, comes back as a prompt in some agents.
-    pub fn is_by_person(&self) -> bool {
-        self.kind == EventKind::Prompt && !self.prompt.as_deref().is_some_and(|text| text.contains(MARK))
     }
 }
 

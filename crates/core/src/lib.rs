@@ -17,5 +17,6 @@ pub mod mail;
 pub mod name;
 pub mod session;
 pub mod time;
+pub mod tool;
 
 pub use error::{Code, Error};

@@ -35,6 +35,16 @@ pub const WAL_BYTES_COMMAND: u64 = 256 << 10;
 pub const WAL_BYTES_HOOK: u64 = 1 << 20;
 /// A lost doorbell is noticed after this.
 pub const SWEEP: Span = Span::seconds(5);
+/// Sessions that the MCP tool `who` lists at most, and the bytes that they take at most: the list goes into a context.
+pub const WHO_SESSIONS: usize = 100;
+/// See [`WHO_SESSIONS`].
+pub const WHO_BYTES: usize = 32 << 10;
+/// Names of unknown events and tools that are kept per agent; more of them than this say nothing new.
+pub const UNKNOWN_NAMES: usize = 100;
+/// Longest such name, as it is kept; a file's name takes three times as much.
+pub const UNKNOWN_NAME_BYTES: usize = 80;
+/// An unknown name that keeps coming is noted again only after this.
+pub const UNKNOWN_AGAIN: Span = Span::days(1);
 /// The hook's log is started anew past this size.
 pub const LOG_BYTES: u64 = 1 << 20;
 

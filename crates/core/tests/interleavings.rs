@@ -157,7 +157,7 @@ impl World {
 
     fn look(&self, offer: &Offer, now: Option<String>) -> Look {
         let session = &self.sessions[offer.session];
-        let turns = Turns { offer: offer.turn.clone(), now };
+        let turns = Turns { offer: offer.turn.clone(), now, unnamed: false };
         let mut search = Search::new(&offer.nonce, &offer.anchor, &turns);
         for (at, item) in session.file.iter().enumerate().skip(offer.turn_start) {
             if !search.feed(item, at >= offer.position) {

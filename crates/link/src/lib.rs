@@ -125,7 +125,7 @@ impl<O: Write> Link<O> {
             self.note("a line that is no call");
             return Ok(None);
         };
-        let event = match self.options.agent.parse(payload.get().as_bytes()) {
+        let event = match self.options.agent.parse(payload.get().as_bytes(), None) {
             Ok(event) => event,
             Err(error) => {
                 self.note(&error.to_string());

@@ -4,10 +4,10 @@ use crate::bell::Bell;
 use crate::identity::Identity;
 use crate::inbox::{self, Place};
 use crate::process;
-use baton_core::Error;
 use baton_core::frame::Letter;
 use baton_core::id::{MessageId, MessageRow, Nonce};
 use baton_core::mail::Delivery;
+use baton_core::{Code, Error};
 use baton_store::{AskState, Store, Waiter};
 use std::path::Path;
 use std::time::Instant;
@@ -23,6 +23,17 @@ pub enum Waited {
     Ended(Delivery),
     /// Time ran out; the ask stays open and its answer will come as mail.
     TimedOut,
+}
+
+/// What to tell whoever waits for the answer to an ask that ended without being seen.
+pub fn ended(ask: &MessageId, state: Delivery) -> Error {
+    let request = ask.request();
+    let (code, message) = match state {
+        Delivery::Expired => (Code::AskExpired, format!("the ask {request} expired: nobody took it in time")),
+        state => (Code::AskUndelivered, format!("the ask {request} ended as {}", state.as_str())),
+    };
+    Error::new(code, message)
+        .hint(format!("ask again, or ask somebody else; `baton mail {ask}` shows what became of it"))
 }
 
 /// Looks once for the answer, and takes it if it is there.

@@ -19,7 +19,8 @@ pub fn look(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
         return Look::Held;
     }
     let Some(transcript) = &offer.transcript else { return Look::Blind };
-    let turns = Turns { offer: offer.turn.clone(), now: now.map(str::to_owned) };
+    let turns =
+        Turns { offer: offer.turn.clone(), now: now.map(str::to_owned), unnamed: !agent.names_turns() };
     let mut search = Search::new(&offer.nonce, &offer.anchor, &turns);
     let transcript = Path::new(transcript);
     // Transcripts only grow. A shorter one is another file, in which the offer has no place.
@@ -65,6 +66,28 @@ pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, length: u64, turn: 
         !found
     });
     found
+}
+
+/// Whether the conversation was last replaced, not answered: the turn that began at `from` was taken back.
+pub fn turn_is_taken_back(agent: &dyn Agent, transcript: &Path, from: u64) -> bool {
+    let mut taken_back = false;
+    read_items(agent, transcript, from, |item, _| {
+        match item {
+            Item::Replaced { .. } => taken_back = true,
+            Item::Response { .. } => taken_back = false,
+            _ => {}
+        }
+        true
+    });
+    taken_back
+}
+
+/// Whether a subagent is at work that writes into this folder: it wrote after its parent did, who waits for it.
+pub fn subagent_works(folder: &Path, transcript: &Path) -> bool {
+    let written = |file: &Path| std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
+    let Ok(entries) = std::fs::read_dir(folder) else { return false };
+    let newest = entries.flatten().filter_map(|entry| written(&entry.path())).max();
+    newest.is_some() && newest > written(transcript)
 }
 
 /// Whether these bytes stand anywhere in what is left of a file. Piece by piece: a buffer for all of it would cost more than reading it.

@@ -108,6 +108,9 @@ fn by_environment(
     let Some((agent, shell)) = shell_around(env) else { return Ok(None) };
     let mut found = store.participant_of(Some(agent.name()), &shell.session_id)?;
     if found.is_none() {
+        if let Some((participant, session)) = session_of_process(store, agent, env)? {
+            return Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: true })));
+        }
         register(store, agent, env, &shell, cwd, project)?;
         found = store.participant_of(Some(agent.name()), &shell.session_id)?;
     }
@@ -115,19 +118,37 @@ fn by_environment(
     Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: shell.subagent })))
 }
 
+/// The session that hooks named for the agent's process above us. Where the environment names another that they never did, it is a
+/// subagent's: some agents give each of those an id of its own.
+fn session_of_process(
+    store: &Store,
+    agent: &dyn Agent,
+    env: Env<'_>,
+) -> Result<Option<(Participant, SessionRow)>, Error> {
+    let Some(process) = agent_process(agent, env) else { return Ok(None) };
+    let sessions = store.sessions_of_process(process.pid, process.start)?;
+    Ok(sessions.into_iter().find(|(participant, _)| participant.agent == agent.name()))
+}
+
 /// Whose shell this is. An agent that runs in another one's shell passes that one's environment on, so where there are several the nearest process
-/// of one of them decides.
+/// of one of them decides. Nobody's, by the environment, where that one does not name its session.
 fn shell_around(env: Env<'_>) -> Option<(&'static dyn Agent, Shell)> {
     let mut shells: Vec<(&'static dyn Agent, Shell)> =
         ALL.iter().filter_map(|agent| Some((*agent, agent.shell(env)?))).collect();
-    let nearest = if shells.len() > 1 {
-        process::ancestors().iter().find_map(|above| {
+    let unnamed: Vec<_> = ALL.iter().filter(|agent| agent.is_unnamed_shell(env)).collect();
+    let mut nearest = None;
+    if !shells.is_empty() && shells.len() + unnamed.len() > 1 {
+        for above in process::ancestors() {
             let arguments = process::arguments(above.pid);
-            shells.iter().position(|(agent, _)| agent.is_process(&arguments))
-        })
-    } else {
-        None
-    };
+            if unnamed.iter().any(|agent| agent.is_process(&arguments)) {
+                return None;
+            }
+            nearest = shells.iter().position(|(agent, _)| agent.is_process(&arguments));
+            if nearest.is_some() {
+                break;
+            }
+        }
+    }
     (!shells.is_empty()).then(|| shells.swap_remove(nearest.unwrap_or(0)))
 }
 

@@ -15,5 +15,6 @@ pub mod process;
 pub mod project;
 pub mod reconcile;
 mod rim;
+pub mod unknown;
 
 pub use rim::{now, random};

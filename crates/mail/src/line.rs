@@ -55,7 +55,7 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
         return Err(Error::new(Code::Usage, "the payload's session id is empty or too long"));
     }
     let agent = caller.agent;
-    if event.subagent.is_some() {
+    if event.subagent.is_some() || is_a_subagents(agent, event) {
         let ours = event.tool.as_deref().is_some_and(|tool| tool.starts_with(OUR_TOOLS));
         if event.kind == EventKind::BeforeTool && ours {
             for call in &event.calls {
@@ -148,16 +148,23 @@ fn push_again(
     offer: OfferId,
     takes: Option<(usize, frame::Unit)>,
 ) -> Result<Option<Pushed>, Error> {
-    let Some(open) =
-        store.open_offer(offer)?.filter(|open| open.anchor == Anchor::Push && open.session == view.session)
-    else {
-        return Ok(None);
-    };
+    let ours = |open: &OpenOffer| open.anchor == Anchor::Push && open.session == view.session;
+    // Whoever made it repeats it; somebody else only if that one is gone. Two processes that push the same would both be answered.
+    let may = |open: &OpenOffer| open.claimer == process::this() || !process::is_alive(open.claimer);
+    let Some(open) = store.open_offer(offer)?.filter(|open| ours(open) && may(open)) else { return Ok(None) };
     let (letters, made_at) = store.offered_letters(offer)?;
     let (size, unit) = takes.unwrap_or((0, frame::Unit::Bytes));
     let all = Budget { messages: letters.len(), size, unit };
     let framed = frame::render(&view.name, &letters, letters.len(), &open.nonce, all);
     Ok(Some(Pushed { offer, nonce: open.nonce, text: framed.text, made_at, again: true }))
+}
+
+/// Whether a subagent caused the end of a tool, where only the subagent's own file can tell.
+fn is_a_subagents(agent: &dyn Agent, event: &Event) -> bool {
+    let (EventKind::AfterTool, Some(transcript)) = (event.kind, &event.transcript) else { return false };
+    agent
+        .subagent_folder(&event.session_id, transcript, event.tool.as_deref())
+        .is_some_and(|folder| evidence::subagent_works(&folder, transcript))
 }
 
 /// Puts the messages of an offer back that could not be printed.
@@ -212,13 +219,17 @@ fn step(
                 .is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, now, turn));
         }
     }
-    let new_turn = event.turn.is_some() && event.turn != view.turn;
-    let by_person = event.is_by_person() && !seen.turn_running;
+    // A request may still be one of the turn before a prompt that was typed meanwhile.
+    let new_turn = event.turn.is_some() && event.turn != view.turn && event.kind != EventKind::Request;
+    let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
     let state = session::after(event).filter(|state| *state != view.state);
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
     let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
     let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
-    let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules);
+    let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules)
+        && !(event.kind == EventKind::Stop
+            && agent.stops_when_interrupted()
+            && transcript.is_some_and(|file| evidence::turn_is_taken_back(agent, file, view.turn_from)));
     let reminder = reminder(store, event, view)?;
     if !deliver
         && state.is_none()
@@ -232,7 +243,8 @@ fn step(
     }
     let length = length
         .unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
-    let turn_from = if new_turn { length } else { view.turn_from };
+    let begins = new_turn || (by_person && event.turn.is_none());
+    let turn_from = if begins { length } else { view.turn_from };
     let claim = deliver.then(|| Claim {
         nonce: Nonce::from_random(random()),
         anchor: anchor(event),
@@ -333,7 +345,7 @@ fn settle_open(
 }
 
 /// Looks at the offer, with patience where nobody will look again soon: at a stop, where mail that was not taken has its last chance to come
-/// again in this turn, and before an offer is called unprovable.
+/// again in this turn; at the end, after which what left no proof goes back; and before an offer is called unprovable.
 fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion, deadline: Instant) -> Look {
     let now = event.turn.as_deref();
     match evidence::look(agent, offer, now) {
@@ -341,6 +353,7 @@ fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion,
         Look::Open | Look::Held if event.kind == EventKind::Stop => {
             evidence::look_patiently(agent, offer, now, deadline)
         }
+        Look::Open if event.kind == EventKind::End => evidence::look_patiently(agent, offer, now, deadline),
         seen => seen,
     }
 }
@@ -349,7 +362,7 @@ fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion,
 fn look_at_plugin(event: &Event, offer: &OpenOffer, of_this_session: bool) -> Look {
     match event.kind {
         EventKind::Request if of_this_session => {
-            let turns = Turns { offer: offer.turn.clone(), now: event.turn.clone() };
+            let turns = Turns { offer: offer.turn.clone(), now: event.turn.clone(), unnamed: false };
             let maker_lives = process::is_alive(offer.claimer);
             mail::look_at_request(&offer.nonce, &offer.anchor, &turns, &event.shown, maker_lives)
         }

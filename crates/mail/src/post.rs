@@ -1,14 +1,14 @@
 //! Sending: from a caller's wish to an accepted message and a ring at each recipient's door.
 
 use crate::identity::Identity;
-use crate::{bell, directory, random};
+use crate::{bell, directory, random, reconcile};
 use baton_core::body::Body;
 use baton_core::id::{MessageId, MessageRow};
 use baton_core::limits::Limits;
 use baton_core::session::State;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
-use baton_store::{Accepted, NewMail, Process, Store, Verb, check_label};
+use baton_store::{Accepted, NewMail, Process, Recipient, Store, Verb, check_label};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
@@ -38,6 +38,25 @@ pub fn wake_outcome(wanted: bool, recipient: State) -> &'static str {
         State::Gone => "no_client",
         State::Idle => "no_route",
     }
+}
+
+/// What became of waking each recipient of an accepted message, in their order, by what they really do now. A store that fails at this
+/// is no failure of the send: then it is by what they did last.
+pub fn wake_outcomes(store: &mut Store, accepted: &Accepted, wanted: bool) -> Vec<&'static str> {
+    let state = |recipient: &Recipient| {
+        let Ok(Some(mut participant)) = store.participant(recipient.participant) else {
+            return recipient.state;
+        };
+        reconcile::state(store, &mut participant).ok();
+        participant.state
+    };
+    accepted.to.iter().map(state).map(|state| wake_outcome(wanted, state)).collect()
+}
+
+/// The one outcome that all of them share; `None` where they differ.
+pub fn common_outcome(outcomes: &[&'static str]) -> Option<&'static str> {
+    let (first, rest) = outcomes.split_first()?;
+    rest.iter().all(|other| other == first).then_some(first)
 }
 
 /// Sends a message.

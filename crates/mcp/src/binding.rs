@@ -11,8 +11,9 @@ use baton_core::id::SessionRow;
 use baton_core::session::State;
 use baton_core::{Code, Error, limits};
 use baton_mail::identity::{self, Identity, Kind};
-use baton_mail::{directory, process, project};
+use baton_mail::{directory, evidence, process, project};
 use baton_store::{Participant, Process, SessionInfo, Sighting, Store};
+use std::path::Path;
 
 type Found = (Participant, SessionRow);
 
@@ -24,6 +25,7 @@ pub(crate) fn identify(desk: &Desk, store: &mut Store, caller: &McpCaller) -> Re
         None => by_place(desk, store)?,
     };
     let (participant, session) = found.ok_or_else(unbound)?;
+    let subagent = subagent || is_beside_a_subagent(desk, store, session)?;
     let kind = Kind::Session { session, call: caller.call.clone(), subagent };
     Ok(Identity { project: participant.project.clone(), participant, kind })
 }
@@ -34,6 +36,16 @@ pub(crate) fn is_subagent(store: &Store, caller: &McpCaller) -> Result<bool, Err
         return Ok(true);
     }
     caller.call.as_deref().map_or(Ok(false), |call| store.is_subagent_call(call))
+}
+
+/// Whether a subagent of the session is at work, where calls don't say who makes them: then it is the caller, as its parent waits for it.
+fn is_beside_a_subagent(desk: &Desk, store: &Store, session: SessionRow) -> Result<bool, Error> {
+    let Some(SessionInfo { native, transcript: Some(transcript), .. }) = store.session(session)? else {
+        return Ok(false);
+    };
+    let transcript = Path::new(&transcript);
+    let folder = desk.options.agent.subagent_folder(&native, transcript, None);
+    Ok(folder.is_some_and(|folder| evidence::subagent_works(&folder, transcript)))
 }
 
 /// Claims a session for a server that can't be bound otherwise.

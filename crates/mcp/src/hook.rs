@@ -9,7 +9,7 @@ use baton_agents::McpCaller;
 use baton_core::event::{Event, Reply};
 use baton_core::frame::shown;
 use baton_core::{Code, Error};
-use baton_mail::line;
+use baton_mail::{line, unknown};
 use baton_store::Store;
 use serde_json::{Map, Value};
 
@@ -54,7 +54,7 @@ fn silence(desk: &Desk) -> Answer {
 fn event(desk: &Desk, caller: &McpCaller, arguments: Map<String, Value>) -> Result<Event, Error> {
     let payload = serde_json::to_vec(&Value::Object(arguments))
         .map_err(|error| Error::new(Code::Internal, format!("arguments that can't be written: {error}")))?;
-    let mut event = desk.options.agent.parse(&payload)?;
+    let mut event = desk.options.agent.parse(&payload, None)?;
     if let Some(id) = caller.session_id.as_ref().filter(|id| **id != event.session_id) {
         // The call comes from a context of its own below the session: a subagent, which takes no mail.
         event.subagent.get_or_insert_with(|| id.clone());
@@ -64,6 +64,7 @@ fn event(desk: &Desk, caller: &McpCaller, arguments: Map<String, Value>) -> Resu
 
 fn handle(desk: &Desk, store: &mut Store, caller: &McpCaller, event: &Event) -> Result<Answer, Error> {
     let agent = desk.options.agent;
+    unknown::note(&desk.options.home, agent, event);
     if caller.session_id.is_none() && !is_own(desk, store, event)? {
         let detail = format!(
             "{} of {} session {}, which another process runs",

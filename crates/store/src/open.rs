@@ -199,15 +199,7 @@ fn create(home: &Path) -> Result<(), Error> {
         .create(home)
         .map_err(|error| refused("create", error))?;
     let home = &home.canonicalize().map_err(|error| refused("use", error))?;
-    // Nobody else's name: the process and a counter that the kernel keeps.
-    let draft = home.join(format!(".{FILE}.{}.{:?}", std::process::id(), std::thread::current().id()));
-    std::fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&draft)
-        .map_err(|error| refused("write to", error))?;
+    let draft = new_draft(home).map_err(|error| refused("write to", error))?;
     let made = fill(&draft);
     let linked = made.and_then(|()| match std::fs::hard_link(&draft, home.join(FILE)) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(refused("write to", error)),
@@ -218,6 +210,20 @@ fn create(home: &Path) -> Result<(), Error> {
     linked?;
     // The new name must survive a power cut before anything in it is promised.
     std::fs::File::open(home).and_then(|dir| dir.sync_all()).map_err(|error| refused("write to", error))
+}
+
+/// An empty file of nobody else's. By chance and not by process: containers that share a home have the same process ids.
+fn new_draft(home: &Path) -> io::Result<PathBuf> {
+    loop {
+        let mut random = [0; 8];
+        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        let draft = home.join(format!(".{FILE}.{:016x}", u64::from_le_bytes(random)));
+        match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft) {
+            Ok(_) => return Ok(draft),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn fill(draft: &Path) -> Result<(), Error> {

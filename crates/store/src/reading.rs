@@ -65,6 +65,8 @@ pub struct MailRow {
 pub struct MailFilter<'a> {
     /// Sent or received by this participant.
     pub of: Option<ParticipantId>,
+    /// Of this project: a participant of it on one side at least, or nobody of any project on either.
+    pub project: Option<&'a str>,
     /// With this name on the other side.
     pub with: Option<&'a str>,
     /// In this thread.
@@ -127,10 +129,16 @@ impl Store {
     pub fn history(&self, filter: &MailFilter<'_>) -> Result<Vec<MailRow>, Error> {
         let which = "(?1 IS NULL OR m.sender = ?1 OR EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?1))
             AND (?2 IS NULL OR s.name = ?2 OR EXISTS (SELECT 1 FROM delivery d JOIN participant r ON r.id = d.recipient WHERE d.message = m.id AND r.name = ?2))
-            AND (?3 IS NULL OR m.thread = ?3) AND (?4 IS NULL OR instr(lower(m.body), lower(?4)) > 0) ORDER BY m.id DESC LIMIT ?5";
+            AND (?3 IS NULL OR m.thread = ?3) AND (?4 IS NULL OR instr(lower(m.body), lower(?4)) > 0)
+            AND (?6 IS NULL OR coalesce(s.project, '') = ?6
+                 OR EXISTS (SELECT 1 FROM delivery d JOIN participant r ON r.id = d.recipient WHERE d.message = m.id AND r.project = ?6)
+                 OR (coalesce(s.project, '') = ''
+                     AND NOT EXISTS (SELECT 1 FROM delivery d JOIN participant r ON r.id = d.recipient WHERE d.message = m.id AND r.project <> '')))
+            ORDER BY m.id DESC LIMIT ?5";
         let most = i64::try_from(filter.most).unwrap_or(i64::MAX);
+        let of = filter.of.map(|participant| participant.0);
         let mut rows =
-            self.mail_rows(which, (filter.of.map(|p| p.0), filter.with, filter.thread, filter.search, most))?;
+            self.mail_rows(which, (of, filter.with, filter.thread, filter.search, most, filter.project))?;
         rows.reverse();
         Ok(rows)
     }

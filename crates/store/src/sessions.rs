@@ -228,19 +228,25 @@ fn register(conn: &Connection, sighting: &Sighting<'_>) -> Result<SessionSeen, E
     })
 }
 
-/// After a clear: whoever ran in that very process, if exactly one did. A guess among several would hand mail to a stranger.
+/// After a clear: whoever ran in that very process, if exactly one did. A guess among several would hand mail to a stranger. A new
+/// conversation in a process whose session has ended is a clear too; some agents have no other word for it.
 fn predecessor(conn: &Connection, sighting: &Sighting<'_>) -> Result<Option<i64>, Error> {
-    let (Some(Source::Clear), Some(process)) = (sighting.source, sighting.process) else { return Ok(None) };
+    let (Some(source @ (Source::Clear | Source::Startup)), Some(process)) =
+        (sighting.source, sighting.process)
+    else {
+        return Ok(None);
+    };
     let mut select = conn
         .prepare(
             "SELECT DISTINCT p.id, s.id FROM session s JOIN participant p ON p.session = s.id
-             WHERE s.agent = ?1 AND s.pid = ?2 AND s.pid_start = ?3",
+             WHERE s.agent = ?1 AND s.pid = ?2 AND s.pid_start = ?3 AND (?4 OR s.state = 'gone')",
         )
         .map_err(failure)?;
     let found: Vec<(i64, i64)> = select
-        .query_map((sighting.agent, process.pid, process.start.cast_signed()), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .query_map(
+            (sighting.agent, process.pid, process.start.cast_signed(), source == Source::Clear),
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
         .and_then(Iterator::collect)
         .map_err(failure)?;
     let [(participant, session)] = found[..] else { return Ok(None) };

@@ -2,7 +2,8 @@
 //!
 //! `scripts/test` installs them once into a cache outside the repository:
 //! `<cache>/agents/<name>-<version>/node_modules/.bin/<name>`. The versions are pinned here, because a
-//! new version of an agent is a change to verify, not something that happens to a test run.
+//! new version of an agent is a change to verify, not something that happens to a test run: `scripts/drift`
+//! verifies it.
 
 use std::env;
 use std::fmt;
@@ -13,6 +14,8 @@ use serde_json::{Value, json};
 
 use crate::claude::Claude;
 use crate::codex::Codex;
+use crate::copilot::Copilot;
+use crate::gemini::Gemini;
 use crate::model::{Model, Part};
 use crate::opencode::OpenCode;
 use crate::pi::Pi;
@@ -62,8 +65,14 @@ impl Agent {
         Agent::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
+    /// The version under test: the pinned one, or what `BATON_TEST_<NAME>` says, as `scripts/drift` does.
+    pub fn version(self) -> String {
+        let named = env::var(format!("BATON_TEST_{}", self.name().to_uppercase()));
+        named.unwrap_or_else(|_| self.pinned().to_owned())
+    }
+
     /// The version that the tests were written against.
-    pub const fn version(self) -> &'static str {
+    pub const fn pinned(self) -> &'static str {
         match self {
             Agent::Claude => "2.1.325",
             Agent::Codex => "0.166.0",
@@ -142,10 +151,9 @@ pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn
         Agent::Claude => Box::new(Claude::new(sandbox, model)),
         Agent::Codex => Box::new(Codex::new(sandbox, model)),
         Agent::OpenCode => Box::new(OpenCode::new(sandbox, model)),
+        Agent::Gemini => Box::new(Gemini::new(sandbox, model)),
+        Agent::Copilot => Box::new(Copilot::new(sandbox, model)),
         Agent::Pi => Box::new(Pi::new(sandbox, model)),
-        Agent::Gemini | Agent::Copilot => {
-            panic!("{} has no sandbox yet", agent.name())
-        }
     }
 }
 
@@ -157,7 +165,7 @@ pub(crate) fn cached_node() -> PathBuf {
 }
 
 /// `$BATON_TEST_CACHE`, else `baton-test` in the user's cache folder.
-fn cache_dir() -> PathBuf {
+pub(crate) fn cache_dir() -> PathBuf {
     let set = |name| env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     set("BATON_TEST_CACHE")
         .or_else(|| set("XDG_CACHE_HOME").map(|cache| cache.join("baton-test")))

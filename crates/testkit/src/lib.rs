@@ -12,7 +12,9 @@
 pub mod agents;
 pub mod claude;
 pub mod codex;
+pub mod copilot;
 pub mod faults;
+pub mod gemini;
 pub mod isolation;
 pub mod model;
 pub mod opencode;

@@ -1,4 +1,4 @@
-//! A scripted model on loopback that speaks Anthropic Messages, OpenAI Responses and Chat Completions.
+//! A scripted model on loopback that speaks Anthropic Messages, OpenAI Responses, Chat Completions and generateContent.
 //!
 //! Agents talk to it as to their provider. Each request is logged whole before the script decides the
 //! answer, so a test can ask what the model was shown, when and how often. Plain threads, one per
@@ -9,6 +9,7 @@
 
 mod anthropic;
 mod completions;
+mod gemini;
 mod http;
 mod request;
 mod responses;
@@ -22,7 +23,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub use request::{Api, Kind, Request, Role, Said, Source};
 pub use script::{Part, Script, Step};
@@ -184,6 +185,8 @@ impl Shared {
             ("POST", path) if path.ends_with("/chat/completions") => {
                 self.converse(Api::Completions, call, reply)
             }
+            ("POST", path) if path.ends_with("enerateContent") => self.converse(Api::Gemini, call, reply),
+            ("POST", path) if path.ends_with(":countTokens") => reply.json(200, &json!({"totalTokens": 100})),
             (method, path) => {
                 self.log().unknown.push(format!("{method} {path}"));
                 reply.json(404, &json!({"error": {"type": "not_found_error", "message": "not scripted"}}))
@@ -192,13 +195,21 @@ impl Shared {
     }
 
     fn converse(&self, api: Api, call: Call, mut reply: Reply) -> io::Result<()> {
-        let Ok(body) = serde_json::from_slice(&call.body) else {
+        let Ok(mut body) = serde_json::from_slice::<Value>(&call.body) else {
             return reply.json(400, &json!({"error": {"message": "the body is not JSON"}}));
         };
         let agent = match call.path.strip_prefix("/as/").and_then(|rest| rest.split('/').next()) {
             Some(name) => Agent::by_name(name),
-            None => Some(if api == Api::Anthropic { Agent::Claude } else { Agent::Codex }),
+            None => Some(match api {
+                Api::Anthropic => Agent::Claude,
+                Api::Responses | Api::Completions => Agent::Codex,
+                Api::Gemini => Agent::Gemini,
+            }),
         };
+        if api == Api::Gemini && call.path.contains(":stream") {
+            // Others say it in the body.
+            body["stream"] = true.into();
+        }
         let Some(agent) = agent else {
             return reply.json(404, &json!({"error": {"message": "no such agent"}}));
         };
@@ -224,6 +235,7 @@ impl Shared {
                 Api::Anthropic => anthropic::answer(reply, &request.body, &parts, next_id),
                 Api::Responses => responses::answer(reply, &parts, next_id),
                 Api::Completions => completions::answer(reply, request.agent, &request.body, &parts, next_id),
+                Api::Gemini => gemini::answer(reply, request.agent, &request.body, &parts),
             },
             Step::Error { status, message } => {
                 let error = json!({"type": "error", "error": {"type": "api_error", "message": message}});

@@ -18,6 +18,9 @@ use crate::wait;
 /// Until the interactive screen is there.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
+/// No call of a server takes longer, a whole turn included.
+const CALL_LIMIT: Duration = Duration::from_secs(60);
+
 /// OpenCode, ready to start.
 #[derive(Debug)]
 pub struct OpenCode<'a> {
@@ -136,6 +139,7 @@ impl Server {
     pub fn call(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut stream = TcpStream::connect(&self.address).expect("the server listens");
+        stream.set_read_timeout(Some(CALL_LIMIT)).expect("a time limit");
         write!(
             stream,
             "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",

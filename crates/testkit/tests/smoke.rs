@@ -5,6 +5,7 @@ use std::time::Duration;
 use baton_testkit::agents::Session;
 use baton_testkit::claude::{self, Claude};
 use baton_testkit::codex::{self, Codex};
+use baton_testkit::gemini::Gemini;
 use baton_testkit::model::Kind;
 use baton_testkit::{Model, Sandbox, Script, Step, isolated, transcript};
 use serde_json::json;
@@ -71,6 +72,34 @@ fn codex_does_a_scripted_tool_turn() {
         codex.run(Session::Resume(&thread), "PROMPT-2");
         let resumed = &model.requests_of(Kind::Main)[2];
         assert_eq!(resumed.count("NONCE-1"), 1, "a resumed session has it still");
+        assert_eq!(model.unknown_calls(), [""; 0]);
+    });
+}
+
+#[test]
+fn gemini_does_a_scripted_tool_turn() {
+    isolated(|| {
+        let (sandbox, model) = (Sandbox::new(), Model::start(one_tool()));
+        let gemini = Gemini::new(&sandbox, &model);
+        gemini.add_hook("AfterTool", context_hook("AfterTool", "NONCE-1"));
+        let run = gemini.run(Session::New, "PROMPT-1");
+        let session = claude::session_id(&run).unwrap();
+
+        let requests = model.requests_of(Kind::Main);
+        assert_eq!(requests.len(), 2);
+        assert!(requests[0].offers("run_shell_command"));
+        assert!(requests[1].results()[0].text.contains("from-the-tool"));
+        let nonce = model.sightings("NONCE-1");
+        assert_eq!((nonce.first, nonce.most), (Some(requests[1].index), 1));
+        let transcripts = gemini.transcripts();
+        assert_eq!(transcripts.len(), 1, "{transcripts:?}");
+        assert!(std::fs::read_to_string(&transcripts[0]).unwrap().contains("<hook_context>NONCE-1"));
+
+        gemini.run(Session::Resume(&session), "PROMPT-2");
+        let resumed = &model.requests_of(Kind::Main)[2];
+        // It sends the results of a resumed session's tools twice, and with them what hooks added.
+        assert_eq!((resumed.count("NONCE-1"), resumed.count("from-the-tool\n")), (2, 2));
+        assert_eq!((resumed.count("PROMPT-1"), resumed.count("PROMPT-2")), (1, 1));
         assert_eq!(model.unknown_calls(), [""; 0]);
     });
 }

@@ -7,6 +7,7 @@ use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
@@ -39,6 +40,10 @@ impl Agent for Claude {
         "2.1.325"
     }
 
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
+    }
+
     fn target(
         &self,
         install: Install,
@@ -49,7 +54,7 @@ impl Agent for Claude {
         Ok(Box::new(super::install::Claude::new(install, user_home, folder.as_deref())?))
     }
 
-    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         payload::read(payload, |payload| {
             let turn = given(payload.prompt_id.clone());
             let kind = kind(&payload);
@@ -165,12 +170,16 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "Notification" => match payload.notification_type.as_deref() {
             Some("permission_prompt") => EventKind::Blocked,
             Some("idle_prompt") => EventKind::IdleNotice,
-            _ => EventKind::Unknown,
+            // A word for people, of which there are many.
+            _ => EventKind::Other,
         },
         "PreCompact" => EventKind::Compacting,
         "SubagentStart" => EventKind::SubagentStart,
         "SubagentStop" => EventKind::SubagentStop,
         "SessionEnd" => EventKind::End,
+        "PostCompact" | "TeammateIdle" | "CwdChanged" | "InstructionsLoaded" | "MessageDisplay" => {
+            EventKind::Other
+        }
         _ => EventKind::Unknown,
     }
 }

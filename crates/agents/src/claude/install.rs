@@ -45,7 +45,11 @@ pub fn hook_rows() -> Vec<HookRow> {
         command("Stop"),
         command("PermissionRequest"),
         command("Notification"),
-        tool("PostToolBatch", None, &[("tool_use_id", "${tool_calls.0.tool_use_id}")]),
+        tool(
+            "PostToolBatch",
+            None,
+            &[("tool_name", "${tool_calls.0.tool_name}"), ("tool_use_id", "${tool_calls.0.tool_use_id}")],
+        ),
         tool(
             "PreToolUse",
             Some("mcp__baton__.*"),

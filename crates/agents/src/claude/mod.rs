@@ -3,6 +3,7 @@
 mod adapter;
 pub mod install;
 mod requests;
+pub mod tools;
 mod transcript;
 
 pub use adapter::Claude;

@@ -7,6 +7,7 @@ use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
@@ -36,6 +37,10 @@ impl Agent for Codex {
         "0.166.0"
     }
 
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
+    }
+
     fn target(
         &self,
         install: Install,
@@ -46,7 +51,7 @@ impl Agent for Codex {
         Ok(Box::new(super::install::Codex::new(install, user_home, folder.as_deref())?))
     }
 
-    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         let mut event = payload::read(payload, |payload| {
             let turn = given(payload.turn_id.clone());
             let kind = kind(&payload);
@@ -156,6 +161,7 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "SubagentStart" => EventKind::SubagentStart,
         "SubagentStop" => EventKind::SubagentStop,
         "SessionEnd" => EventKind::End,
+        "PreModelRequest" => EventKind::Other,
         _ => EventKind::Unknown,
     }
 }

@@ -42,7 +42,7 @@ pub fn hook_rows() -> Vec<HookRow> {
         command("Stop", COMMAND_TIMEOUT),
         command("PermissionRequest", COMMAND_TIMEOUT),
         command("Interrupt", ENDING_TIMEOUT),
-        tool("PostToolUse", None, &[("tool_use_id", "${tool_use_id}")]),
+        tool("PostToolUse", None, &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")]),
     ]
 }
 

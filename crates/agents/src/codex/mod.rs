@@ -3,6 +3,7 @@
 
 mod adapter;
 pub mod install;
+pub mod tools;
 mod transcript;
 mod trust;
 

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use super::text::{BOM, Place, Splice, splice};
 pub use error::JsonError;
 pub use parse::{Bom, Dialect, Reader};
-use parse::{Kind, Node, Property, parse_strict, without_comments, without_surrogates};
+use parse::{Kind, Node, Property, made_strict, parse_strict, without_surrogates};
 use style::{Style, line_indent, own_line_indent};
 
 /// One step from a value to one of its children.
@@ -99,12 +99,9 @@ impl<'t> Json<'t> {
             Some(text) => (BOM, text),
             None => ("", whole),
         };
-        let parsed = match reader.dialect {
-            Dialect::Strict => without_surrogates(text),
-            Dialect::WithComments => match without_comments(text) {
-                Cow::Borrowed(text) => without_surrogates(text),
-                Cow::Owned(text) => Cow::Owned(without_surrogates(&text).into_owned()),
-            },
+        let parsed = match made_strict(text, reader.dialect) {
+            Cow::Borrowed(text) => without_surrogates(text),
+            Cow::Owned(text) => Cow::Owned(without_surrogates(&text).into_owned()),
         };
         let root = parse_strict(&parsed, path, reader)?;
         let (range, first) = match &root {

@@ -26,7 +26,7 @@ pub struct HookRow {
 pub enum Form {
     /// Our program, with the payload on stdin.
     Command {
-        /// Seconds.
+        /// In the agent's unit, seconds or milliseconds.
         timeout: u32,
     },
     /// A tool of our MCP server in the same session.

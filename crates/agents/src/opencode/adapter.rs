@@ -10,6 +10,7 @@ use super::install;
 use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
@@ -44,6 +45,10 @@ impl Agent for OpenCode {
         "1.18.33"
     }
 
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
+    }
+
     fn target(
         &self,
         install: Install,
@@ -54,7 +59,7 @@ impl Agent for OpenCode {
         Ok(Box::new(install::OpenCode::new(install, user_home, folder.as_deref())?))
     }
 
-    fn parse(&self, payload: &[u8]) -> Result<Event, Error> {
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         payload::read(payload, |payload| {
             let turn = given(payload.turn_id.clone());
             let kind = kind(&payload);

@@ -18,7 +18,7 @@ const PLUGIN: &str = include_str!("plugin.js");
 const CONFIG: Reader = Reader {
     malformed: "OpenCode does not start with it",
     bom: Bom::Skipped,
-    dialect: Dialect::WithComments,
+    dialect: Dialect::CommentsAndTrailingCommas,
 };
 
 /// OpenCode's configuration in one scope.

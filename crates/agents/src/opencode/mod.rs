@@ -2,5 +2,6 @@
 
 mod adapter;
 pub mod install;
+pub mod tools;
 
 pub use adapter::OpenCode;

@@ -38,6 +38,17 @@ pub const JSON: &[&str] = &[
     "{\r\t\"old mac\": 1\r}",
 ];
 
+/// JSON with comments, for agents that take them.
+pub const JSON_WITH_COMMENTS: &[&str] = &[
+    "// only a comment\n{}",
+    "{ // mine\n}",
+    "{ /* mine */ }",
+    "{\n  // mine\n  \"model\": \"x\" // the good one\n}\n",
+    "{\n  \"hooks\": {\n    // none yet\n  }\n}\n",
+    "{\n  \"hooks\": {\n    \"AfterTool\": [ /* none */ ]\n  }, // hooks\n  \"mcpServers\": { \"a\": {\"command\": \"x\"} /* b */ }\n}\n// end",
+    "{\"url\": \"http://x/*\", \"a\": 1 /* \"hooks\": {} */}",
+];
+
 /// TOML that Codex might read; none of it ours.
 pub const TOML: &[&str] = &[
     "",

@@ -21,7 +21,8 @@ const COMMENTED: &[&str] = &[
     "{ /* only a comment */ }",
 ];
 
-const READER: Reader = Reader { malformed: "", bom: Bom::Skipped, dialect: Dialect::WithComments };
+const READER: Reader =
+    Reader { malformed: "", bom: Bom::Skipped, dialect: Dialect::CommentsAndTrailingCommas };
 
 fn opencode() -> OpenCode {
     OpenCode::new(install(Scope::User), Path::new("/home/dev"), None).unwrap()

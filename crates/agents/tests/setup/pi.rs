@@ -23,7 +23,7 @@ fn told(name: &str, more: &Value) -> Event {
         "turn_id": "f95d76b5-0005-43da-9c19-62dc14826235",
     });
     payload.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    pi::Pi.parse(payload.to_string().as_bytes()).unwrap()
+    pi::Pi.parse(payload.to_string().as_bytes(), None).unwrap()
 }
 
 #[test]

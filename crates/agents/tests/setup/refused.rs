@@ -3,7 +3,7 @@
 use baton_agents::install::{Install, InstallError, Scope, Target};
 use std::path::Path;
 
-use crate::world::{Files, claude, codex};
+use crate::world::{Files, claude, codex, gemini};
 
 /// The error of an installation over this file.
 fn refusal(target: &dyn Target, path: &Path, text: &[u8]) -> InstallError {
@@ -52,6 +52,24 @@ fn json_that_claude_would_not_read_is_refused_with_its_place() {
         assert!(!error.hint().is_empty());
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// It takes comments, and nothing else that is not JSON.
+#[test]
+fn json_that_gemini_would_not_read_is_refused_with_its_place() {
+    let target = gemini();
+    for (text, place, code) in [
+        ("{\"a\": 1, // b\n}", "1:8", "json-trailing-comma"),
+        ("{\"a\": 1 /* b }", "1:1", "json-malformed"),
+        ("\u{feff}{}", "1:1", "json-byte-order-mark"),
+        ("{ // c\n  'a': 1}", "2:3", "json-malformed"),
+        ("{ /* c */ \"hooks\": []}", "1:20", "json-wrong-kind"),
+    ] {
+        let error = refusal(&target, target.settings_path(), text.as_bytes());
+        let expected = format!("edit /home/dev/.gemini/settings.json:{place}: ");
+        assert_eq!(error.code(), code, "{text:?}: {error}");
+        assert!(error.to_string().starts_with(&expected), "{text:?}: {error}");
+    }
 }
 
 #[test]

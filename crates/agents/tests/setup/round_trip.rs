@@ -1,13 +1,16 @@
 //! Installing and removing gives every byte back: by value here, without the help of a backup.
 
 use baton_agents::claude::install::hook_rows;
-use baton_agents::install::{Records, Target};
+use baton_agents::install::{Records, Scope, Target};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
 
-use crate::documents::{JSON, TOML};
-use crate::world::{Files, claude, codex, moved_claude, moved_codex};
+use crate::documents::{JSON, JSON_WITH_COMMENTS, TOML};
+use crate::world::{
+    BATON, Files, HOME, claude, codex, copilot, cursor, gemini, moved_claude, moved_codex, moved_copilot,
+    moved_cursor, moved_gemini,
+};
 
 /// Whether the hooks that the target wants are at the end of each event, and `before`'s are in front.
 fn assert_hooks_appended(before: &Value, after: &Value, expected: usize) {
@@ -79,17 +82,138 @@ fn codex_config_comes_back_byte_for_byte() {
     }
 }
 
+/// Hooks and server in one file.
+#[test]
+fn gemini_settings_come_back_byte_for_byte() {
+    let target = gemini();
+    let rows = baton_agents::gemini::install::hook_rows().len();
+    for document in JSON.iter().filter(|d| !d.starts_with('\u{feff}')) {
+        let after = assert_round_trip(&target, &Files::with(target.settings_path(), document.as_bytes()));
+        let before: Value =
+            serde_json::from_str(&document.replace("\\ud800", "").replace("1e400", "0")).unwrap_or(json!({}));
+        let after = after.json(target.settings_path());
+        assert_hooks_appended(&before, &after, rows);
+        let entry = &after["mcpServers"]["baton"];
+        assert_eq!(entry["args"], json!(["mcp", "--agent", "gemini", "--home", crate::world::HOME]));
+        assert_eq!(
+            after["hooks"]["AfterTool"].as_array().unwrap().last().unwrap()["hooks"][0]["timeout"],
+            10_000
+        );
+    }
+    for document in JSON_WITH_COMMENTS {
+        let after = assert_round_trip(&target, &Files::with(target.settings_path(), document.as_bytes()));
+        for comment in
+            ["// mine", "/* mine */", "// the good one", "// none yet", "/* none */", "/* b */", "// end"]
+        {
+            let text = after.text(target.settings_path());
+            assert_eq!(text.contains(comment), document.contains(comment), "{comment} in {text}");
+        }
+    }
+}
+
+/// To call tools unasked is the person's to allow. Once they have, it stays, and nobody needs to be told.
+#[test]
+fn gemini_is_told_to_trust_us_by_the_person_alone() {
+    let target = gemini();
+    let (after, _) = Files::default().installed(&target).unwrap();
+    let text = after.text(target.settings_path()).to_owned();
+    assert!(!text.contains("trust"), "{text}");
+    assert_eq!(target.notes(&after.current()).len(), 1);
+    let trusted = text.replacen("\"type\": \"stdio\"", "\"trust\": true,\n      \"type\": \"stdio\"", 1);
+    let trusted = Files::with(target.settings_path(), trusted.as_bytes());
+    assert_eq!(target.notes(&trusted.current()), [""; 0]);
+    assert_eq!(trusted.installed(&target).unwrap().0, trusted);
+}
+
+#[test]
+fn copilot_servers_come_back_byte_for_byte_beside_a_hooks_file_of_ours() {
+    let target = copilot(Scope::User);
+    for document in JSON.iter().filter(|d| !d.starts_with('\u{feff}')) {
+        let files = Files::with(target.servers_path(), document.as_bytes());
+        let after = assert_round_trip(&target, &files);
+        let entry = &after.json(target.servers_path())["mcpServers"]["baton"];
+        assert_eq!(entry["args"], json!(["mcp", "--agent", "copilot", "--home", HOME]));
+        let hooks = after.json(target.hooks_path());
+        assert_eq!(hooks["version"], 1);
+        for (event, hooks) in hooks["hooks"].as_object().unwrap() {
+            let command = format!("'{}' hook copilot {event} --home '{HOME}'", BATON.replace('\'', r"'\''"));
+            assert_eq!(hooks[0]["bash"], command);
+        }
+    }
+}
+
+/// The project's `.mcp.json` is Claude Code's too, and its server of our name may be the one.
+#[test]
+fn copilot_leaves_the_server_of_another_agent_in_a_project() {
+    let target = copilot(Scope::Project("/home/dev/proj".into()));
+    let servers = json!({"mcpServers": {"baton": {"args": ["mcp", "--agent", "claude", "--home", HOME]}}});
+    let files = Files::with(target.servers_path(), servers.to_string().as_bytes());
+    let after = assert_round_trip(&target, &files);
+    assert_eq!(after.json(target.servers_path()), servers);
+    assert_eq!(target.notes(&files.current()).len(), 2);
+    assert_eq!(target.notes(&Files::default().current()).len(), 1, "the folder must be trusted");
+    assert_eq!(
+        copilot(Scope::User)
+            .add(&Files::with(copilot(Scope::User).servers_path(), servers.to_string().as_bytes()).current())
+            .unwrap_err()
+            .code(),
+        "setup-name-taken"
+    );
+}
+
+#[test]
+fn cursor_hooks_come_back_byte_for_byte() {
+    let target = cursor();
+    let own = [
+        "{\"version\":1,\"hooks\":{\"stop\":[{\"command\":\"other\"}]}}",
+        "{\n  \"version\": 1,\n  \"hooks\": {}\n}\n",
+        "{\n  \"version\": 1\n}",
+    ];
+    for document in JSON.iter().copied().chain(own).filter(|d| !d.starts_with('\u{feff}')) {
+        assert_round_trip(&target, &Files::with(target.hooks_path(), document.as_bytes()));
+        assert_round_trip(&target, &Files::with(target.servers_path(), document.as_bytes()));
+    }
+    let (after, _) = Files::with(target.hooks_path(), own[0].as_bytes()).installed(&target).unwrap();
+    let hooks = after.json(target.hooks_path());
+    assert_eq!(hooks["hooks"]["stop"][0]["command"], "other");
+    let command = format!("'{}' hook cursor --home '{HOME}'", BATON.replace('\'', r"'\''"));
+    assert_eq!(hooks["hooks"]["stop"][1], json!({"command": command, "timeout": 10}));
+    let (after, _) = Files::default().installed(&target).unwrap();
+    assert_eq!(after.json(target.hooks_path())["version"], 1);
+}
+
+#[test]
+fn copilot_and_cursor_are_brought_up_to_date_in_place() {
+    let pairs = [
+        (&copilot(Scope::User) as &dyn Target, &moved_copilot() as &dyn Target),
+        (&cursor(), &moved_cursor()),
+    ];
+    for (old, new) in pairs {
+        let (first, records) = Files::default().installed(old).unwrap();
+        let (second, _) = first.installed(new).unwrap();
+        assert_eq!(second, Files::default().installed(new).unwrap().0, "as if it had been the first time");
+        assert_eq!(
+            second.removed(old, &records).unwrap(),
+            Files::default(),
+            "ours whatever the program's path"
+        );
+    }
+}
+
 #[test]
 fn nothing_is_left_of_files_that_were_not_there() {
-    for target in [&claude() as &dyn Target, &codex()] {
+    for target in [&claude() as &dyn Target, &codex(), &gemini(), &copilot(Scope::User), &cursor()] {
         assert_round_trip(target, &Files::default());
     }
 }
 
 #[test]
 fn an_installation_is_brought_up_to_date_in_place() {
-    for (old, new) in [(&claude() as &dyn Target, &moved_claude() as &dyn Target), (&codex(), &moved_codex())]
-    {
+    for (old, new) in [
+        (&claude() as &dyn Target, &moved_claude() as &dyn Target),
+        (&codex(), &moved_codex()),
+        (&gemini(), &moved_gemini()),
+    ] {
         for document in [
             "{}",
             "{\n  \"hooks\": {\n    \"Stop\": [\n      {\n        \"hooks\": []\n      }\n    ]\n  }\n}\n",
@@ -190,7 +314,12 @@ fn any_document() -> impl Strategy<Value = Value> {
 }
 
 fn any_text() -> impl Strategy<Value = String> {
-    let space = prop::sample::select(vec!["", "", "", " ", "\n", "\r\n", "\t", "  ", "\n    ", " \n\t"]);
+    any_text_with(&["", "", "", " ", "\n", "\r\n", "\t", "  ", "\n    ", " \n\t"])
+}
+
+/// With any of these between its tokens.
+fn any_text_with(spaces: &[&'static str]) -> impl Strategy<Value = String> {
+    let space = prop::sample::select(spaces.to_vec());
     (any_document(), prop::collection::vec(space, 0..200), "(\u{feff})?[ \n]{0,2}").prop_map(
         |(value, spaces, front)| {
             let mut spaces = spaces.into_iter();
@@ -212,6 +341,16 @@ proptest! {
         if !text.starts_with('\u{feff}') {
             let target = codex();
             assert_round_trip(&target, &Files::with(target.hooks_path(), text.as_bytes()));
+            let target = gemini();
+            assert_round_trip(&target, &Files::with(target.settings_path(), text.as_bytes()));
+        }
+    }
+
+    #[test]
+    fn any_document_with_comments_comes_back(text in any_text_with(&["", " ", "\n  ", "/**/", "/* \"a\": [ */", " // {\n", "//\r\n\t"])) {
+        let target = gemini();
+        if !text.starts_with('\u{feff}') {
+            assert_round_trip(&target, &Files::with(target.settings_path(), text.as_bytes()));
         }
     }
 

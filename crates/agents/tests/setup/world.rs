@@ -2,6 +2,9 @@
 
 use baton_agents::claude::install::Claude;
 use baton_agents::codex::install::Codex;
+use baton_agents::copilot::install::Copilot;
+use baton_agents::cursor::install::Cursor;
+use baton_agents::gemini::install::Gemini;
 use baton_agents::install::{Current, FileEdit, Install, InstallError, Records, Scope, Target};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -31,6 +34,33 @@ pub fn codex() -> Codex {
 pub fn moved_codex() -> Codex {
     let install = Install::new(Path::new("/usr/bin/baton"), Path::new(HOME), Scope::User).unwrap();
     Codex::new(install, Path::new("/home/dev"), None).unwrap()
+}
+
+pub fn copilot(scope: Scope) -> Copilot {
+    Copilot::new(install(scope), Path::new("/home/dev"), None).unwrap()
+}
+
+pub fn moved_copilot() -> Copilot {
+    let install = Install::new(Path::new("/usr/bin/baton"), Path::new(HOME), Scope::User).unwrap();
+    Copilot::new(install, Path::new("/home/dev"), None).unwrap()
+}
+
+pub fn cursor() -> Cursor {
+    Cursor::new(install(Scope::User), Path::new("/home/dev")).unwrap()
+}
+
+pub fn moved_cursor() -> Cursor {
+    let install = Install::new(Path::new("/usr/bin/baton"), Path::new(HOME), Scope::User).unwrap();
+    Cursor::new(install, Path::new("/home/dev")).unwrap()
+}
+
+pub fn gemini() -> Gemini {
+    Gemini::new(install(Scope::User), Path::new("/home/dev")).unwrap()
+}
+
+pub fn moved_gemini() -> Gemini {
+    let install = Install::new(Path::new("/usr/bin/baton"), Path::new(HOME), Scope::User).unwrap();
+    Gemini::new(install, Path::new("/home/dev")).unwrap()
 }
 
 /// Files in memory.

@@ -113,11 +113,7 @@ fn report(
             })?;
             done()
         }
-        Waited::Ended(state) => Err(Error::new(
-            Code::UnknownRecipient,
-            format!("the ask {} ended as {}", ask.request(), state.as_str()),
-        )
-        .hint("`baton mail` shows what happened")),
+        Waited::Ended(state) => Err(ask::ended(ask, state)),
         Waited::TimedOut => {
             let document = json!({"request_id": ask.request().as_str(), "message_id": ask.as_str()});
             let error = Error::new(Code::TimedOut, "no answer yet; it will come as mail")

@@ -4,15 +4,21 @@ use super::{Session, setup};
 use crate::environment;
 use crate::print::{Out, Tone, table};
 use crate::settings::Settings;
-use baton_agents::ALL;
+use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
+use baton_core::frame::shown as shown_name;
 use baton_core::{Error, limits};
-use baton_mail::directory;
+use baton_mail::{directory, unknown};
 use baton_store::{Role, Store};
 use clap::Args;
 use serde_json::{Value, json};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+
+/// Unknown names of one agent that are shown one by one.
+const UNKNOWN_SHOWN: usize = 20;
+const UNKNOWN_HINT: &str =
+    "a newer baton may know it; `baton doctor --fix` forgets it until it is seen again";
 
 // `baton doctor`
 #[derive(Debug, Args)]
@@ -62,6 +68,7 @@ impl Doctor {
         checks.push(hook_log(&session.home));
         for agent in ALL {
             checks.extend(installation(session, *agent));
+            checks.extend(self.unknown(&session.home, *agent));
         }
         let document: Vec<Value> = checks
             .iter()
@@ -96,6 +103,36 @@ impl Doctor {
                 Some("baton doctor --fix"),
             )
         }
+    }
+
+    /// What the agent said to our hooks that no table knows, one row for each name.
+    fn unknown(&self, home: &Path, agent: &dyn Agent) -> Vec<Check> {
+        if self.fix {
+            // What could not be forgotten is shown.
+            unknown::forget(home, agent).ok();
+        }
+        let (names, full) = unknown::list(home, agent);
+        let check = |detail: String, hint| {
+            Check::new(format!("{} unknown", agent.name()), Verdict::Warn, detail, Some(hint))
+        };
+        let mut checks: Vec<Check> = names
+            .iter()
+            .take(UNKNOWN_SHOWN)
+            .map(|unknown| {
+                let name = shown_name(&unknown.name, limits::UNKNOWN_NAME_BYTES);
+                let day = unknown.seen.to_rfc3339();
+                let day = day.split('T').next().unwrap_or(&day);
+                check(format!("{} {name}, seen on {day}", unknown.what.as_str()), UNKNOWN_HINT)
+            })
+            .collect();
+        if names.len() > UNKNOWN_SHOWN || full {
+            let least = if full { "at least " } else { "" };
+            checks.push(check(
+                format!("{least}{} more", names.len().saturating_sub(UNKNOWN_SHOWN)),
+                UNKNOWN_HINT,
+            ));
+        }
+        checks
     }
 
     fn store(&self, session: &Session) -> Vec<Check> {
@@ -189,7 +226,7 @@ fn hook_log(home: &Path) -> Check {
     }
 }
 
-fn installation(session: &Session, agent: &dyn baton_agents::Agent) -> Vec<Check> {
+fn installation(session: &Session, agent: &dyn Agent) -> Vec<Check> {
     let name = agent.name();
     let Some(program) = environment::find_program(agent.program()) else {
         return vec![Check::new(name, Verdict::Pass, "not installed", None)];

@@ -26,6 +26,9 @@ pub struct Mail {
     /// Only with this text in the body
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
+    /// Every project's, not only this one's (a session sees its own mail either way)
+    #[arg(long)]
+    all: bool,
     /// At most so many, the newest
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
@@ -39,7 +42,7 @@ impl Mail {
         let me = session.identity(&mut store)?;
         reconcile::offers(&mut store, None)?;
         store.upkeep(&rules, baton_mail::now())?;
-        // The person and scripts see everything; a session sees what it sent and got.
+        // The person and scripts see everybody's; a session sees what it sent and got, wherever that is.
         let of = me.session().map(|_| me.participant.id);
         if let Some(text) = &self.message {
             let id = MessageId::from_input(text)?;
@@ -51,6 +54,7 @@ impl Mail {
         }
         let filter = MailFilter {
             of,
+            project: (of.is_none() && !self.all).then_some(&*me.project),
             with: self.with.as_deref(),
             thread: self.thread.as_deref(),
             search: self.search.as_deref(),
@@ -59,7 +63,7 @@ impl Mail {
         let rows = store.history(&filter)?;
         let document: Vec<Value> =
             rows.iter().map(|row| describe(&store, row, &me)).collect::<Result<_, _>>()?;
-        out.data(&Value::Array(document), || listing(*out, &rows))?;
+        out.data(&Value::Array(document), || listing(*out, &rows, filter.project.is_some()))?;
         store.tidy();
         done()
     }
@@ -118,9 +122,13 @@ fn in_full(out: Out, mail: &MailRow, me: &Identity) -> String {
     )
 }
 
-fn listing(out: Out, rows: &[MailRow]) -> String {
+fn listing(out: Out, rows: &[MailRow], of_project: bool) -> String {
     if rows.is_empty() {
-        out.say("no mail yet");
+        out.say(if of_project {
+            "no mail in this project yet; --all shows every project's"
+        } else {
+            "no mail yet"
+        });
         return String::new();
     }
     let cells: Vec<Vec<String>> = rows

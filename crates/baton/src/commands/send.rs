@@ -87,7 +87,8 @@ impl Reply {
 }
 
 fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Result<Exit, Error> {
-    let document = describe(accepted, wake);
+    let outcomes = post::wake_outcomes(store, accepted, wake);
+    let document = describe(accepted, &outcomes);
     let shown = out.data(&document, || {
         let names: Vec<_> = accepted.to.iter().map(|to| out.tone(Tone::Bold, &to.name)).collect();
         let again = if accepted.again { " (accepted before, under this key)" } else { "" };
@@ -100,13 +101,9 @@ fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Resu
 }
 
 /// What was accepted, as JSON.
-pub fn describe(accepted: &Accepted, wake: bool) -> Value {
+fn describe(accepted: &Accepted, outcomes: &[&'static str]) -> Value {
     let to: Vec<_> =
         accepted.to.iter().map(|to| json!({"session_id": to.session_id, "name": to.name})).collect();
-    let outcomes: Vec<_> = accepted.to.iter().map(|to| post::wake_outcome(wake, to.state)).collect();
-    let wake = match &outcomes[..] {
-        [one] => json!(one),
-        several => json!(several),
-    };
+    let wake = post::common_outcome(outcomes).map_or_else(|| json!(outcomes), |one| json!(one));
     json!({"message_id": accepted.id.as_str(), "to": to, "wake": wake})
 }

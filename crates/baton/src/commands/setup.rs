@@ -31,12 +31,13 @@ impl Setup {
     /// Plans for every agent first, so that a file that can't be edited stops all of it before anything is written.
     pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
         let agents = self.chosen()?;
-        let mut plans = Vec::new();
-        for agent in agents {
-            plans.push((agent, plan(session, agent, self.project, self.remove)?));
+        for agent in &agents {
+            plan(session, *agent, self.project, self.remove)?;
         }
         let mut documents = Vec::new();
-        for (agent, plan) in plans {
+        for agent in agents {
+            // Anew: some agents share a file, which the one before may have changed.
+            let plan = plan(session, agent, self.project, self.remove)?;
             documents.push(self.carry_out(agent, plan, *out)?);
         }
         out.data(&Value::Array(documents), String::new)?;

@@ -380,6 +380,26 @@ fn m18_two_projects_do_not_see_each_other_unless_asked_for() {
     let mut here = here;
     here.settle_down();
     here.assert_heard_once(reply["message_id"].as_str().unwrap(), "across projects");
+    // What a script sees is its project's, and everything if it asks; a session sees its own mail wherever it went.
+    let inside = there.shell(&["send", "user", "for you", "--json"]).expect(0).json();
+    let bodies = |done: Done| -> Vec<String> {
+        let rows = done.expect(0).json();
+        rows.as_array().unwrap().iter().map(|row| row["body"].as_str().unwrap().to_owned()).collect()
+    };
+    let both = ["by path", "by name", "back"];
+    assert_eq!(bodies(world.script(&["mail", "--json"])), both);
+    let everything = ["by path", "by name", "back", "for you"];
+    assert_eq!(bodies(world.script(&["mail", "--all", "--json"])), everything);
+    let mut command = world.as_script(&["mail", "--json"]);
+    command.current_dir(&cwd);
+    assert_eq!(bodies(run(command, b"")), everything, "each has a side there");
+    assert_eq!(bodies(here.shell(&["mail", "--json"])), both);
+    assert_eq!(bodies(here.shell(&["mail", "--all", "--json"])), both, "not other sessions' mail");
+    world.script(&["mail", inside["message_id"].as_str().unwrap(), "--json"]).expect(0);
+    // What is nobody's project's is everybody's.
+    let noted = world.script(&["send", "user", "no project", "--json"]).expect(0).json();
+    assert_eq!(bodies(world.script(&["mail", "--json"])), ["by path", "by name", "back", "no project"]);
+    assert_eq!(noted["to"][0]["name"], "user");
     // Tags end at the project's border too.
     there.shell(&["tag", "add", "backend"]).expect(0);
     here.shell(&["send", "#backend", "hi", "--json"]).expect_error(1, "unknown-recipient");

@@ -46,4 +46,6 @@ mod reference;
 #[cfg(test)]
 mod senders;
 #[cfg(test)]
+mod unknown;
+#[cfg(test)]
 mod upkeep;

@@ -3,6 +3,7 @@
 use crate::puppet::{Moment, Printed, Puppet, Style};
 use crate::world::{Done, World, done, program, run};
 use rustix::fs::{OFlags, fcntl_setfl};
+use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::json;
 use std::fs::OpenOptions;
 use std::io::{PipeReader, PipeWriter, Read as _, Write as _, pipe};
@@ -133,6 +134,45 @@ fn m5_a_slow_reader_gets_everything_once() {
     puppet.finish_turn();
     puppet.settle_down();
     puppet.assert_heard_once(&message, "slow reader");
+}
+
+#[test]
+fn m5_half_an_answer_at_the_deadline_goes_back_and_is_logged() {
+    for style in Style::BOTH {
+        let world = World::talkative();
+        let sender = Puppet::start(&world, Style::Claude, "sender");
+        let mut puppet = Puppet::start(&world, style, "reader");
+        let message = sender.send("reader", &"half ".repeat(1700));
+        let payload = puppet.open(Moment::Prompt).remove(0);
+        // Room for one piece, and then nobody reads on.
+        let (mut reader, writer, _) = full_pipe();
+        reader.read_exact(&mut [0; 4096]).unwrap();
+        run_into(puppet.hook_command(), &payload, writer).expect(0);
+        assert_eq!(world.state(&message), "queued", "{style:?}");
+        let log = world.hook_log();
+        assert_eq!(log.len(), 1, "{log:?}");
+        assert!(log[0].contains("output-closed") && log[0].contains("after 4096 of "), "{log:?}");
+        puppet.close(Moment::Prompt, &[Printed::nothing()]);
+        puppet.finish_turn();
+        puppet.settle_down();
+        puppet.assert_heard_once(&message, &format!("{style:?}"));
+    }
+}
+
+#[test]
+fn m5_a_small_answer_is_one_write() {
+    let world = World::talkative();
+    let sender = Puppet::start(&world, Style::Claude, "sender");
+    let mut puppet = Puppet::start(&world, Style::Claude, "reader");
+    sender.send("reader", &"small\n".repeat(150));
+    let payload = puppet.open(Moment::Prompt).remove(0);
+    // Of such a pipe, a read gives what one write put in.
+    let (reader, writer) = pipe_with(PipeFlags::DIRECT).unwrap();
+    run_into(puppet.hook_command(), &payload, writer).expect(0);
+    let mut packet = [0; 4096];
+    let count = PipeReader::from(reader).read(&mut packet).unwrap();
+    assert!(count > 1500, "{count}");
+    serde_json::from_slice::<serde_json::Value>(&packet[..count]).expect("a whole answer");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use crate::paper::heard;
 use crate::puppet::{Moment, Printed, Puppet, Style};
 use crate::world::{World, rounds};
+use serde_json::json;
 use std::collections::HashMap;
 use std::io::Write as _;
 use std::process::Stdio;
@@ -178,4 +179,25 @@ fn m3_retries_at_one_instant_are_one_message() {
         assert!(printed.iter().all(|told| told["message_id"] == printed[0]["message_id"]), "{printed:?}");
         assert_eq!(world.mail().len(), round + 1);
     }
+}
+
+#[test]
+fn what_became_of_waking_several_is_one_word_where_they_agree_and_a_list_where_not() {
+    let world = World::talkative();
+    let sender = Puppet::start(&world, Style::Claude, "sender");
+    let mut team: Vec<Puppet<'_>> =
+        ["ada", "bob", "eve"].map(|name| Puppet::start(&world, Style::Codex, name)).into();
+    for puppet in &mut team {
+        puppet.shell(&["tag", "add", "team"]).expect(0);
+        puppet.turn_in_peace();
+    }
+    let send = |more: &[&str]| {
+        let arguments = [&["send", "#team", "hello", "--json"], more].concat();
+        sender.shell(&arguments).expect(0).json()["wake"].clone()
+    };
+    assert_eq!(send(&[]), "no_route");
+    assert_eq!(send(&["--wake", "off"]), "skipped_disabled");
+    team[1].event(Moment::Prompt);
+    assert_eq!(send(&[]), json!(["no_route", "pending_turn_end", "no_route"]));
+    assert_eq!(send(&["--wake", "off"]), "skipped_disabled");
 }

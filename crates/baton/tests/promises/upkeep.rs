@@ -215,3 +215,29 @@ fn every_file_of_the_home_is_the_users_own() {
         assert_eq!(mode & 0o077, 0, "{} has {mode:o}", file.display());
     }
 }
+
+/// Everything that waits is past its time.
+fn expire(world: &World) {
+    raw(world).execute("UPDATE message SET expires_at = 1", []).unwrap();
+}
+
+#[test]
+fn an_ask_that_nobody_took_in_time_says_so_and_a_late_reply_still_arrives() {
+    let world = World::talkative();
+    let peer = Puppet::start(&world, Style::Codex, "peer");
+    let asked = world.script(&["ask", "peer", "well?", "--timeout", "1ms", "--json"]).expect(2).json();
+    let (message, request) = (asked["message_id"].as_str().unwrap(), asked["request_id"].as_str().unwrap());
+    expire(&world);
+    assert_eq!(world.state(message), "expired");
+    let resume = ["ask", "--resume", request, "--timeout", "1ms", "--json"];
+    let hint = world.script(&resume).expect_error(1, "ask-expired");
+    assert!(hint.contains("ask again") && hint.contains(&format!("baton mail {message}")), "{hint}");
+    let text = world.script(&resume[..5]).expect(1).stderr;
+    assert!(
+        text.starts_with(&format!("error: the ask {request} expired: nobody took it in time\n")),
+        "{text}"
+    );
+    // Whoever finds it in its history may answer all the same.
+    peer.shell(&["reply", message, "well.", "--json"]).expect(0);
+    assert_eq!(world.script(&resume).expect(0).json()["body"], "well.");
+}

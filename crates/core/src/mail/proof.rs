@@ -71,6 +71,8 @@ pub struct Turns {
     pub offer: Option<String>,
     /// The turn that the session is in now, if the look is made on an event of it.
     pub now: Option<String>,
+    /// The agent has no names for turns. It writes each line before what follows from it, and asks its prompt hooks only between turns.
+    pub unnamed: bool,
 }
 
 /// What one line of a transcript means for proof. Lines that mean nothing are left out.
@@ -239,7 +241,9 @@ impl<'a> Search<'a> {
         }
         // A later turn has begun, so whatever the offer's turn took is written before this line. Any other prompt after the
         // offer's own is later; where that was never written (another hook blocked it), the present one is.
-        let later = self.turn_seen || self.turns.now.as_deref() == Some(id);
+        // Where turns have no names, only the offer's own prompt, if it was made with one, is not later.
+        let unnamed = self.turns.unnamed && !matches!(self.anchor, Anchor::Prompt);
+        let later = self.turn_seen || unnamed || self.turns.now.as_deref() == Some(id);
         (after_offer && later && !self.injected && !matches!(self.anchor, Anchor::Start))
             .then_some(Look::Passed)
     }
@@ -271,7 +275,7 @@ impl<'a> Search<'a> {
                 new.then_some(if held == Some(false) { Look::Passed } else { Look::Proven })
             }
             Anchor::Start => Some(Look::Passed),
-            Anchor::Prompt => self.turn_seen.then_some(Look::Passed),
+            Anchor::Prompt => (self.turn_seen || (new && self.turns.unnamed)).then_some(Look::Passed),
             Anchor::Tools(ours) if ours.is_empty() => {
                 (new && self.result_after_offer).then_some(Look::Passed)
             }
@@ -289,7 +293,7 @@ impl<'a> Search<'a> {
 /// Looks at an offer by a request that is about to go to the model, in an agent that shows us each of them.
 ///
 /// The mark in it is proof. That it is not there proves the opposite only where it would have to be: in a request that holds the very prompt or
-/// tool result which the offer was added to; or if the process that made the offer is gone (`maker_lives`), because then nothing is on its way any
+/// tool result which the offer was added to, or that belongs to a later prompt (their ids ascend); or if the process that made the offer is gone (`maker_lives`), because then nothing is on its way any
 /// more. Until then the offer is held.
 pub fn look_at_request(
     nonce: &Nonce,
@@ -301,7 +305,10 @@ pub fn look_at_request(
     let holds = |id: &String| shown.ids.contains(id);
     let must_be_there = match anchor {
         Anchor::Start | Anchor::Stop => true,
-        Anchor::Prompt => turns.offer.as_ref().is_none_or(holds),
+        Anchor::Prompt => turns
+            .offer
+            .as_ref()
+            .is_none_or(|turn| holds(turn) || turns.now.as_ref().is_some_and(|now| now > turn)),
         Anchor::Tools(calls) => calls.iter().any(holds),
         Anchor::Call(call) => holds(call),
         // A shell command has ended with its turn.

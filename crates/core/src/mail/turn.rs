@@ -35,7 +35,6 @@ impl Occasion {
     /// The occasion that an event of the offer's own session is. Whether a start is a resume of a dead process is for the caller to know.
     pub fn of(event: &Event) -> Self {
         match event.kind {
-            EventKind::Prompt if !event.is_by_person() => Self::Passing,
             EventKind::Stop | EventKind::Prompt | EventKind::IdleNotice => Self::Boundary,
             EventKind::End => Self::Ended,
             _ => Self::Passing,
@@ -91,13 +90,13 @@ pub fn may_deliver(event: &Event, view: View, takes: bool, limits: &Limits) -> b
         EventKind::Start(source) => source.is_new_turnless(),
         EventKind::AfterTool | EventKind::AfterTools => true,
         // A prompt that is typed into a running turn may be held for minutes, or taken back without a trace.
-        // What comes back as a prompt is our own text.
-        EventKind::Prompt => event.is_by_person() && !view.turn_running,
+        EventKind::Prompt => !view.turn_running,
         EventKind::Stop => view.stops < limits.stops_in_a_row,
         // Before a tool it reaches the model no earlier, and is lost when the person interrupts.
         EventKind::BeforeTool
         | EventKind::Request
         | EventKind::PushFailed
+        | EventKind::Continued
         | EventKind::Blocked
         | EventKind::IdleNotice
         | EventKind::Interrupted
@@ -105,6 +104,7 @@ pub fn may_deliver(event: &Event, view: View, takes: bool, limits: &Limits) -> b
         | EventKind::SubagentStart
         | EventKind::SubagentStop
         | EventKind::End
+        | EventKind::Other
         | EventKind::Unknown => false,
     }
 }

@@ -257,12 +257,7 @@ fn answer(store: &Store, wait: &Wait, waited: Waited, timeout: Span) -> Result<O
                 state.as_str()
             ));
         }
-        Waited::Ended(state) => {
-            output.hint = Some(format!(
-                "your question ended as {}; nobody will answer it: ask again, or ask another",
-                state.as_str()
-            ));
-        }
+        Waited::Ended(state) => return Err(baton_mail::ask::ended(ask, state)),
         Waited::TimedOut => {
             output.hint = Some(format!(
                 "no answer within {}; it will reach you as a message, or go on waiting: ask_peer with resume {request}",

@@ -6,7 +6,6 @@ use baton_core::body::Body;
 use baton_core::frame::defuse;
 use baton_core::time::Span;
 use baton_mail::post::{self, Draft};
-use baton_mail::reconcile;
 use baton_store::{Accepted, Store};
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
@@ -42,10 +41,18 @@ pub(super) struct Input {
 pub(super) struct Output {
     message_id: String,
     to: Vec<To>,
-    /// What became of waking the recipient; `mixed` where that differs between several.
-    wake: &'static str,
+    /// What became of waking the recipient; a list in the order of `to` where that differs between several.
+    wake: Wake,
     /// It had been accepted before, under the same key.
     again: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(crate = "rmcp::schemars", inline)]
+#[serde(untagged)]
+enum Wake {
+    All(&'static str),
+    Each(Vec<&'static str>),
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -86,19 +93,17 @@ pub(super) fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
 
 /// What the sender is told about an accepted message.
 pub(super) fn output(store: &mut Store, accepted: Accepted) -> Result<Output, Error> {
-    let mut to = Vec::with_capacity(accepted.to.len());
-    for recipient in accepted.to {
-        let mut wake = "no_client";
-        if let Some(mut participant) = store.participant(recipient.participant)? {
-            reconcile::state(store, &mut participant)?;
-            wake = post::wake_outcome(true, participant.state);
-        }
-        to.push(To { session_id: recipient.session_id.as_deref().map(defuse), name: recipient.name, wake });
-    }
-    let wake = match to.split_first() {
-        Some((first, rest)) if rest.iter().all(|other| other.wake == first.wake) => first.wake,
-        Some(_) => "mixed",
-        None => "no_client",
-    };
+    let outcomes = post::wake_outcomes(store, &accepted, true);
+    let to = accepted
+        .to
+        .into_iter()
+        .zip(&outcomes)
+        .map(|(recipient, wake)| To {
+            session_id: recipient.session_id.as_deref().map(defuse),
+            name: recipient.name,
+            wake,
+        })
+        .collect();
+    let wake = post::common_outcome(&outcomes).map_or(Wake::Each(outcomes), Wake::All);
     Ok(Output { message_id: accepted.id.to_string(), to, wake, again: accepted.again })
 }

@@ -2,7 +2,8 @@
 
 use super::{Call, Effect};
 use baton_core::frame::defuse;
-use baton_core::{Code, Error};
+use baton_core::session::State;
+use baton_core::{Code, Error, limits};
 use baton_mail::{directory, post, project};
 use baton_store::Participant;
 use rmcp::model::Tool;
@@ -24,6 +25,8 @@ pub(super) struct Input {
 #[schemars(crate = "rmcp::schemars")]
 pub(super) struct Output {
     sessions: Vec<Entry>,
+    /// Sessions that are not in this list because it would be too long; `baton who` in a shell prints all.
+    left_out: usize,
     /// Your own name; null while this server does not know whose session it serves.
     you: Option<String>,
 }
@@ -69,8 +72,29 @@ pub(super) fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
             Err(error) => return Err(error),
         };
         let found = directory::who(store, (!all).then_some(&*here), all)?;
-        Ok(Output { sessions: found.into_iter().map(entry).collect(), you })
+        let (sessions, left_out) = bounded(found);
+        Ok(Output { sessions, left_out, you })
     })
+}
+
+/// As many as a context can bear, those that run first; and how many are left out.
+fn bounded(mut found: Vec<Participant>) -> (Vec<Entry>, usize) {
+    found.sort_by_key(|participant| participant.state == State::Gone);
+    let total = found.len();
+    let mut room = limits::WHO_BYTES;
+    let sessions: Vec<Entry> = found
+        .into_iter()
+        .map(entry)
+        .take(limits::WHO_SESSIONS)
+        .take_while(|entry| {
+            let size = serde_json::to_string(entry).map_or(usize::MAX, |text| text.len());
+            let fits = size <= room;
+            room = room.saturating_sub(size);
+            fits
+        })
+        .collect();
+    let left_out = total - sessions.len();
+    (sessions, left_out)
 }
 
 fn entry(participant: Participant) -> Entry {

@@ -4,6 +4,7 @@ use crate::client::Client;
 use crate::world::{CLAUDE, CODEX, World, bodies, send, until};
 use baton_core::limits;
 use baton_core::mail::Delivery;
+use baton_core::time::Span;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -171,4 +172,15 @@ fn a_waiting_call_says_that_it_is_alive() {
     assert_eq!(progress["params"]["progressToken"], json!(request));
     assert_eq!(progress["params"]["total"], json!(6.0));
     assert_eq!(claude.finish(request).ok()["answered"], json!(false));
+}
+
+#[test]
+fn a_question_that_nobody_took_in_time_has_its_own_code() {
+    let (world, mut claude, _codex) = World::with_two();
+    let asked = claude.call("ask_peer", json!({"to": CODEX, "body": "well?", "timeout": "1ms"})).ok();
+    let much_later = baton_mail::now().plus(limits::Limits::default().ttl).plus(Span::days(1));
+    world.store().upkeep(&limits::Limits::default(), much_later).expect("a store");
+    assert_eq!(world.state(asked["message_id"].as_str().expect("an id")), Delivery::Expired);
+    let resumed = claude.call("ask_peer", json!({"resume": asked["request_id"]}));
+    assert_eq!(resumed.code(), "ask-expired");
 }

@@ -165,3 +165,22 @@ fn nonsense_from_a_hook_is_answered_with_silence() {
     ));
     assert_eq!(claude.finish(id).text(), "{}");
 }
+
+#[test]
+fn a_tool_that_no_table_knows_is_noted_by_both_agents_hooks() {
+    let (world, mut claude, mut codex) = World::with_two();
+    let named = |mut payload: Value, tool: &str| {
+        payload["tool_name"] = json!(tool);
+        payload
+    };
+    for tool in ["Bash", "mcp__baton__who", "", "Teleport"] {
+        assert_eq!(claude.hook(named(claude_batch(&world, "toolu_a"), tool)).text(), "{}");
+        assert_eq!(codex.hook(named(codex_tool(&world, "call_a"), tool)).text(), "");
+    }
+    for agent in ["claude", "codex"] {
+        let agent = baton_agents::by_name(agent).expect("an agent");
+        let (names, _) = baton_mail::unknown::list(&world.home(), agent);
+        let names: Vec<&str> = names.iter().map(|unknown| unknown.name.as_str()).collect();
+        assert_eq!(names, ["Teleport"], "{}", agent.name());
+    }
+}

@@ -3,8 +3,9 @@
 use crate::client::{Caller, Client};
 use crate::world::{CLAUDE, CODEX, World, bodies, send, until};
 use baton_core::mail::{Delivery, proof};
-use baton_core::name;
-use serde_json::json;
+use baton_core::session::State;
+use baton_core::{limits, name};
+use serde_json::{Value, json};
 
 #[test]
 fn who_lists_the_sessions_and_says_who_one_is() {
@@ -213,4 +214,53 @@ fn projects_do_not_see_each_other_unless_asked() {
     let read = stranger.call("read_messages", json!({})).ok();
     assert_eq!(bodies(&read), ["hello over there"]);
     assert!(read["messages"][0]["project"].as_str().unwrap().ends_with("/project"));
+}
+
+#[test]
+fn what_became_of_waking_several_is_one_word_where_they_agree_and_a_list_where_not() {
+    let (world, mut claude, _codex) = World::with_two();
+    let mut store = world.store();
+    let mut tagged = Vec::new();
+    for n in 0..3 {
+        let session = format!("codex-thread-{n}");
+        world.add("codex", &session, None);
+        let (participant, row) = store.participant_of(None, &session).unwrap().unwrap();
+        store.add_tag(participant.id, "team").unwrap();
+        tagged.push((participant, row));
+    }
+    let mut wake = || claude.call("send_message", json!({"to": "#team", "body": "x"})).ok();
+    assert_eq!(wake()["wake"], "pending_turn_end");
+    let (second, row) = &tagged[1];
+    store.correct_state(*row, second.state_since, State::Idle, baton_mail::now()).unwrap();
+    let sent = wake();
+    let each: Vec<&Value> = sent["to"].as_array().unwrap().iter().map(|to| &to["wake"]).collect();
+    assert_eq!(each, ["pending_turn_end", "no_route", "pending_turn_end"]);
+    assert_eq!(sent["wake"], json!(each));
+}
+
+#[test]
+fn who_is_bounded_and_says_how_many_it_left_out() {
+    let (world, mut claude, _codex) = World::with_two();
+    assert_eq!(claude.call("who", json!({})).ok()["left_out"], 0);
+    for n in 0..limits::WHO_SESSIONS {
+        world.add("codex", &format!("many-{n}"), None);
+    }
+    let seen = claude.call("who", json!({})).ok();
+    let listed = seen["sessions"].as_array().unwrap().len();
+    assert!(listed <= limits::WHO_SESSIONS && seen["sessions"].to_string().len() <= limits::WHO_BYTES + 1000);
+    assert_eq!(
+        listed + usize::try_from(seen["left_out"].as_u64().unwrap()).unwrap(),
+        limits::WHO_SESSIONS + 2
+    );
+    // A few with very long ids.
+    let world = World::with_two().0;
+    for n in 0..80 {
+        world.add("codex", &format!("{n}{}", "x".repeat(500)), None);
+    }
+    let mut claude = world.client(Caller::Claude);
+    let seen = claude.call("who", json!({"all": true})).ok();
+    let listed = seen["sessions"].as_array().unwrap().len();
+    assert!((10..80).contains(&listed), "{listed}");
+    assert!(seen["sessions"].to_string().len() <= limits::WHO_BYTES + 1000);
+    assert_eq!(listed + usize::try_from(seen["left_out"].as_u64().unwrap()).unwrap(), 82);
 }

@@ -89,3 +89,14 @@ fn a_link_in_the_place_of_the_store_is_not_followed() {
     assert_eq!(Store::open(folder.path(), Role::Command).unwrap_err().code(), Code::StoreUnavailable);
     assert_eq!(fs::read(Store::path(elsewhere.path())).unwrap(), before);
 }
+
+/// Containers that share a home have the same process ids: another's draft may look like ours.
+#[test]
+fn a_new_store_leaves_drafts_of_others_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let thread = std::thread::current().id();
+    let draft = folder.path().join(format!(".baton.db.{}.{thread:?}", std::process::id()));
+    fs::write(&draft, "somebody is writing this").unwrap();
+    Store::open(folder.path(), Role::Command).unwrap();
+    assert_eq!(fs::read_to_string(&draft).unwrap(), "somebody is writing this");
+}

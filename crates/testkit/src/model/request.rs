@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::Value;
 
-use super::{anthropic, completions, responses};
+use super::{anthropic, completions, gemini, responses};
 use crate::agents::Agent;
 
 /// The protocol of a request.
@@ -16,6 +16,8 @@ pub enum Api {
     Responses,
     /// OpenAI Chat Completions (OpenCode, Copilot, Pi).
     Completions,
+    /// Google's generateContent (Gemini CLI).
+    Gemini,
 }
 
 /// What a request is for.
@@ -117,6 +119,7 @@ impl Request {
             Api::Anthropic => anthropic::said(&body),
             Api::Responses => responses::said(&body),
             Api::Completions => completions::said(&body),
+            Api::Gemini => gemini::said(&body),
         };
         let header =
             |name: &str| headers.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
@@ -124,6 +127,7 @@ impl Request {
             Api::Anthropic => anthropic::origin(header, &body, &said),
             Api::Responses => responses::origin(header, &body),
             Api::Completions => completions::origin(header, &body),
+            Api::Gemini => gemini::origin(&body, &said),
         };
         let conversation = match &origin.subagent {
             Some(subagent) => format!("{}/{subagent}", origin.session),
@@ -197,5 +201,6 @@ fn visit_tools(tools: &Value, visit: &mut impl FnMut(&str)) {
             visit(name);
         }
         visit_tools(&tool["tools"], visit);
+        visit_tools(&tool["functionDeclarations"], visit);
     }
 }

@@ -146,6 +146,46 @@ fn a_hanging_answer_ends_with_the_model() {
 }
 
 #[test]
+fn gemini_is_answered_in_its_own_words() {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::parts([Part::text("calling"), Part::mcp("baton", "who", json!({"a": 1}))]),
+        _ => Step::say("done"),
+    })
+    .subagents(|_| Step::say("from below"));
+    let model = Model::start(script);
+    let ask = |method: &str, tools: &Value, contents: &Value| {
+        let tools = json!([{"functionDeclarations": tools}]);
+        let body = json!({"contents": contents, "tools": tools, "systemInstruction": {"parts": [{"text": "be good"}]}});
+        post(&model, &format!("/as/gemini/v1beta/models/m:{method}"), "", &body)
+    };
+    let shell = json!([{"name": "run_shell_command"}]);
+    let hello = json!({"role": "user", "parts": [{"text": "hello"}]});
+    let streamed = ask("streamGenerateContent?alt=sse", &shell, &json!([hello]));
+    assert!(
+        streamed.contains("text/event-stream") && streamed.contains(r#"{"text":"calling"}"#),
+        "{streamed}"
+    );
+    assert!(streamed.contains(r#"{"functionCall":{"name":"mcp_baton_who","args":{"a":1}}}"#), "{streamed}");
+    let call = json!({"role": "model", "parts": [{"functionCall": {"id": "c", "name": "x", "args": {}}}]});
+    let result = json!({"role": "user", "parts": [{"functionResponse": {"id": "c", "name": "x", "response": {"output": "RESULT"}}}]});
+    let whole = ask("generateContent", &shell, &json!([hello, call, result]));
+    assert!(whole.contains("application/json") && whole.contains(r#"{"text":"done"}"#), "{whole}");
+    assert!(
+        ask("generateContent", &json!([{"name": "a"}, {"name": "complete_task"}]), &json!([]))
+            .contains("from below")
+    );
+    assert!(ask("generateContent", &json!([]), &json!([])).contains("Scripted test"));
+    assert!(post(&model, "/v1beta/models/m:countTokens", "", &json!({})).contains("totalTokens"));
+
+    let requests = model.requests();
+    let kinds: Vec<_> = requests.iter().map(|request| request.kind).collect();
+    assert_eq!(kinds, [Kind::Main, Kind::Main, Kind::Subagent, Kind::Side]);
+    assert!(requests[0].offers("run_shell_command") && requests[0].shows("be good"));
+    assert_eq!(requests[1].results()[0].text, "RESULT");
+    assert_eq!(model.unknown_calls(), [""; 0]);
+}
+
+#[test]
 fn chunked_bodies_are_read() {
     let model = Model::start(Script::steps([Step::say("hi")]));
     let mut stream = TcpStream::connect(model.address).unwrap();

@@ -28,8 +28,10 @@ pub struct Reader {
 pub enum Dialect {
     /// As the standard has it.
     Strict,
-    /// With comments and trailing commas.
-    WithComments,
+    /// With comments.
+    Comments,
+    /// With comments, and with a comma behind the last element.
+    CommentsAndTrailingCommas,
 }
 
 /// Whether a reader takes a file that begins with a byte order mark.
@@ -128,13 +130,18 @@ pub(super) fn without_surrogates(text: &str) -> Cow<'_, str> {
     masked
 }
 
-/// The text with blanks in the place of comments and trailing commas, byte for byte as long; line breaks stay.
-pub(super) fn without_comments(text: &str) -> Cow<'_, str> {
+/// The text with blanks in the place of what the dialect has beyond strict JSON, byte for byte as long; line breaks stay.
+pub(super) fn made_strict(text: &str, dialect: Dialect) -> Cow<'_, str> {
+    if dialect == Dialect::Strict {
+        return Cow::Borrowed(text);
+    }
     let bytes = text.as_bytes();
     let mut masked = Cow::Borrowed(text);
     let mut blank = |range: Range<usize>| {
-        let blanks: String =
-            bytes[range.clone()].iter().map(|&b| if b == b'\n' { '\n' } else { ' ' }).collect();
+        let blanks: String = bytes[range.clone()]
+            .iter()
+            .map(|&b| if matches!(b, b'\n' | b'\r') { char::from(b) } else { ' ' })
+            .collect();
         masked.to_mut().replace_range(range, &blanks);
     };
     // A comma that nothing has followed yet but blanks and comments.
@@ -144,13 +151,13 @@ pub(super) fn without_comments(text: &str) -> Cow<'_, str> {
         let rest = &bytes[i..];
         let length = match rest {
             [b'"', ..] => string_length(rest),
-            [b'/', b'/', ..] => rest.iter().position(|&b| b == b'\n').unwrap_or(rest.len()),
+            [b'/', b'/', ..] => rest.iter().position(|b| matches!(b, b'\n' | b'\r')).unwrap_or(rest.len()),
             [b'/', b'*', ..] => memchr::memmem::find(&rest[2..], b"*/").map_or(rest.len(), |end| end + 4),
             _ => 1,
         };
         match bytes[i] {
             b'/' if length > 1 => blank(i..i + length),
-            b',' => comma = Some(i),
+            b',' if dialect == Dialect::CommentsAndTrailingCommas => comma = Some(i),
             b']' | b'}' => {
                 if let Some(comma) = comma.take() {
                     blank(comma..comma + 1);
@@ -239,10 +246,15 @@ mod tests {
             ("/* open", "       "),
             ("\"open // ", "\"open // "),
         ] {
-            let masked = without_comments(text);
+            let masked = made_strict(text, Dialect::CommentsAndTrailingCommas);
             assert_eq!(masked, expected);
             assert_eq!(masked.len(), text.len());
         }
-        assert!(matches!(without_comments("{\"a\": [1, 2]}"), Cow::Borrowed(_)));
+        assert!(matches!(
+            made_strict("{\"a\": [1, 2]}", Dialect::CommentsAndTrailingCommas),
+            Cow::Borrowed(_)
+        ));
+        assert_eq!(made_strict("[1,/**/]", Dialect::Comments), "[1,    ]");
+        assert_eq!(made_strict("[1,/**/]", Dialect::Strict), "[1,/**/]");
     }
 }

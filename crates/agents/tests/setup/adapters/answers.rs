@@ -2,7 +2,7 @@
 
 use super::payloads::Recorded;
 use baton_agents::{Agent as _, Shell};
-use baton_agents::{McpCaller, by_name, claude, codex};
+use baton_agents::{McpCaller, by_name, claude, codex, gemini};
 use baton_core::event::{EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::mail::Anchor;
@@ -63,9 +63,29 @@ fn codex_takes_context_and_goes_on_at_a_stop_by_a_reason() {
     }
 }
 
+/// At a start it would put text before the person's prompt, and both are left out when the session is resumed.
+#[test]
+fn gemini_takes_context_but_not_at_a_start() {
+    let taking = taking("gemini");
+    let mut names: Vec<&str> = taking.iter().map(|recorded| recorded.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["AfterAgent", "AfterAgent-active", "AfterTool", "AfterTool-mcp", "BeforeAgent"]);
+    for recorded in &taking {
+        let event = &recorded.stdin["hook_event_name"];
+        let expected = if event == "AfterAgent" {
+            json!({ "decision": "block", "reason": TEXT, "systemMessage": "mail from another session, carried by baton" })
+        } else {
+            json!({ "hookSpecificOutput": { "hookEventName": event, "additionalContext": TEXT } })
+        };
+        assert_eq!(answer("gemini", recorded), expected, "{}", recorded.name);
+    }
+    let start = Recorded::named("gemini", "SessionStart").event("gemini");
+    assert_eq!(gemini::Gemini.render(&start, &Reply::Context(TEXT.to_owned())), "");
+}
+
 #[test]
 fn silence_is_no_answer_at_all() {
-    for agent in ["claude", "codex"] {
+    for agent in ["claude", "codex", "gemini"] {
         for recorded in Recorded::all(agent) {
             assert_eq!(
                 by_name(agent).unwrap().render(&recorded.event(agent), &Reply::Silent),
@@ -95,6 +115,8 @@ fn the_limits_are_those_that_were_measured() {
     let codex = kinds.map(|kind| codex::Codex.takes(kind));
     let bytes = Some((10_000, Unit::Bytes));
     assert_eq!(codex, [bytes, bytes, bytes, None, None, None]);
+    let gemini = kinds.map(|kind| gemini::Gemini.takes(kind));
+    assert_eq!(gemini, [utf16, utf16, Some((7_500, Unit::Utf16)), None, None, None]);
 }
 
 fn map(value: Value) -> Map<String, Value> {

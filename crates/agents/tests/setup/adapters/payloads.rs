@@ -1,12 +1,12 @@
-//! Payloads as the real programs gave them to hooks (Claude Code 2.1.325, Codex 0.166.0), and worse ones.
+//! Payloads as the real programs gave them to hooks (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0), and worse ones.
 
 use crate::round_trip::any_json;
 use baton_agents::install::Form;
-use baton_agents::{Agent, by_name, claude, codex};
+use baton_agents::{Agent, by_name, claude, codex, gemini};
 use baton_core::Code;
 use baton_core::event::EventKind::{
-    self, AfterTool, AfterTools, BeforeTool, Blocked, Compacting, End, IdleNotice, Interrupted, Prompt,
-    Start, Stop, SubagentStart, SubagentStop, Unknown,
+    self, AfterTool, AfterTools, BeforeTool, Blocked, Compacting, End, IdleNotice, Interrupted, Other,
+    Prompt, Start, Stop, SubagentStart, SubagentStop,
 };
 use baton_core::event::{Event, Source};
 use proptest::prelude::*;
@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 #[derive(Deserialize)]
 pub struct Recorded {
     pub name: String,
+    /// The event that the hook was installed for, where the payload does not say it.
+    #[serde(default)]
+    pub event: Option<String>,
     /// What in the hook's environment is of the agent.
     pub env: BTreeMap<String, String>,
     /// What the hook got.
@@ -36,12 +39,13 @@ impl Recorded {
     }
 
     pub fn event(&self, agent: &str) -> Event {
-        parse(by_name(agent).unwrap(), &self.stdin)
+        let payload = self.stdin.to_string();
+        by_name(agent).unwrap().parse(payload.as_bytes(), self.event.as_deref()).unwrap()
     }
 }
 
 fn parse(agent: &dyn Agent, payload: &Value) -> Event {
-    agent.parse(payload.to_string().as_bytes()).unwrap()
+    agent.parse(payload.to_string().as_bytes(), None).unwrap()
 }
 
 /// A recorded payload, and what it means: kind, session, turn, subagent, calls, transcript; of ids and paths the end.
@@ -72,13 +76,13 @@ const CLAUDE: &[Row] = &[
     ("PermissionRequest", Blocked, "b20b4073", "9435bba6", "", &[], "b20b4073.jsonl"),
     ("Notification-idle", IdleNotice, "ca24ce80", "a3077b88", "", &[], "ca24ce80.jsonl"),
     ("PreCompact", Compacting, "d2b7fe10", "03f6b5fd", "", &[], "d2b7fe10.jsonl"),
-    ("PostCompact", Unknown, "d2b7fe10", "03f6b5fd", "", &[], "d2b7fe10.jsonl"),
+    ("PostCompact", Other, "d2b7fe10", "03f6b5fd", "", &[], "d2b7fe10.jsonl"),
     ("SubagentStart", SubagentStart, "65a1232b", "7c257db1", "0cb5b0ff", &[], "65a1232b.jsonl"),
     ("SubagentStop", SubagentStop, "65a1232b", "7c257db1", "0cb5b0ff", &[], "65a1232b.jsonl"),
-    ("TeammateIdle", Unknown, "2940fae2", "5eaaa380", "c8ae64ee", &[], "2940fae2.jsonl"),
-    ("CwdChanged", Unknown, "65a1232b", "7c257db1", "", &[], "65a1232b.jsonl"),
-    ("InstructionsLoaded", Unknown, "d2b7fe10", "", "", &[], "d2b7fe10.jsonl"),
-    ("MessageDisplay", Unknown, "39b07bc5", "edef91db", "", &[], "39b07bc5.jsonl"),
+    ("TeammateIdle", Other, "2940fae2", "5eaaa380", "c8ae64ee", &[], "2940fae2.jsonl"),
+    ("CwdChanged", Other, "65a1232b", "7c257db1", "", &[], "65a1232b.jsonl"),
+    ("InstructionsLoaded", Other, "d2b7fe10", "", "", &[], "d2b7fe10.jsonl"),
+    ("MessageDisplay", Other, "39b07bc5", "edef91db", "", &[], "39b07bc5.jsonl"),
     ("SessionEnd", End, "39b07bc5", "edef91db", "", &[], "39b07bc5.jsonl"),
 ];
 
@@ -100,7 +104,7 @@ const CODEX: &[Row] = &[
     ("PostToolUse-Bash", AfterTool, "6e22018c", "9114bb77", "", &[], "6e22018c.jsonl"),
     ("PostToolUse-apply_patch", AfterTool, "6e22018c", "9114bb77", "", &[], "6e22018c.jsonl"),
     ("PostToolUse-mcp__probe__echo_text", AfterTool, "6e22018c", "9114bb77", "", &[], "6e22018c.jsonl"),
-    ("PreModelRequest", Unknown, "fd570b47", "ab1e778f", "", &[], "fd570b47.jsonl"),
+    ("PreModelRequest", Other, "fd570b47", "ab1e778f", "", &[], "fd570b47.jsonl"),
     ("Stop", Stop, "fd570b47", "ab1e778f", "", &[], "fd570b47.jsonl"),
     ("PermissionRequest", Blocked, "4822b86a", "b1f461ab", "", &[], "4822b86a.jsonl"),
     ("Interrupt", Interrupted, "b4322116", "bdb5d2a7", "", &[], "b4322116.jsonl"),
@@ -110,6 +114,24 @@ const CODEX: &[Row] = &[
     ("SessionEnd", End, "fd570b47", "", "", &[], "fd570b47.jsonl"),
 ];
 
+const GEMINI: &[Row] = &[
+    ("SessionStart", Start(Source::Startup), "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    // It names the file of a conversation that never is.
+    ("SessionStart-resume", Start(Source::Resume), "54097de3", "", "", &[], ""),
+    ("BeforeAgent", Prompt, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("PreCompress", Other, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("BeforeModel", Other, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("BeforeToolSelection", Other, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("AfterModel", Other, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("BeforeTool", BeforeTool, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("AfterTool", AfterTool, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("AfterTool-mcp", AfterTool, "b5e3b2da", "", "", &[], "f51d0f65.jsonl"),
+    ("Notification", Blocked, "25fd6f0f", "", "", &[], "404997f5.jsonl"),
+    ("AfterAgent", Stop, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+    ("AfterAgent-active", Stop, "b5e3b2da", "", "", &[], "f51d0f65.jsonl"),
+    ("SessionEnd", End, "ca536f0c", "", "", &[], "7f260041.jsonl"),
+];
+
 /// The last `count` characters of an ASCII text.
 fn end(text: &str, count: usize) -> &str {
     &text[text.len().saturating_sub(count)..]
@@ -117,7 +139,7 @@ fn end(text: &str, count: usize) -> &str {
 
 #[test]
 fn every_recorded_payload_means_what_happened() {
-    for (agent, rows) in [("claude", CLAUDE), ("codex", CODEX)] {
+    for (agent, rows) in [("claude", CLAUDE), ("codex", CODEX), ("gemini", GEMINI)] {
         let recorded = Recorded::all(agent);
         assert_eq!(recorded.len(), rows.len(), "{agent}: one row per payload");
         for (name, kind, session, turn, subagent, calls, transcript) in rows {
@@ -135,7 +157,7 @@ fn every_recorded_payload_means_what_happened() {
                 *calls,
                 "{agent} {name}"
             );
-            let path = event.transcript.unwrap();
+            let path = event.transcript.unwrap_or_default();
             assert_eq!(end(path.to_str().unwrap(), 14), *transcript, "{agent} {name}");
             assert!(event.cwd.unwrap().starts_with("/home/dev/proj"), "{agent} {name}");
             assert_eq!(event.native, recorded.stdin["hook_event_name"], "{agent} {name}");
@@ -149,17 +171,20 @@ fn every_recorded_payload_means_what_happened() {
 fn a_notification_blocks_only_when_it_asks_for_permission() {
     let mut notification = Recorded::named("claude", "Notification-idle").stdin;
     for (kind, expected) in
-        [("permission_prompt", Blocked), ("idle_prompt", IdleNotice), ("auth_success", Unknown)]
+        [("permission_prompt", Blocked), ("idle_prompt", IdleNotice), ("auth_success", Other)]
     {
         notification["notification_type"] = json!(kind);
         assert_eq!(parse(&claude_agent(), &notification).kind, expected);
     }
+    let mut notification = Recorded::named("gemini", "Notification").stdin;
+    notification["notification_type"] = json!("Other");
+    assert_eq!(parse(&gemini::Gemini, &notification).kind, Other);
 }
 
 #[test]
 fn a_stop_says_whether_a_hook_keeps_it_from_stopping() {
-    for agent in ["claude", "codex"] {
-        let mut stop = Recorded::named(agent, "Stop").stdin;
+    for (agent, stop) in [("claude", "Stop"), ("codex", "Stop"), ("gemini", "AfterAgent")] {
+        let mut stop = Recorded::named(agent, stop).stdin;
         assert!(!parse(by_name(agent).unwrap(), &stop).stop_active);
         // Through MCP, a flag is text.
         for (flag, expected) in [
@@ -242,12 +267,63 @@ fn the_environment_of_a_hook_names_its_session_and_process() {
             (None, None, None)
         );
     }
+    for recorded in Recorded::all("gemini") {
+        let env = |key: &str| recorded.env.get(key).map(Into::into);
+        let shell = gemini::Gemini.shell(&env).unwrap();
+        assert_eq!(shell.session_id, recorded.stdin["session_id"].as_str().unwrap());
+        assert!(!gemini::Gemini.is_unnamed_shell(&env));
+        assert_eq!((claude::Claude.shell(&env), codex::Codex.shell(&env)), (None, None));
+    }
+}
+
+#[test]
+fn a_shell_of_gemini_is_known_but_not_whose() {
+    let env = |key: &str| (key == "GEMINI_CLI").then(|| "1".into());
+    assert_eq!(gemini::Gemini.shell(&env), None);
+    assert!(gemini::Gemini.is_unnamed_shell(&env));
+    for agent in [&claude::Claude as &dyn Agent, &codex::Codex] {
+        assert!(!agent.is_unnamed_shell(&env));
+    }
+}
+
+#[test]
+fn a_process_of_gemini_is_known_by_the_script_that_node_runs() {
+    let is_process = |line: &str| {
+        let args: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        gemini::Gemini.is_process(&args)
+    };
+    for line in [
+        "node /opt/node_modules/.bin/gemini --yolo -m gemini-2.5-flash",
+        "/usr/bin/node --max-old-space-size=12051 /usr/local/bin/gemini -p hello",
+        "/usr/bin/node --no-warnings /opt/gemini-cli/bundle/gemini.js",
+        "gemini",
+    ] {
+        assert!(is_process(line), "{line}");
+    }
+    for line in
+        ["", "node", "node -e gemini.js.map", "vim gemini", "node /usr/bin/claude gemini", "bash -c gemini"]
+    {
+        assert!(!is_process(line), "{line}");
+    }
+}
+
+/// Beside its parent's, in a folder of the parent's name; the tool that runs it is the parent's own.
+#[test]
+fn a_subagent_of_gemini_is_looked_for_beside_its_parent() {
+    let event = Recorded::named("gemini", "AfterTool").event("gemini");
+    let folder = |session: &str, tool| {
+        gemini::Gemini.subagent_folder(session, event.transcript.as_deref().unwrap(), tool)
+    };
+    let expected = format!("/home/dev/.gemini/tmp/proj/chats/{}", event.session_id);
+    assert_eq!(folder(&event.session_id, event.tool.as_deref()), Some(expected.into()));
+    assert_eq!(folder(&event.session_id, Some("invoke_agent")), None);
+    assert_eq!(folder("../../x", None), None);
 }
 
 #[test]
 fn a_megabyte_of_tool_output_is_passed_over() {
-    for agent in ["claude", "codex"] {
-        let recorded = Recorded::named(agent, "PostToolUse");
+    for (agent, tool) in [("claude", "PostToolUse"), ("codex", "PostToolUse"), ("gemini", "AfterTool")] {
+        let recorded = Recorded::named(agent, tool);
         let mut payload = recorded.stdin.clone();
         payload["tool_response"] =
             json!({ "stdout": "\"\\\n\u{1f600}é ".repeat(100_000), "stderr": vec![vec![0; 100]; 1_000] });
@@ -258,19 +334,23 @@ fn a_megabyte_of_tool_output_is_passed_over() {
 
 #[test]
 fn half_characters_and_wrong_bytes_in_a_payload_do_no_harm() {
-    for agent in ["claude", "codex"] {
-        let tool = Recorded::named(agent, "PostToolUse");
+    for (agent, tool, prompt) in [
+        ("claude", "PostToolUse", "UserPromptSubmit"),
+        ("codex", "PostToolUse", "UserPromptSubmit"),
+        ("gemini", "AfterTool", "BeforeAgent"),
+    ] {
+        let tool = Recorded::named(agent, tool);
         let text = tool.stdin.to_string();
         let halves = text.replace("\"tool_response\":", r#""tool_response":"\ud800","other":"#);
-        assert_eq!(by_name(agent).unwrap().parse(halves.as_bytes()).unwrap(), tool.event(agent));
+        assert_eq!(by_name(agent).unwrap().parse(halves.as_bytes(), None).unwrap(), tool.event(agent));
         let (front, back) = text.split_once("\"tool_response\":").unwrap();
         let bytes = [front.as_bytes(), b"\"x\":\"\xff\xfe\",\"tool_response\":", back.as_bytes()].concat();
-        assert_eq!(by_name(agent).unwrap().parse(&bytes).unwrap(), tool.event(agent));
+        assert_eq!(by_name(agent).unwrap().parse(&bytes, None).unwrap(), tool.event(agent));
 
-        let prompt = Recorded::named(agent, "UserPromptSubmit");
+        let prompt = Recorded::named(agent, prompt);
         let halves =
             prompt.stdin.to_string().replace("do the scripted", r"\ud83d do \ude00 the \ud83d\ude00");
-        let event = by_name(agent).unwrap().parse(halves.as_bytes()).unwrap();
+        let event = by_name(agent).unwrap().parse(halves.as_bytes(), None).unwrap();
         assert_eq!(event.prompt.as_deref(), Some("\u{fffd} do \u{fffd} the \u{1f600} thing"));
         assert_eq!(Event { prompt: None, ..event }, Event { prompt: None, ..prompt.event(agent) });
     }
@@ -299,7 +379,7 @@ fn what_is_no_payload_is_refused_by_name() {
         "{\"session_id\":1,\"hook_event_name\":\"Stop\"}",
     ] {
         for agent in baton_agents::ALL {
-            assert_eq!(agent.parse(bytes.as_bytes()).unwrap_err().code(), Code::Usage, "{bytes}");
+            assert_eq!(agent.parse(bytes.as_bytes(), None).unwrap_err().code(), Code::Usage, "{bytes}");
         }
     }
 }
@@ -354,6 +434,20 @@ fn any_payload() -> impl Strategy<Value = Value> {
         "payload",
         "promptId",
         "isSidechain",
+        "id",
+        "content",
+        "model",
+        "toolCalls",
+        "$set",
+        "$rewindTo",
+        "sessionId",
+        "timestamp",
+        "agentId",
+        "serverName",
+        "toolName",
+        "data",
+        "conversation_id",
+        "cursor_version",
     ]);
     let text = prop::sample::select(vec![
         "Stop",
@@ -363,6 +457,11 @@ fn any_payload() -> impl Strategy<Value = Value> {
         "attachment",
         "response_item",
         "turn_context",
+        "gemini",
+        "AfterAgent",
+        "user.message",
+        "tool.execution_complete",
+        "hook.start",
     ]);
     let value = prop_oneof![any_json(), text.prop_map(Value::from)];
     prop::collection::btree_map(key, value, 0..12).prop_map(|map| json!(map))
@@ -374,8 +473,9 @@ proptest! {
     #[test]
     fn no_bytes_are_too_strange(bytes in prop::collection::vec(any::<u8>(), 0..200), text in "[{\"\\\\ud8cf:, a-z}]{0,60}") {
         for agent in baton_agents::ALL {
-            _ = agent.parse(&bytes);
-            _ = agent.parse(text.as_bytes());
+            _ = agent.parse(&bytes, None);
+            _ = agent.parse(text.as_bytes(), None);
+            _ = agent.runs_foreign_hook(&bytes, &|_| None);
             let mut read = agent.transcript();
             read(&String::from_utf8_lossy(&bytes));
             read(&text);
@@ -387,7 +487,12 @@ proptest! {
         for agent in baton_agents::ALL {
             let mut read = agent.transcript();
             for json in [payload.to_string(), more.to_string()] {
-                _ = agent.parse(json.as_bytes());
+                for named in [None, Some("userPromptSubmitted"), Some("postToolUse"), Some("preMcpToolCall")] {
+                    if let Ok(event) = agent.parse(json.as_bytes(), named) {
+                        _ = agent.sign_call(&event);
+                    }
+                }
+                _ = agent.runs_foreign_hook(json.as_bytes(), &|_| None);
                 _ = agent.registry_state(json.as_bytes(), "s");
                 read(&json);
             }

@@ -1,4 +1,5 @@
-//! Transcripts that the real programs wrote (Claude Code 2.1.325, Codex 0.166.0), cut down to the lines that tell something.
+//! Transcripts that the real programs wrote (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0, Copilot 1.0.102), cut down to the lines that
+//! tell something.
 //!
 //! Where a hook had text for the model, the sample says `CTX-<event>-<number>`. Tests put an offer's mark in such a place, or in one where it
 //! must not count.
@@ -28,7 +29,7 @@ pub fn quoted_mark() -> String {
 /// An offer as it is kept until it is settled.
 pub struct Offer<'a> {
     pub anchor: Anchor,
-    /// The end of the id of the turn that it was made in.
+    /// The end of the id of the turn that it was made in; empty where turns have none.
     pub turn: &'a str,
     /// It was made, at the latest, when the line with this text was about to be written.
     pub before: &'a str,
@@ -72,6 +73,20 @@ impl Sample {
         Self { agent: self.agent, lines: self.lines[self.position(text)..].to_vec() }
     }
 
+    /// Without the lines of the model's answer with this text.
+    pub fn without(&self, text: &str) -> Self {
+        let mut sample = self.clone();
+        sample.lines.retain(|line| !line.contains(text) || line.contains("$set"));
+        assert_ne!(sample.lines.len(), self.lines.len(), "no line with {text}");
+        sample
+    }
+
+    /// With one more line.
+    pub fn and(mut self, line: &str) -> Self {
+        self.lines.push(line.to_owned());
+        self
+    }
+
     /// Each item in a few words.
     pub fn sketch(&self) -> Vec<String> {
         self.items().iter().flatten().map(sketch).collect()
@@ -102,11 +117,12 @@ impl Sample {
 
     /// What is concluded about an offer while the file grows, each change with the line that made it.
     ///
-    /// Agents write late, so the file may have been shorter than it says when the offer was made: it must not matter. Claude Code may
-    /// be behind by a whole turn, Codex by what it writes in some milliseconds.
+    /// Agents write late, so the file may have been shorter than it says when the offer was made: it must not matter. Claude Code and Copilot may
+    /// be behind by a whole turn, Codex by what it writes in some milliseconds, Gemini CLI never.
     pub fn course(&self, offer: &Offer<'_>) -> Vec<(Look, String)> {
         let latest = self.position(offer.before);
-        let turns = Turns { offer: Some(self.turn(offer.turn)), now: None };
+        let turn = (!offer.turn.is_empty()).then(|| self.turn(offer.turn));
+        let turns = Turns { offer: turn, now: None, unnamed: !self.agent.names_turns() };
         let items = self.items();
         let course = |position: usize| {
             let mut changes = vec![(Look::Open, String::new())];
@@ -125,7 +141,11 @@ impl Sample {
             changes
         };
         let expected = course(latest);
-        let earliest = if self.agent.name() == "claude" { 0 } else { latest.saturating_sub(2) };
+        let earliest = match self.agent.name() {
+            "claude" | "copilot" => 0,
+            "codex" => latest.saturating_sub(2),
+            _ => latest,
+        };
         for position in earliest..latest {
             assert_eq!(looks(&course(position)), looks(&expected), "when {position} lines had been written");
         }

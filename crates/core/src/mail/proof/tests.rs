@@ -40,7 +40,7 @@ fn tools(calls: &[&str]) -> Anchor {
 }
 
 fn look(anchor: &Anchor, items: &[Item]) -> Look {
-    let turn = Turns { offer: Some("p2".into()), now: Some("p3".into()) };
+    let turn = Turns { offer: Some("p2".into()), now: Some("p3".into()), unnamed: false };
     let nonce = nonce();
     let mut search = Search::new(&nonce, anchor, &turn);
     for item in items {
@@ -205,5 +205,41 @@ fn anchors_round_trip() {
         Anchor::Shell,
     ] {
         assert_eq!(Anchor::parse(&anchor.to_text()), Some(anchor));
+    }
+}
+
+/// An agent that names no turns writes in order, and asks its prompt hooks between turns.
+#[test]
+fn where_turns_have_no_names_the_order_alone_decides() {
+    let rows: Vec<(&str, Anchor, Vec<Item>, Look)> = vec![
+        ("its own prompt", Anchor::Prompt, vec![prompt("a")], Look::Open),
+        ("prompt taken", Anchor::Prompt, vec![prompt("a"), injected()], Look::Held),
+        (
+            "prompt answered with it",
+            Anchor::Prompt,
+            vec![prompt("a"), injected(), response("r", &[])],
+            Look::Proven,
+        ),
+        ("prompt answered without", Anchor::Prompt, vec![prompt("a"), response("r", &[])], Look::Passed),
+        ("prompt blocked, another taken", Anchor::Prompt, vec![prompt("b"), prompt("c")], Look::Open),
+        ("tools, another turn", tools(&[]), vec![prompt("b")], Look::Passed),
+        ("tools taken, another turn", tools(&[]), vec![result("c", ""), injected(), prompt("b")], Look::Held),
+        ("tools not taken", tools(&[]), vec![result("c", ""), response("r", &[])], Look::Passed),
+        ("shell, another turn", Anchor::Shell, vec![prompt("b")], Look::Passed),
+        ("stop, another turn", Anchor::Stop, vec![prompt("b")], Look::Passed),
+        ("stop taken", Anchor::Stop, vec![injected(), response("r", &[])], Look::Proven),
+        ("start, not asked yet", Anchor::Start, vec![prompt("a")], Look::Open),
+    ];
+    for (name, anchor, items, expected) in rows {
+        let (nonce, turns) = (nonce(), Turns { unnamed: true, ..Turns::default() });
+        let mut search = Search::new(&nonce, &anchor, &turns);
+        for item in &items {
+            search.feed(item, true);
+        }
+        assert_eq!(search.look(), expected, "{name}");
+        let mut before = Search::new(&nonce, &anchor, &turns);
+        before.feed(&prompt("z"), false);
+        before.feed(&response("q", &[]), false);
+        assert_eq!(before.look(), Look::Open, "{name}: what was there before says nothing");
     }
 }

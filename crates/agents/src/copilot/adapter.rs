@@ -1,0 +1,253 @@
+//! Copilot's payloads, answers and facts.
+//!
+//! Mail goes out with a prompt, after a tool and at a stop. What a hook says at the start of a session or after a tool that failed
+//! reaches the model too, but is written down nowhere, so nothing is offered there. After a tool everything beyond 10,240
+//! characters is cut. Payloads name neither event nor tool call; a subagent's have an `agentId`.
+//!
+//! A call of an MCP tool says nothing about its caller. The hook before it may, though, put words into its `_meta`: see `sign_call`.
+
+use super::{OUR_SERVER, is_continuation, moment, transcript};
+use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::install::{Install, InstallError, Target};
+use crate::payload;
+use crate::tools::Tools;
+use baton_core::Error;
+use baton_core::event::{Event, EventKind, Reply, Shown, Source};
+use baton_core::frame::Unit;
+use baton_core::mail::Anchor;
+use baton_core::session::State;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// GitHub Copilot CLI.
+#[derive(Clone, Copy, Debug)]
+pub struct Copilot;
+
+/// The event whose answer may sign a call.
+const BEFORE_MCP: &str = "preMcpToolCall";
+/// The words of a signed call.
+const SESSION: &str = "baton/session";
+const CALL: &str = "baton/call";
+const SUBAGENT: &str = "baton/subagent";
+
+/// The fields of a payload. The rest, which may be megabytes of tool output, is passed over.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload {
+    session_id: String,
+    #[serde(default)]
+    timestamp: Value,
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default)]
+    transcript_path: Option<String>,
+    #[serde(default)]
+    agent_id: Option<String>,
+    #[serde(default)]
+    parent_agent_id: Option<String>,
+    #[serde(default)]
+    tool_name: Option<String>,
+    #[serde(default)]
+    tool_call_id: Option<String>,
+    #[serde(default)]
+    server_name: Option<String>,
+    #[serde(default)]
+    source: Option<String>,
+    #[serde(default)]
+    prompt: Option<String>,
+    #[serde(default, rename = "notification_type")]
+    notification_type: Option<String>,
+    #[serde(default, rename = "stop_hook_active")]
+    stop_hook_active: bool,
+}
+
+impl Agent for Copilot {
+    fn name(&self) -> &'static str {
+        "copilot"
+    }
+
+    fn title(&self) -> &'static str {
+        "GitHub Copilot CLI"
+    }
+
+    fn program(&self) -> &'static str {
+        "copilot"
+    }
+
+    fn verified(&self) -> &'static str {
+        "1.0.102"
+    }
+
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
+    }
+
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError> {
+        let folder = env("COPILOT_HOME").map(PathBuf::from);
+        Ok(Box::new(super::install::Copilot::new(install, user_home, folder.as_deref())?))
+    }
+
+    fn parse(&self, payload: &[u8], named: Option<&str>) -> Result<Event, Error> {
+        let payload: Payload = payload::owned(payload)?;
+        let kind = kind(named.unwrap_or_default(), &payload);
+        let moment = moment(&payload.timestamp);
+        let call = if kind == EventKind::AfterTool { moment.clone() } else { payload.tool_call_id };
+        let subagent = payload.agent_id.filter(|id| !id.is_empty());
+        // A subagent has a session id of its own, but speaks for its parent's.
+        let session_id = match payload.parent_agent_id {
+            Some(parent) if subagent.is_some() => parent,
+            _ => payload.session_id,
+        };
+        Ok(Event {
+            kind,
+            native: named.unwrap_or_default().to_owned(),
+            session_id,
+            transcript: payload.transcript_path.map(PathBuf::from),
+            cwd: payload.cwd.map(PathBuf::from),
+            subagent,
+            tool: match (payload.server_name, payload.tool_name) {
+                (Some(server), Some(tool)) => Some(format!("{server}/{tool}")),
+                (_, tool) => tool,
+            },
+            calls: call.into_iter().collect(),
+            turn: moment.filter(|_| kind == EventKind::Prompt),
+            prompt: payload.prompt,
+            stop_active: payload.stop_hook_active,
+            shown: Shown::default(),
+        })
+    }
+
+    fn transcript_path(&self, session_id: &str, env: Env<'_>) -> Option<PathBuf> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        let folder = env("COPILOT_HOME")
+            .map(PathBuf::from)
+            .or_else(|| Some(Path::new(&env("HOME")?).join(".copilot")));
+        folder
+            .filter(|_| session_id.chars().all(plain))
+            .map(|folder| folder.join("session-state").join(session_id).join("events.jsonl"))
+    }
+
+    /// In a folder that the person trusts, Copilot runs the hooks of `.claude/settings.json` too. Its hooks have this variable, and
+    /// the shells of its tools don't, so a Claude Code that was started in one of those is still heard.
+    fn runs_foreign_hook(&self, _payload: &[u8], env: Env<'_>) -> bool {
+        env("COPILOT_CLI").is_some() && env("COPILOT_PROJECT_DIR").is_some()
+    }
+
+    fn sign_call(&self, event: &Event) -> Option<String> {
+        let server = event.tool.as_deref()?.split_once('/')?.0;
+        if event.native != BEFORE_MCP || server != OUR_SERVER {
+            return None;
+        }
+        let mut meta = Map::from_iter([(SESSION.to_owned(), json!(event.session_id))]);
+        meta.extend(event.calls.first().map(|call| (CALL.to_owned(), json!(call))));
+        meta.extend(event.subagent.as_ref().map(|id| (SUBAGENT.to_owned(), json!(id))));
+        Some(json!({ "metaToUse": meta }).to_string())
+    }
+
+    fn render(&self, _event: &Event, reply: &Reply) -> String {
+        // Flat: what other agents want inside `hookSpecificOutput` is ignored there.
+        match reply {
+            Reply::Silent => String::new(),
+            Reply::Context(text) => json!({ "additionalContext": text }).to_string(),
+            Reply::Continue(text) => json!({ "decision": "block", "reason": text }).to_string(),
+        }
+    }
+
+    fn quiet(&self) -> &'static str {
+        ""
+    }
+
+    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
+        match event {
+            EventKind::Prompt | EventKind::AfterTool | EventKind::Stop => Some((10_000, Unit::Bytes)),
+            _ => None,
+        }
+    }
+
+    fn holds_typed_ahead(&self) -> bool {
+        false
+    }
+
+    fn transcript(&self) -> TranscriptReader {
+        let mut reader = transcript::Reader::default();
+        Box::new(move |line| reader.items(line))
+    }
+
+    fn call_anchor(&self, call: &str) -> Anchor {
+        Anchor::Call(call.to_owned())
+    }
+
+    fn shell(&self, env: Env<'_>) -> Option<Shell> {
+        // In a subagent's shell this is an id that stands nowhere else; its process tells whose it is.
+        let session_id = env("COPILOT_AGENT_SESSION_ID")?.into_string().ok()?;
+        Some(Shell { session_id, call: None, subagent: false })
+    }
+
+    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
+        None
+    }
+
+    fn is_process(&self, args: &[String]) -> bool {
+        args.iter().take(2).any(|arg| {
+            Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| {
+                name == "copilot" || name.starts_with("copilot-linux-") || name.starts_with("copilot-darwin-")
+            })
+        })
+    }
+
+    fn is_shared_process(&self, _args: &[String]) -> bool {
+        false
+    }
+
+    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
+        None
+    }
+
+    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
+        None
+    }
+
+    fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {
+        let text = |key: &str| meta.get(key).and_then(Value::as_str).map(str::to_owned);
+        McpCaller { session_id: text(SESSION), call: text(CALL), subagent: meta.contains_key(SUBAGENT) }
+    }
+
+    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
+        false
+    }
+}
+
+/// What happened, in our words.
+fn kind(event: &str, payload: &Payload) -> EventKind {
+    match event {
+        "sessionStart" => EventKind::Start(match payload.source.as_deref() {
+            // Also after `/clear`, which ends the old session first.
+            Some("new") => Source::Startup,
+            Some("resume") => Source::Resume,
+            _ => Source::Other,
+        }),
+        "userPromptSubmitted" if payload.prompt.as_deref().is_some_and(is_continuation) => {
+            EventKind::Continued
+        }
+        "userPromptSubmitted" => EventKind::Prompt,
+        "preToolUse" | BEFORE_MCP => EventKind::BeforeTool,
+        "postToolUse" => EventKind::AfterTool,
+        "agentStop" => EventKind::Stop,
+        // `permissionRequest` comes for every tool, also where nobody is asked; this comes with the dialog.
+        "notification" => match payload.notification_type.as_deref() {
+            Some("permission_prompt" | "elicitation_dialog") => EventKind::Blocked,
+            _ => EventKind::Unknown,
+        },
+        "preCompact" => EventKind::Compacting,
+        "subagentStart" => EventKind::SubagentStart,
+        "subagentStop" => EventKind::SubagentStop,
+        "sessionEnd" => EventKind::End,
+        _ => EventKind::Unknown,
+    }
+}

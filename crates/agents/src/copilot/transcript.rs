@@ -1,0 +1,156 @@
+//! Copilot's `events.jsonl`: one event per line, in order, written once nothing has happened for 100 ms; so while much happens it may be
+//! behind by a whole turn.
+//!
+//! What a hook added to a prompt stands in the `transformedContent` of its `user.message`; after a tool, at the end of the result in
+//! `tool.execution_complete`. What was said at a stop becomes the `content` of a later `user.message`: not always of the next, because
+//! what the person had typed meanwhile goes first. Raw hook output (`hook.end`) counts for nothing.
+//!
+//! A hook's payload does not name the tool call. But `hook.start` repeats its time, between the response that has the call and the call's
+//! result; so it is taken for a further piece of that response, and the time for the call's id. It is also the prompt's id.
+//!
+//! Lines with an `agentId` are a subagent's. An `assistant.message` without a model was made up by the program.
+
+use super::{is_continuation, moment};
+use crate::surrogates;
+use baton_core::mail::Item;
+use baton_core::mail::proof::MARK;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// What stands between a tool's result and what hooks added to it.
+const GUIDANCE: &str = "Additional guidance from postToolUse hooks:\n";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(default)]
+    agent_id: Option<String>,
+    #[serde(default)]
+    data: Data,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Data {
+    #[serde(default)]
+    content: Value,
+    #[serde(default)]
+    transformed_content: Option<String>,
+    #[serde(default)]
+    message_id: Option<String>,
+    #[serde(default)]
+    model: Option<String>,
+    #[serde(default)]
+    tool_requests: Vec<ToolRequest>,
+    #[serde(default)]
+    tool_call_id: Option<String>,
+    #[serde(default)]
+    result: Value,
+    #[serde(default)]
+    hook_type: Option<String>,
+    #[serde(default)]
+    input: Value,
+    #[serde(default)]
+    output: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolRequest {
+    #[serde(default)]
+    tool_call_id: Option<String>,
+}
+
+/// Reads a transcript from somewhere on.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// The last response.
+    response: Option<String>,
+    /// The prompt whose hook has run, until its message is there.
+    prompt: Option<String>,
+    /// What we said at a stop, until it has become a message.
+    said_at_stop: Option<String>,
+}
+
+impl Reader {
+    /// What one line means. A line that can't be read means nothing.
+    pub(super) fn items(&mut self, line: &str) -> Vec<Item> {
+        if let Ok(line) = serde_json::from_str(line) {
+            return self.meaning(line);
+        }
+        let whole = surrogates::mended(line.as_bytes());
+        let line = whole.and_then(|whole| serde_json::from_slice(&whole).ok());
+        line.map_or_else(Vec::new, |line| self.meaning(line))
+    }
+
+    fn meaning(&mut self, line: Line) -> Vec<Item> {
+        if line.agent_id.is_some() {
+            return Vec::new();
+        }
+        let data = line.data;
+        match (line.kind.as_str(), data.hook_type.as_deref()) {
+            ("user.message", _) => self.message(&data),
+            ("assistant.message", _) => self.answer(data).into_iter().collect(),
+            ("tool.execution_complete", _) => result(data),
+            ("hook.start", Some("postToolUse")) => self.after_tool(&data.input),
+            ("hook.start", Some("userPromptSubmitted")) => {
+                let by_person = !data.input["prompt"].as_str().is_some_and(is_continuation);
+                self.prompt = moment(&data.input["timestamp"]).filter(|_| by_person);
+                Vec::new()
+            }
+            ("hook.end", Some("agentStop")) => {
+                let reason = data.output["reason"].as_str().filter(|reason| reason.contains(MARK));
+                if let Some(reason) = reason {
+                    self.said_at_stop = Some(reason.to_owned());
+                }
+                Vec::new()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn message(&mut self, data: &Data) -> Vec<Item> {
+        let content = data.content.as_str().unwrap_or_default();
+        if self.said_at_stop.as_deref() == Some(content) {
+            self.said_at_stop = None;
+            return vec![Item::Injected { text: content.to_owned() }];
+        }
+        let mut items = Vec::new();
+        if let Some(whole) = &data.transformed_content {
+            // Without the person's own words.
+            items.push(Item::Injected { text: whole.replacen(content, "", 1) });
+        }
+        // It would say that the last turn is over and took all that it ever will; which is not so while a message of ours waits behind it.
+        let prompt = self.prompt.take().filter(|_| self.said_at_stop.is_none());
+        items.extend(prompt.map(|id| Item::Prompt { id }));
+        items
+    }
+
+    fn answer(&mut self, data: Data) -> Option<Item> {
+        data.model?;
+        self.response = data.message_id;
+        let calls = data.tool_requests.into_iter().filter_map(|request| request.tool_call_id).collect();
+        Some(Item::Response { id: self.response.clone()?, calls, request: None })
+    }
+
+    fn after_tool(&self, input: &Value) -> Vec<Item> {
+        let Some(call) = moment(&input["timestamp"]) else { return Vec::new() };
+        let of = self.response.clone();
+        let piece = of.map(|id| Item::Response { id, calls: vec![call.clone()], request: None });
+        piece.into_iter().chain([Item::ToolResult { call, text: String::new() }]).collect()
+    }
+}
+
+/// What a tool said, and what hooks added to it.
+fn result(data: Data) -> Vec<Item> {
+    let text = data.result["content"].as_str().unwrap_or_default();
+    let (said, added) = match text.rsplit_once(GUIDANCE) {
+        Some((said, added)) => (said, Some(added)),
+        None => (text, None),
+    };
+    let result = data.tool_call_id.map(|call| Item::ToolResult { call, text: said.to_owned() });
+    let added = added.map(|text| Item::Injected { text: text.to_owned() });
+    result.into_iter().chain(added).collect()
+}

@@ -1,0 +1,213 @@
+//! Cursor's payloads, answers and facts, by its documentation.
+//!
+//! Mail goes out at `sessionStart` and `postToolUse` as `additional_context`, and at `stop` as `followup_message`, which Cursor submits as the
+//! next prompt. A prompt's hook can add nothing.
+
+use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::install::{Install, InstallError, Target};
+use crate::payload;
+use crate::tools::Tools;
+use baton_core::Error;
+use baton_core::event::{Event, EventKind, Reply, Shown, Source};
+use baton_core::frame::Unit;
+use baton_core::mail::Anchor;
+use baton_core::mail::proof::MARK;
+use baton_core::session::State;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Cursor.
+#[derive(Clone, Copy, Debug)]
+pub struct Cursor;
+
+/// The fields of a payload.
+#[derive(Deserialize)]
+struct Payload {
+    conversation_id: String,
+    hook_event_name: String,
+    #[serde(default)]
+    generation_id: Option<String>,
+    #[serde(default)]
+    workspace_roots: Vec<String>,
+    #[serde(default)]
+    cwd: Option<String>,
+    #[serde(default)]
+    parent_conversation_id: Option<String>,
+    #[serde(default)]
+    tool_name: Option<String>,
+    #[serde(default)]
+    tool_use_id: Option<String>,
+    #[serde(default)]
+    prompt: Option<String>,
+    #[serde(default)]
+    status: Option<String>,
+    #[serde(default)]
+    loop_count: u64,
+}
+
+/// What only a payload of Cursor's has.
+#[derive(Deserialize)]
+struct Signs {
+    #[serde(default)]
+    cursor_version: Option<IgnoredAny>,
+    #[serde(default)]
+    conversation_id: Option<IgnoredAny>,
+}
+
+impl Agent for Cursor {
+    fn name(&self) -> &'static str {
+        "cursor"
+    }
+
+    fn title(&self) -> &'static str {
+        "Cursor"
+    }
+
+    fn program(&self) -> &'static str {
+        "cursor-agent"
+    }
+
+    fn verified(&self) -> &'static str {
+        "none (by its documentation only)"
+    }
+
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
+    }
+
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        _env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError> {
+        Ok(Box::new(super::install::Cursor::new(install, user_home)?))
+    }
+
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
+        let payload: Payload = payload::owned(payload)?;
+        let kind = kind(&payload);
+        let cwd = payload.cwd.or_else(|| payload.workspace_roots.into_iter().next());
+        let subagent = payload.parent_conversation_id.is_some().then(|| payload.conversation_id.clone());
+        Ok(Event {
+            kind,
+            native: payload.hook_event_name,
+            session_id: payload.parent_conversation_id.unwrap_or(payload.conversation_id),
+            // There is one, but what it says is documented nowhere.
+            transcript: None,
+            cwd: cwd.map(PathBuf::from),
+            subagent,
+            tool: payload.tool_name,
+            calls: payload.tool_use_id.into_iter().collect(),
+            turn: payload.generation_id,
+            prompt: payload.prompt,
+            stop_active: payload.loop_count > 0,
+            shown: Shown::default(),
+        })
+    }
+
+    /// Cursor runs the hooks of Claude Code's `settings.json` too, of the user and of the project.
+    fn runs_foreign_hook(&self, payload: &[u8], _env: Env<'_>) -> bool {
+        let told = |key: &[u8]| memchr::memmem::find(payload, key).is_some();
+        // Most payloads are another agent's, and need no second reading.
+        (told(b"\"cursor_version\"") || told(b"\"conversation_id\""))
+            && serde_json::from_slice(payload)
+                .is_ok_and(|signs: Signs| signs.cursor_version.is_some() || signs.conversation_id.is_some())
+    }
+
+    fn render(&self, _event: &Event, reply: &Reply) -> String {
+        match reply {
+            Reply::Silent => String::new(),
+            Reply::Context(text) => json!({ "additional_context": text }).to_string(),
+            Reply::Continue(text) => json!({ "followup_message": text }).to_string(),
+        }
+    }
+
+    fn quiet(&self) -> &'static str {
+        ""
+    }
+
+    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
+        match event {
+            EventKind::Start(_) | EventKind::AfterTool | EventKind::Stop => Some((10_000, Unit::Bytes)),
+            _ => None,
+        }
+    }
+
+    fn holds_typed_ahead(&self) -> bool {
+        false
+    }
+
+    fn transcript(&self) -> TranscriptReader {
+        Box::new(|_| Vec::new())
+    }
+
+    fn call_anchor(&self, call: &str) -> Anchor {
+        Anchor::Call(call.to_owned())
+    }
+
+    fn shell(&self, _env: Env<'_>) -> Option<Shell> {
+        None
+    }
+
+    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
+        None
+    }
+
+    fn is_process(&self, args: &[String]) -> bool {
+        args.iter().take(2).any(|arg| {
+            Path::new(arg)
+                .file_name()
+                .and_then(|name| name.to_str())
+                .is_some_and(|name| name == "cursor-agent")
+        })
+    }
+
+    fn is_shared_process(&self, _args: &[String]) -> bool {
+        false
+    }
+
+    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
+        None
+    }
+
+    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
+        None
+    }
+
+    fn mcp_caller(&self, _meta: &Map<String, Value>) -> McpCaller {
+        McpCaller::default()
+    }
+
+    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
+        false
+    }
+}
+
+/// What happened, in our words.
+fn kind(payload: &Payload) -> EventKind {
+    match payload.hook_event_name.as_str() {
+        "sessionStart" => EventKind::Start(Source::Startup),
+        // What we said at a stop comes back as a prompt.
+        "beforeSubmitPrompt" if payload.prompt.as_deref().is_some_and(|text| text.contains(MARK)) => {
+            EventKind::Continued
+        }
+        "beforeSubmitPrompt" => EventKind::Prompt,
+        "preToolUse" | "beforeShellExecution" | "beforeMCPExecution" | "beforeReadFile" => {
+            EventKind::BeforeTool
+        }
+        "postToolUse" => EventKind::AfterTool,
+        "stop" => match payload.status.as_deref() {
+            // The person stopped it, or it failed: no turn goes on by itself after that.
+            Some("aborted" | "error") => EventKind::IdleNotice,
+            _ => EventKind::Stop,
+        },
+        "preCompact" => EventKind::Compacting,
+        "subagentStart" => EventKind::SubagentStart,
+        "subagentStop" => EventKind::SubagentStop,
+        "sessionEnd" => EventKind::End,
+        _ => EventKind::Unknown,
+    }
+}

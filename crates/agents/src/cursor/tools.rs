@@ -1,0 +1,31 @@
+//! Cursor CLI's tools: what it calls them, and which of their fields mean what. From public sources only: the program could not
+//! be run.
+
+use crate::tools::{Field, McpName, Row, Tools};
+use baton_core::tool::ToolKind;
+
+/// Cursor CLI's tools.
+pub static TOOLS: Tools =
+    Tools { rows: ROWS, mcp: &[McpName { prefix: "MCP:", separator: "", ambiguous: false }] };
+
+const ROWS: &[Row] = &[
+    Row { names: &["Shell"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },
+    Row {
+        names: &["Read"],
+        kind: ToolKind::Read,
+        fields: &[(Field::Path, "path"), (Field::Path, "file_path"), (Field::Path, "target_file")],
+    },
+    Row {
+        names: &["Write"],
+        kind: ToolKind::Write,
+        fields: &[
+            (Field::Path, "path"),
+            (Field::Path, "file_path"),
+            (Field::Path, "target_file"),
+            (Field::Content, "content"),
+        ],
+    },
+    Row { names: &["Delete"], kind: ToolKind::Delete, fields: &[(Field::Path, "path")] },
+    Row { names: &["Grep"], kind: ToolKind::Grep, fields: &[(Field::Path, "path")] },
+    Row { names: &["Task"], kind: ToolKind::Task, fields: &[] },
+];

@@ -1,0 +1,192 @@
+//! Gemini CLI's payloads, answers and facts.
+//!
+//! Mail goes out at BeforeAgent (the prompt), AfterTool (one per tool, in parallel) and AfterAgent (the stop). Never at SessionStart: there it
+//! would stand before the prompt in the same message, and a message that begins with a hook's text is left out when the session is
+//! resumed, the person's words included; after a clear it goes nowhere at all.
+//!
+//! Payloads name no turn, no tool call and no subagent. PreCompress runs before every request and says nothing.
+
+use super::transcript;
+use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::install::{Install, InstallError, Target};
+use crate::payload::{self, Payload};
+use crate::tools::Tools;
+use baton_core::Error;
+use baton_core::event::{Event, EventKind, Reply, Source};
+use baton_core::frame::Unit;
+use baton_core::mail::Anchor;
+use baton_core::session::State;
+use serde_json::{Map, Value, json};
+use std::path::{Path, PathBuf};
+
+/// Gemini CLI.
+#[derive(Clone, Copy, Debug)]
+pub struct Gemini;
+
+/// The tool that runs a subagent. Subagents don't have it.
+const RUNS_A_SUBAGENT: &str = "invoke_agent";
+/// What the person sees when mail keeps a turn going; without it, the mail itself.
+const TURN_GOES_ON: &str = "mail from another session, carried by baton";
+
+impl Agent for Gemini {
+    fn name(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn title(&self) -> &'static str {
+        "Gemini CLI"
+    }
+
+    fn program(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn verified(&self) -> &'static str {
+        "0.61.0"
+    }
+
+    fn tools(&self) -> &'static Tools {
+        &super::tools::TOOLS
+    }
+
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError> {
+        let home = env("GEMINI_CLI_HOME").map(PathBuf::from);
+        Ok(Box::new(super::install::Gemini::new(install, home.as_deref().unwrap_or(user_home))?))
+    }
+
+    fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
+        let mut event = payload::read(payload, |payload| {
+            let kind = kind(&payload);
+            payload.event(kind, None)
+        })?;
+        if event.kind == EventKind::Start(Source::Resume) {
+            // It names a file that it has just made for a new conversation; the old one goes on, as the next event says.
+            event.transcript = None;
+        }
+        Ok(event)
+    }
+
+    fn render(&self, event: &Event, reply: &Reply) -> String {
+        match reply {
+            Reply::Context(text) if !matches!(event.kind, EventKind::Start(_)) => {
+                json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
+                    .to_string()
+            }
+            Reply::Silent | Reply::Context(_) => String::new(),
+            Reply::Continue(text) => {
+                json!({"decision": "block", "reason": text, "systemMessage": TURN_GOES_ON}).to_string()
+            }
+        }
+    }
+
+    fn quiet(&self) -> &'static str {
+        ""
+    }
+
+    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
+        match event {
+            // It took 60,000. Each angle bracket becomes four characters.
+            EventKind::Prompt | EventKind::Stop => Some((10_000, Unit::Utf16)),
+            // Of a tool's result and this together, the last 32,000 are sure to stay.
+            EventKind::AfterTool => Some((7_500, Unit::Utf16)),
+            _ => None,
+        }
+    }
+
+    fn holds_typed_ahead(&self) -> bool {
+        false
+    }
+
+    fn names_turns(&self) -> bool {
+        false
+    }
+
+    fn stops_when_interrupted(&self) -> bool {
+        true
+    }
+
+    fn subagent_folder(&self, session_id: &str, transcript: &Path, tool: Option<&str>) -> Option<PathBuf> {
+        let by_parent = tool == Some(RUNS_A_SUBAGENT);
+        (!by_parent && !session_id.contains('/')).then(|| transcript.with_file_name(session_id))
+    }
+
+    fn transcript(&self) -> TranscriptReader {
+        let mut reader = transcript::Reader::default();
+        Box::new(move |line| reader.items(line))
+    }
+
+    fn call_anchor(&self, call: &str) -> Anchor {
+        Anchor::Call(call.to_owned())
+    }
+
+    fn shell(&self, env: Env<'_>) -> Option<Shell> {
+        // Only the environment of hooks has it.
+        let session_id = env("GEMINI_SESSION_ID")?.into_string().ok()?;
+        Some(Shell { session_id, call: None, subagent: false })
+    }
+
+    fn is_unnamed_shell(&self, env: Env<'_>) -> bool {
+        env("GEMINI_CLI").is_some() && env("GEMINI_SESSION_ID").is_none()
+    }
+
+    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
+        None
+    }
+
+    fn is_process(&self, args: &[String]) -> bool {
+        let name =
+            |arg: &String| Path::new(arg).file_name().and_then(|name| name.to_str()).map(str::to_owned);
+        let Some((program, rest)) = args.split_first() else { return false };
+        // It starts itself again with more memory: `node --max-old-space-size=… …/gemini`.
+        let script = rest.iter().find(|arg| !arg.starts_with('-')).and_then(name);
+        match name(program).as_deref() {
+            Some("gemini") => true,
+            Some("node" | "bun") => script.is_some_and(|script| matches!(&*script, "gemini" | "gemini.js")),
+            _ => false,
+        }
+    }
+
+    fn is_shared_process(&self, _args: &[String]) -> bool {
+        false
+    }
+
+    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
+        None
+    }
+
+    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
+        None
+    }
+
+    fn mcp_caller(&self, _meta: &Map<String, Value>) -> McpCaller {
+        McpCaller::default()
+    }
+
+    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
+        false
+    }
+}
+
+/// What happened, in our words.
+fn kind(payload: &Payload<'_>) -> EventKind {
+    match payload.hook_event_name.as_ref() {
+        "SessionStart" => EventKind::Start(payload.source()),
+        "BeforeAgent" => EventKind::Prompt,
+        "BeforeTool" => EventKind::BeforeTool,
+        "AfterTool" => EventKind::AfterTool,
+        "AfterAgent" => EventKind::Stop,
+        "Notification" if payload.notification_type.as_deref() == Some("ToolPermission") => {
+            EventKind::Blocked
+        }
+        "SessionEnd" => EventKind::End,
+        "Notification" | "PreCompress" | "BeforeModel" | "BeforeToolSelection" | "AfterModel" => {
+            EventKind::Other
+        }
+        _ => EventKind::Unknown,
+    }
+}

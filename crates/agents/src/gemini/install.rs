@@ -1,0 +1,143 @@
+//! What baton puts into Gemini CLI's configuration: hooks and an MCP server, both in `settings.json`; for the user in `~/.gemini` (below
+//! `$GEMINI_CLI_HOME`, if that is set), for a project in its `.gemini`.
+//! `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
+
+use std::path::{Path, PathBuf};
+
+use crate::config::json::{Bom, Dialect, Json, Reader, Step};
+use crate::install::hooks::HookSet;
+use crate::install::server::JsonServer;
+use crate::install::{
+    Current, FileEdit, Form, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target, plain,
+    summary,
+};
+
+const AGENT: &str = "gemini";
+/// Milliseconds that a hook may take.
+const TIMEOUT: u32 = 10_000;
+
+/// Who reads `settings.json`. Seen with 0.61.0.
+const SETTINGS: Reader = Reader {
+    malformed: "Gemini CLI does not start with it",
+    bom: Bom::Malformed,
+    dialect: Dialect::Comments,
+};
+
+/// The hooks that are installed. All are commands: it has no other form. Nothing before tools or requests, where mail can't travel.
+pub fn hook_rows() -> Vec<HookRow> {
+    let command = |event| HookRow { event, matcher: None, form: Form::Command { timeout: TIMEOUT } };
+    vec![
+        command("SessionStart"),
+        command("SessionEnd"),
+        command("BeforeAgent"),
+        command("AfterAgent"),
+        command("AfterTool"),
+        command("Notification"),
+    ]
+}
+
+/// Gemini CLI's configuration in one scope.
+#[derive(Clone, Debug)]
+pub struct Gemini {
+    install: Install,
+    rows: Vec<HookRow>,
+    settings: PathBuf,
+}
+
+impl Gemini {
+    /// `home` is the person's home, or `$GEMINI_CLI_HOME`.
+    pub fn new(install: Install, home: &Path) -> Result<Self, InstallError> {
+        Self::with_rows(install, home, hook_rows())
+    }
+
+    /// The same with another set of hooks.
+    pub fn with_rows(install: Install, home: &Path, rows: Vec<HookRow>) -> Result<Self, InstallError> {
+        let dir = match install.scope() {
+            Scope::Project(dir) => dir,
+            Scope::User => home,
+        };
+        let settings = dir.join(".gemini/settings.json");
+        plain(&settings)?;
+        Ok(Self { install, rows, settings })
+    }
+
+    /// The file that holds the hooks and the MCP entry.
+    pub fn settings_path(&self) -> &Path {
+        &self.settings
+    }
+
+    fn hooks(&self) -> HookSet<'_> {
+        let (baton, home) = (self.install.baton(), self.install.home());
+        HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &SETTINGS }
+    }
+
+    /// Whether the person has allowed our tools once and for all. That is theirs to say, so setup does not.
+    fn tools_are_allowed(&self, now: &Current) -> bool {
+        let bytes = now.bytes(&self.settings).unwrap_or_default();
+        let way = ["mcpServers", SERVER, "trust"].map(|key| Step::Key(key.to_owned()));
+        Json::parse(bytes, &self.settings, &SETTINGS).is_ok_and(|json| json.get(&way) == Some(true.into()))
+    }
+
+    fn server(&self) -> JsonServer<'_> {
+        let (baton, home) = (self.install.baton(), self.install.home());
+        JsonServer { agent: AGENT, baton, home, reader: &SETTINGS }
+    }
+}
+
+impl Target for Gemini {
+    fn agent(&self) -> &'static str {
+        AGENT
+    }
+
+    fn install(&self) -> &Install {
+        &self.install
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        vec![self.settings.clone()]
+    }
+
+    fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError> {
+        let before = now.bytes(&self.settings);
+        let hooks = self.hooks().install(&self.settings, before.unwrap_or_default())?;
+        let server = self.server().install(&self.settings, &hooks.bytes)?;
+        let parts =
+            [summary(&hooks, "1 hook", "hooks"), summary(&server, "the MCP server `baton`", "MCP servers")];
+        let what = parts.join("; ");
+        let made = [hooks.made, server.made].concat();
+        Ok(vec![FileEdit::write(&self.settings, before, server.bytes, what, made)])
+    }
+
+    fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError> {
+        let Some(before) = now.bytes(&self.settings) else { return Ok(Vec::new()) };
+        let made = records.made(&self.settings);
+        // The reverse of the way in, because each way takes out what the last one put in.
+        let (without, servers) = self.server().remove(&self.settings, before, made)?;
+        let (after, hooks) = match &without {
+            Some(bytes) => self.hooks().remove(&self.settings, bytes, made, Server::Ours)?,
+            None => (None, 0),
+        };
+        if servers + hooks == 0 {
+            return Ok(Vec::new());
+        }
+        let mut parts = Vec::new();
+        if hooks > 0 {
+            parts.push(format!("remove {hooks} {}", if hooks == 1 { "hook" } else { "hooks" }));
+        }
+        if servers > 0 {
+            parts.push("remove the MCP server `baton`".to_owned());
+        }
+        Ok(vec![FileEdit::take_out(&self.settings, before, after, parts.join("; "))])
+    }
+
+    fn notes(&self, now: &Current) -> Vec<String> {
+        let mut notes = Vec::new();
+        if !self.tools_are_allowed(now) {
+            notes.push("Gemini CLI asks before each call of baton's tools, and without a terminal it has none of them; \"trust\": true in mcpServers.baton allows them".to_owned());
+        }
+        if matches!(self.install.scope(), Scope::Project(_)) {
+            notes.push("Gemini CLI uses a project's settings only in a folder that the person trusts: run `gemini` in the project and trust it".to_owned());
+        }
+        notes
+    }
+}

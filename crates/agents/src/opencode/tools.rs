@@ -1,0 +1,33 @@
+//! OpenCode's tools: what it calls them, and which of their fields mean what. The fields are those of 1.18.33. A tool of an MCP
+//! server is `server_tool`, and its own tools may have underscores too.
+
+use crate::tools::{Field, McpName, Row, Tools};
+use baton_core::tool::ToolKind;
+
+/// OpenCode's tools.
+pub static TOOLS: Tools =
+    Tools { rows: ROWS, mcp: &[McpName { prefix: "", separator: "_", ambiguous: true }] };
+
+const ROWS: &[Row] = &[
+    Row { names: &["bash"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },
+    Row { names: &["read"], kind: ToolKind::Read, fields: &[(Field::Path, "filePath")] },
+    Row {
+        names: &["write"],
+        kind: ToolKind::Write,
+        fields: &[(Field::Path, "filePath"), (Field::Content, "content")],
+    },
+    Row {
+        names: &["edit"],
+        kind: ToolKind::Edit,
+        fields: &[(Field::Path, "filePath"), (Field::Content, "newString")],
+    },
+    Row { names: &["apply_patch", "patch"], kind: ToolKind::Patch, fields: &[(Field::Patch, "patchText")] },
+    Row { names: &["list"], kind: ToolKind::List, fields: &[(Field::Path, "path")] },
+    Row { names: &["glob"], kind: ToolKind::Glob, fields: &[(Field::Path, "path")] },
+    Row { names: &["grep"], kind: ToolKind::Grep, fields: &[(Field::Path, "path")] },
+    Row { names: &["webfetch"], kind: ToolKind::Fetch, fields: &[(Field::Url, "url")] },
+    Row { names: &["websearch"], kind: ToolKind::Search, fields: &[] },
+    // Its `command` is the name of a slash command, not for a shell.
+    Row { names: &["task"], kind: ToolKind::Task, fields: &[] },
+    Row { names: &["todowrite", "todoread", "skill", "question"], kind: ToolKind::Other, fields: &[] },
+];

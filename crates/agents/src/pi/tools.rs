@@ -1,0 +1,22 @@
+//! Pi's tools: what it calls them, and which of their fields mean what. The fields are those of 0.87.1; MCP came with a later
+//! version. `user_bash` is a command that the person typed.
+
+use crate::tools::{Field, MCP, Row, Tools};
+use baton_core::tool::ToolKind;
+
+/// Pi's tools.
+pub static TOOLS: Tools = Tools { rows: ROWS, mcp: &[MCP] };
+
+const ROWS: &[Row] = &[
+    Row { names: &["bash", "user_bash"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },
+    Row { names: &["read"], kind: ToolKind::Read, fields: &[(Field::Path, "path")] },
+    Row {
+        names: &["write"],
+        kind: ToolKind::Write,
+        fields: &[(Field::Path, "path"), (Field::Content, "content")],
+    },
+    Row { names: &["edit"], kind: ToolKind::Edit, fields: &[(Field::Path, "path")] },
+    Row { names: &["ls"], kind: ToolKind::List, fields: &[(Field::Path, "path")] },
+    Row { names: &["find"], kind: ToolKind::Glob, fields: &[(Field::Path, "path")] },
+    Row { names: &["grep"], kind: ToolKind::Grep, fields: &[(Field::Path, "path")] },
+];

@@ -1,0 +1,331 @@
+//! Gemini CLI: the moments at which mail comes, and what it does differently from the others.
+
+use crate::stage::{LIMIT, Stage, rounds};
+use baton_testkit::agents::{Agent, Session};
+use baton_testkit::gemini::Gemini;
+use baton_testkit::model::{Kind, Part};
+use baton_testkit::{Script, Step, Tmux, isolated, wait};
+use serde_json::json;
+use std::fs;
+use std::time::Duration;
+
+const WHO: Agent = Agent::Gemini;
+/// The default of `mail.stops_in_a_row`.
+const STOPS_IN_A_ROW: usize = 5;
+
+fn stage(script: Script) -> Stage {
+    Stage::with(&[WHO], script)
+}
+
+/// One tool that takes a while, then the end.
+fn slow_tool() -> Script {
+    Script::by(|request| match request.results().len() {
+        0 => Step::shell("sleep 1; echo from-the-tool"),
+        _ => Step::say("finished"),
+    })
+}
+
+fn wait_for(terminal: &Tmux<'_>, text: &str) {
+    terminal.wait_for(text, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// Types a line once the input takes it: not while a turn ends or the screen is cleared.
+fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
+    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
+    assert!(idle, "{}", stage.trouble());
+    wait_for(terminal, "Type your message");
+    terminal.submit(text);
+}
+
+#[test]
+fn gemini_has_mail_sent_while_a_tool_runs_in_the_next_request() {
+    isolated(|| {
+        for round in 0..rounds() {
+            let stage = stage(slow_tool());
+            let agent = stage.start(WHO, Session::New, "please begin");
+            stage.request(|_| true);
+            let body = format!("MAIL-MID-{round}");
+            stage.send(&stage.name_of(WHO), &body);
+            agent.finish(LIMIT).expect_ok();
+            stage.shown_once(&body);
+            let requests = stage.model.requests_of(Kind::Main);
+            assert_eq!(requests.len(), 2, "{}", stage.trouble());
+            assert!(requests[1].shows(&body), "{}", stage.trouble());
+            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
+            assert_eq!(stage.model.unknown_calls(), [""; 0]);
+        }
+    });
+}
+
+#[test]
+fn gemini_has_it_once_from_parallel_tools() {
+    isolated(|| {
+        for round in 0..rounds() {
+            let stage = stage(Script::by(|request| match request.results().len() {
+                0 => Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.8; echo {n}")))),
+                _ => Step::say("finished"),
+            }));
+            let agent = stage.start(WHO, Session::New, "please begin");
+            stage.request(|_| true);
+            let name = stage.name_of(WHO);
+            let bodies: Vec<_> = (0..3).map(|n| format!("MAIL-PARALLEL-{round}-{n}")).collect();
+            for body in &bodies {
+                stage.send(&name, body);
+            }
+            agent.finish(LIMIT).expect_ok();
+            for body in &bodies {
+                stage.shown_once(body);
+                assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+            }
+        }
+    });
+}
+
+#[test]
+fn gemini_goes_on_with_mail_that_came_before_the_turn_ended() {
+    isolated(|| {
+        for round in 0..rounds() {
+            let stage = stage(Script::by(|request| {
+                if request.shows("MAIL-STOP") {
+                    Step::say("finished")
+                } else {
+                    Step::say("thinking").after(Duration::from_secs(1))
+                }
+            }));
+            let agent = stage.start(WHO, Session::New, "please begin");
+            stage.request(|_| true);
+            let body = format!("MAIL-STOP-{round}");
+            stage.send(&stage.name_of(WHO), &body);
+            agent.finish(LIMIT).expect_ok();
+            stage.shown_once(&body);
+            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
+        }
+    });
+}
+
+/// Mail waits at each stop, so that only the limit ends the turn.
+#[test]
+fn gemini_is_kept_from_stopping_five_times_in_a_row_and_no_more() {
+    isolated(|| {
+        let stage = stage(Script::by(|_| Step::say("and on").after(Duration::from_millis(700))));
+        let agent = stage.start(WHO, Session::New, "please begin");
+        for round in 0..=STOPS_IN_A_ROW {
+            stage.request(|request| request.index == round);
+            stage.send(&stage.name_of(WHO), &format!("MAIL-AGAIN-{round}."));
+        }
+        agent.finish(LIMIT).expect_ok();
+        let requests = stage.model.requests_of(Kind::Main);
+        assert_eq!(requests.len(), 1 + STOPS_IN_A_ROW, "{}", stage.trouble());
+        for round in 0..STOPS_IN_A_ROW {
+            stage.shown_once(&format!("MAIL-AGAIN-{round}."));
+            assert_eq!(stage.end_of(&format!("MAIL-AGAIN-{round}.")), "seen", "{}", stage.trouble());
+        }
+        assert_eq!(stage.state_of(&format!("MAIL-AGAIN-{STOPS_IN_A_ROW}.")), "queued", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn gemini_has_waiting_mail_after_its_resume_with_the_prompt() {
+    isolated(|| {
+        let stage = stage(Script::by(|_| Step::say("finished")));
+        let run = stage.run(WHO, Session::New, "FIRST-PROMPT");
+        let session = stage.session_id(WHO, &run);
+        stage.send(&session, "MAIL-WAITING-1");
+        stage.send(&session, "MAIL-WAITING-2");
+        stage.run(WHO, Session::Resume(&session), "SECOND-PROMPT");
+        for body in ["MAIL-WAITING-1", "MAIL-WAITING-2"] {
+            stage.shown_once(body);
+            assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+        }
+        stage.run(WHO, Session::Resume(&session), "THIRD-PROMPT");
+        let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
+        // All that was said is still there, and nothing twice.
+        for text in ["FIRST-PROMPT", "SECOND-PROMPT", "THIRD-PROMPT", "MAIL-WAITING-1", "MAIL-WAITING-2"] {
+            assert_eq!(last.count(text), 1, "{text}: {}", stage.trouble());
+        }
+        let names = stage.json(&["who", "--all"]).as_array().map_or(0, Vec::len);
+        assert_eq!(names, 1, "one participant for all three: {}", stage.trouble());
+    });
+}
+
+#[test]
+fn gemini_has_it_once_after_being_killed() {
+    isolated(|| {
+        for round in 0..rounds() * 2 {
+            let stage = stage(Script::by(|request| {
+                if request.results().len() < 3 { Step::shell("sleep 0.2") } else { Step::say("finished") }
+            }));
+            let run = stage.run(WHO, Session::New, "please begin");
+            let session = stage.session_id(WHO, &run);
+            let body = format!("MAIL-KILL-{round}");
+            stage.send(&session, &body);
+            let before = stage.model.requests_of(Kind::Main).len();
+            let mut agent = stage.start(WHO, Session::Resume(&session), "go on");
+            let asked = stage.request(|request| request.index >= before);
+            assert!(asked.shows(&body), "it comes with the prompt: {}", stage.trouble());
+            std::thread::sleep(Duration::from_millis(u64::try_from(round * 173 % 900).unwrap()));
+            agent.kill();
+            stage.run(WHO, Session::Resume(&session), "go on again");
+            let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
+            assert_eq!(last.count(&body), 1, "round {round}: {}", stage.trouble());
+            assert_eq!(stage.end_of(&body), "seen", "round {round}: {}", stage.trouble());
+        }
+    });
+}
+
+/// The prompt goes, and the mail that came with it: it comes again with the next. At the Esc itself nothing keeps the turn going.
+#[test]
+fn gemini_has_it_again_after_the_person_took_the_prompt_back() {
+    isolated(|| {
+        let stage = stage(Script::by(|request| {
+            if request.shows("SECOND-PROMPT") { Step::say("finished") } else { Step::Hang }
+        }));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        stage.send(&name, "MAIL-ESC-1");
+        submit(&stage, &terminal, "FIRST-PROMPT");
+        stage.request(|request| request.shows("MAIL-ESC-1"));
+        stage.send(&name, "MAIL-ESC-2");
+        terminal.press(&["Escape"]);
+        wait_for(&terminal, "cancelled");
+        let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
+        assert!(idle, "{}", stage.trouble());
+        assert_eq!(stage.model.requests_of(Kind::Main).len(), 1, "Esc ends the turn: {}", stage.trouble());
+        assert_eq!(stage.state_of("MAIL-ESC-2"), "queued", "{}", stage.trouble());
+        submit(&stage, &terminal, "SECOND-PROMPT");
+        wait_for(&terminal, "finished");
+        for body in ["MAIL-ESC-1", "MAIL-ESC-2"] {
+            assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+            stage.shown_once(body);
+        }
+    });
+}
+
+#[test]
+fn gemini_keeps_its_participant_and_its_mail_at_clear() {
+    isolated(|| {
+        let stage = stage(Script::by(|_| Step::say("finished")));
+        let terminal = stage.open(WHO, Session::New);
+        submit(&stage, &terminal, "please begin");
+        wait_for(&terminal, "finished");
+        let name = stage.name_of(WHO);
+        let before = stage.json(&["who"])[0]["session_id"].clone();
+        submit(&stage, &terminal, "/clear");
+        let cleared = wait::until(LIMIT, || {
+            let here = stage.json(&["who"]);
+            here[0]["session_id"] != before && here[0]["name"] == name.as_str()
+        });
+        assert!(cleared, "{}{}", terminal.screen(), stage.trouble());
+        stage.send(&name, "MAIL-AFTER-CLEAR");
+        let empty = |screen: &str| !screen.contains("finished") && screen.contains("Type your message");
+        terminal.wait_until("an empty screen", LIMIT, empty).unwrap_or_else(|error| panic!("{error}"));
+        submit(&stage, &terminal, "go on");
+        stage.request(|request| request.shows("MAIL-AFTER-CLEAR"));
+        assert_eq!(stage.end_of("MAIL-AFTER-CLEAR"), "seen", "{}", stage.trouble());
+        stage.shown_once("MAIL-AFTER-CLEAR");
+    });
+}
+
+#[test]
+fn a_subagent_of_gemini_does_not_eat_its_parents_mail() {
+    isolated(|| {
+        let script = Script::by(|request| match request.results().len() {
+            0 => Step::tool("invoke_agent", json!({"agent_name": "generalist", "prompt": "SUBAGENT-PROMPT"})),
+            _ => Step::say("finished"),
+        })
+        .subagents(|request| match request.results().len() {
+            0 => Step::shell("sleep 1; echo in-the-subagent"),
+            1 => Step::mcp("baton", "read_messages", json!({})),
+            _ => Step::tool("complete_task", json!({"result": {"response": "subagent finished"}})),
+        });
+        let stage = stage(script);
+        let agent = stage.start(WHO, Session::New, "use a subagent");
+        let began = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Subagent);
+        assert!(began.is_some(), "no subagent began: {}", stage.trouble());
+        stage.send(&stage.name_of(WHO), "MAIL-FOR-THE-PARENT");
+        agent.finish(LIMIT).expect_ok();
+        let below = stage.model.requests_of(Kind::Subagent);
+        assert!(below.iter().any(|request| request.shows("you are a subagent")), "{}", stage.trouble());
+        assert!(!below.iter().any(|request| request.shows("MAIL-FOR-THE-PARENT")), "{}", stage.trouble());
+        stage.shown_once("MAIL-FOR-THE-PARENT");
+        assert_eq!(stage.end_of("MAIL-FOR-THE-PARENT"), "seen", "{}", stage.trouble());
+    });
+}
+
+/// By its MCP server, which knows its session by the process above it alone.
+#[test]
+fn gemini_answers_an_ask_and_reads_its_mail_by_tool() {
+    isolated(|| {
+        let stage = stage(Script::by(|request| {
+            let results = request.results();
+            let asked = request.word_after("with message_id ");
+            match (results.len(), asked) {
+                (60.., _) => Step::say("nobody asked"),
+                (_, None) => Step::shell("sleep 0.3"),
+                _ if request.shows("MAIL-BY-TOOL") => Step::say("finished"),
+                (_, Some(_)) if request.shows("\"wake\"") => Step::mcp("baton", "read_messages", json!({})),
+                (_, Some(message)) => Step::mcp(
+                    "baton",
+                    "reply_to_message",
+                    json!({"message_id": message, "body": "ANSWER-42"}),
+                ),
+            }
+        }));
+        let agent = stage.start(WHO, Session::New, "answer your mail");
+        let name = stage.name_of(WHO);
+        let answer = stage.baton(&["ask", &name, "QUESTION-1: how many?", "--timeout", "40s"]).expect_ok();
+        assert_eq!(answer.stdout.trim(), "ANSWER-42", "{}", stage.trouble());
+        stage.send(&name, "MAIL-BY-TOOL");
+        agent.finish(LIMIT).expect_ok();
+        for body in ["QUESTION-1", "MAIL-BY-TOOL"] {
+            stage.shown_once(body);
+            assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+        }
+    });
+}
+
+/// Its shell names no session, so the process tree says whose it is.
+#[test]
+fn gemini_sends_and_reads_in_its_shell() {
+    isolated(|| {
+        let stage = stage(Script::by(|request| match request.results().len() {
+            0 => Step::shell("baton whoami; baton inbox --wait 20s"),
+            _ => Step::say("finished"),
+        }));
+        let agent = stage.start(WHO, Session::New, "read your mail");
+        stage.request(|_| true);
+        let name = stage.name_of(WHO);
+        stage.send(&name, "MAIL-IN-THE-SHELL");
+        agent.finish(LIMIT).expect_ok();
+        let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the tool");
+        assert!(last.results()[0].text.contains(&name), "{:?}", last.results());
+        stage.shown_once("MAIL-IN-THE-SHELL");
+        assert_eq!(stage.end_of("MAIL-IN-THE-SHELL"), "seen", "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn setup_and_remove_give_gemini_every_byte_back() {
+    isolated(|| {
+        let stage = Stage::bare(Script::by(|_| Step::say("finished")));
+        Gemini::new(&stage.sandbox, &stage.model);
+        let path = stage.sandbox.home().join(".gemini/settings.json");
+        let text = fs::read_to_string(&path).unwrap().replacen('{', "{ // mine\n  ", 1);
+        fs::write(&path, &text).unwrap();
+        stage.baton(&["setup", "gemini", "--dry-run"]).expect_ok();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text, "a dry run changes nothing");
+        stage.baton(&["setup", "gemini"]).expect_ok();
+        let once = fs::read_to_string(&path).unwrap();
+        assert_ne!(once, text);
+        stage.baton(&["setup", "gemini"]).expect_ok();
+        assert_eq!(fs::read_to_string(&path).unwrap(), once, "twice is the same as once");
+        let run = stage.run(WHO, Session::New, "please begin");
+        assert!(!run.stderr.contains("Invalid configuration"), "{}", run.stderr);
+        assert_eq!(fs::read_to_string(&path).unwrap(), once, "it does not rewrite the file");
+        assert_eq!(stage.json(&["who", "--all"]).as_array().map_or(0, Vec::len), 1, "{}", stage.trouble());
+        stage.baton(&["setup", "gemini", "--remove"]).expect_ok();
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        stage.run(WHO, Session::New, "once more");
+        assert_eq!(stage.json(&["who", "--all"]).as_array().map_or(0, Vec::len), 1, "nobody new");
+    });
+}
