@@ -351,16 +351,23 @@ fn after_new_the_participant_of_pi_goes_on() {
         stage.request(|_| true);
         idle(&stage);
         let before = stage.json(&["who"])[0].clone();
+        let name = before["name"].as_str().expect("a name");
+        let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", name, "QUESTION-1"]));
+        arrived(&stage, "QUESTION-1");
+        idle(&stage);
         terminal.submit("/new");
+        terminal.wait_for("<baton-asks>", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        ask.kill();
         let after = wait::poll(LIMIT, || {
             let now = stage.json(&["who"])[0].clone();
             (now["session_id"].is_string() && now["session_id"] != before["session_id"]).then_some(now)
         })
         .unwrap_or_else(|| panic!("no new session: {}", stage.trouble()));
         assert_eq!(after["name"], before["name"], "the same participant");
-        let name = after["name"].as_str().expect("a name");
         stage.send(name, "MAIL-AFTER-NEW");
         arrived(&stage, "MAIL-AFTER-NEW");
+        let shown = stage.request(|request| request.shows("MAIL-AFTER-NEW"));
+        assert_eq!(shown.count("asked you in"), 1, "the ask is still open: {:?}", shown.said());
         idle(&stage);
         // A reload is the same session with a new copy of the extension.
         terminal.submit("/reload");

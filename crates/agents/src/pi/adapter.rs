@@ -163,14 +163,13 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "agent_start" => EventKind::BeforeTool,
         "context" => EventKind::Request,
         "tool_result" => EventKind::AfterTool,
-        // A run that failed would only fail again.
         "agent_before_settle" if source == Some("completed") => EventKind::Stop,
-        "agent_settled" => EventKind::IdleNotice,
+        // A run that failed would only fail again.
+        "agent_before_settle" | "agent_settled" => EventKind::IdleNotice,
         "session_before_compact" => EventKind::Compacting,
         "session_compact" => EventKind::Start(Source::Compact),
         "PushFailed" => EventKind::PushFailed,
-        // A reload goes on with the same session.
-        "session_shutdown" if source != Some("reload") => EventKind::End,
+        "session_shutdown" => EventKind::End,
         _ => EventKind::Unknown,
     }
 }

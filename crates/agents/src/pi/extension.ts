@@ -310,7 +310,8 @@ export default function (pi: any) {
 	on("session_shutdown", (session, event) => {
 		own = undefined;
 		link.sessions.delete(session.id);
-		session.tell("session_shutdown", { source: event.reason });
+		// After a reload the session goes on with a new copy of this.
+		if (event.reason !== "reload") session.tell("session_shutdown", { source: event.reason });
 	});
 
 	on("input", (session, event) => {
