@@ -73,8 +73,7 @@ impl Agent for Pi {
     fn render(&self, _event: &Event, reply: &Reply) -> String {
         match reply {
             Reply::Silent => String::new(),
-            Reply::Context(text) => json!({"text": text}).to_string(),
-            Reply::Continue(text) => json!({"text": text, "continue": true}).to_string(),
+            Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
         }
     }
 
@@ -169,14 +168,13 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "agent_start" => EventKind::BeforeTool,
         "context" => EventKind::Request,
         "tool_result" => EventKind::AfterTool,
-        // A run that failed would only fail again.
         "agent_before_settle" if source == Some("completed") => EventKind::Stop,
-        "agent_settled" => EventKind::IdleNotice,
+        // A run that failed would only fail again.
+        "agent_before_settle" | "agent_settled" => EventKind::IdleNotice,
         "session_before_compact" => EventKind::Compacting,
         "session_compact" => EventKind::Start(Source::Compact),
         "PushFailed" => EventKind::PushFailed,
-        // A reload goes on with the same session.
-        "session_shutdown" if source != Some("reload") => EventKind::End,
+        "session_shutdown" => EventKind::End,
         _ => EventKind::Unknown,
     }
 }
