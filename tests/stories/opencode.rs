@@ -320,7 +320,7 @@ fn opencode_mail_that_its_prompt_did_not_bring_stays_queued() {
         let trail = || stage.baton(&["log"]).expect_ok().stdout;
         assert!(wait::until(LIMIT, || trail().contains("returned")), "{}", stage.trouble());
         assert_eq!(stage.model.sightings("MAIL-THROWN").requests, 0);
-        assert_eq!(stage.json(&["who"])[0]["state"], "idle", "{}", stage.trouble());
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
         // It tries again by itself, and the session goes on working.
         std::fs::write(&off, "").unwrap();
         stage.request(|request| request.shows("MAIL-THROWN"));
