@@ -278,6 +278,10 @@ fn whatever_comes_the_link_goes_on() {
     let shown = json!({"shown": {"marks": ["[baton-offer x]"], "ids": vec!["i"; 1000]}});
     assert_eq!(plugin.tell("request", &shown).0, Value::Null);
     assert_eq!(world.state(), "busy");
+    plugin.tell("brand.new", &json!({}));
+    let agent = baton_agents::by_name("opencode").unwrap();
+    let unknown = baton_mail::unknown::list(world.home.path(), agent).0;
+    assert!(unknown.iter().any(|unknown| unknown.name == "brand.new"), "doctor will show it");
     plugin.close();
 }
 
