@@ -7,6 +7,7 @@ mod asks;
 mod copilot;
 mod cost;
 mod delivery;
+mod doctor;
 mod gemini;
 mod life;
 mod opencode;

@@ -52,8 +52,11 @@ pub trait Agent: Sync {
     /// The program's name on the search path.
     fn program(&self) -> &'static str;
 
-    /// The version that all of this was verified with.
-    fn verified(&self) -> &'static str;
+    /// The version that all of this was verified with; `None` where it follows the agent's documentation only.
+    fn verified(&self) -> Option<&'static str>;
+
+    /// What the agent itself leaves open, whatever baton does: one short line each, for people.
+    fn holes(&self) -> &'static [&'static str];
 
     /// What it calls its tools.
     fn tools(&self) -> &'static Tools;
@@ -206,4 +209,19 @@ pub fn by_name(name: &str) -> Result<&'static dyn Agent, Error> {
         Error::new(Code::UnknownAgent, format!("no agent {}", baton_core::frame::shown(name, 40)))
             .hint(format!("known agents: {}", names.join(", ")))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_holes_of_an_agent_are_short_lines() {
+        for agent in ALL {
+            assert!(!agent.holes().is_empty(), "{} leaves something open too", agent.name());
+            for hole in agent.holes() {
+                assert!(!hole.is_empty() && hole.len() <= 120 && !hole.contains('\n'), "{hole}");
+            }
+        }
+    }
 }

@@ -177,6 +177,33 @@ pub trait Target {
     fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError>;
     /// What a person should know beside the edits: a trust that only they can give, and the like.
     fn notes(&self, now: &Current) -> Vec<String>;
+    /// Whether the agent uses what stands in its files.
+    fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
+        Ok(Trust::NotAsked)
+    }
+    /// The program of ours that the agent loads into itself, if it does.
+    fn loaded(&self) -> Option<&Path> {
+        None
+    }
+}
+
+/// Whether an agent uses what stands in its files.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// It asks nobody.
+    #[default]
+    NotAsked,
+    /// It does.
+    Given,
+    /// It does not, until somebody does something about it.
+    Missing {
+        /// What is not trusted.
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+    /// It asks the person, and nothing tells us what they said. What to do.
+    Hidden(String),
 }
 
 /// "add 3 hooks, update 1", or nothing to do.

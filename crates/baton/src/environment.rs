@@ -13,6 +13,7 @@
 
 use baton_core::{Code, Error};
 use std::ffi::OsString;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 
 /// Reads one variable; empty counts as unset.
@@ -53,8 +54,17 @@ pub fn user_home() -> Result<PathBuf, Error> {
         .ok_or_else(|| Error::new(Code::Usage, "HOME is not set").hint("set HOME to your home folder"))
 }
 
+/// The names of baton's own variables that are set: not meant for the programs that it starts.
+pub fn own_names() -> Vec<OsString> {
+    let names = std::env::vars_os().map(|(name, _)| name);
+    names.filter(|name| name.as_encoded_bytes().starts_with(b"BATON_")).collect()
+}
+
 /// Where a program lies on the search path.
 pub fn find_program(name: &str) -> Option<PathBuf> {
     let path = get("PATH")?;
-    std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
+    let is_program = |file: &PathBuf| {
+        file.metadata().is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    std::env::split_paths(&path).map(|folder| folder.join(name)).find(is_program)
 }

@@ -23,6 +23,6 @@ pub use open::{Role, Store};
 pub use people::{Found, Participant};
 pub use reading::{DeliveryRow, MailFilter, MailRow};
 pub use schema::VERSION;
-pub use sessions::{Process, SessionInfo, SessionSeen, Sighting};
+pub use sessions::{Heard, Process, SessionInfo, SessionSeen, Sighting};
 pub use trail::TrailRow;
 pub use upkeep::Upkeep;

@@ -76,7 +76,39 @@ pub struct SessionSeen {
     pub former: Option<Process>,
 }
 
+/// What was last heard of the sessions of an agent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// The agent's name.
+    pub agent: String,
+    /// The last sign of life that is known: not what a reader noticed later, such as a dead process.
+    pub last: Moment,
+    /// The last prompt of a person, which only hooks and plugins tell us.
+    pub prompt: Option<Moment>,
+}
+
 impl Store {
+    /// What was last heard of each agent that ever had a session here.
+    pub fn heard(&self) -> Result<Vec<Heard>, Error> {
+        let mut select = self
+            .conn
+            .prepare(
+                "SELECT agent, max(max(started_at, coalesce(person_turn_at, 0), CASE state WHEN 'gone' THEN 0 ELSE state_since END)),
+                    max(person_turn_at) FROM session GROUP BY agent",
+            )
+            .map_err(failure)?;
+        let rows = select
+            .query_map([], |row| {
+                Ok(Heard {
+                    agent: row.get(0)?,
+                    last: Moment(row.get(1)?),
+                    prompt: row.get::<_, Option<i64>>(2)?.map(Moment),
+                })
+            })
+            .map_err(failure)?;
+        rows.collect::<Result<_, _>>().map_err(failure)
+    }
+
     /// Registers a session, or brings what is known of it up to date. A known id keeps its participant for ever; after a clear the
     /// participant goes on in the new session; anything else new is a new participant with a name of its own.
     pub fn sight_session(&mut self, sighting: &Sighting<'_>) -> Result<SessionSeen, Error> {

@@ -9,10 +9,12 @@ use crate::config::json::{Bom, Dialect, Reader};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
 use crate::install::{
-    Current, FileEdit, Form, HookRow, Install, InstallError, Records, Scope, Server, Target, plain, summary,
+    Current, FileEdit, Form, HookRow, Install, InstallError, Records, Scope, Server, Target, Trust, plain,
+    summary,
 };
 
 const AGENT: &str = "claude";
+const TRUST: &str = "Claude Code asks each person once before it starts a server from .mcp.json: run `claude` in the project and approve `baton`";
 /// Seconds that a command hook may take.
 const COMMAND_TIMEOUT: u32 = 10;
 /// Seconds that a call of our MCP server may take.
@@ -186,9 +188,14 @@ impl Target for Claude {
     fn notes(&self, _now: &Current) -> Vec<String> {
         match self.install.scope() {
             Scope::User => Vec::new(),
-            Scope::Project(_) => vec![
-                "Claude Code asks each person once before it starts a server from .mcp.json: run `claude` in the project and approve `baton`".to_owned(),
-            ],
+            Scope::Project(_) => vec![TRUST.to_owned()],
         }
+    }
+
+    fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
+        Ok(match self.install.scope() {
+            Scope::User => Trust::NotAsked,
+            Scope::Project(_) => Trust::Hidden(TRUST.to_owned()),
+        })
     }
 }

@@ -12,8 +12,8 @@ use crate::config::toml::{Block, Change, Scalar, Toml};
 use crate::install::hooks::HookSet;
 use crate::install::server::{home_in_args, server_args};
 use crate::install::{
-    Current, FileEdit, Form, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target, plain,
-    summary,
+    Current, FileEdit, Form, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target, Trust,
+    plain, summary,
 };
 
 const AGENT: &str = "codex";
@@ -24,6 +24,8 @@ const ENDING_TIMEOUT: u32 = 3;
 /// Seconds that a call of our MCP server may take.
 const TOOL_TIMEOUT: u32 = 10;
 const SERVERS: &str = "mcp_servers";
+const UNREAD: &str = "Codex reads .codex/ only in projects that it trusts";
+const TRUST_IT: &str = "run `codex` in the project once and say yes";
 
 /// Who reads `hooks.json`. Seen with 0.166.0: strict JSON, no byte order mark, no other keys.
 const HOOKS: Reader =
@@ -188,6 +190,22 @@ impl Codex {
     }
 }
 
+impl Codex {
+    /// Whether Codex reads these files at all: a project's only if the person has trusted it.
+    fn reads_project(&self, now: &Current) -> bool {
+        let Scope::Project(_) = self.install.scope() else { return true };
+        let project = self.hooks.ancestors().nth(2).map(|dir| dir.display().to_string()).unwrap_or_default();
+        let config = Toml::parse(now.bytes(&self.trust).unwrap_or_default(), &self.trust).ok();
+        let level = config.as_ref().and_then(|c| c.get(&["projects", &project, "trust_level"])?.as_str());
+        level == Some("trusted")
+    }
+
+    fn setup_command(&self) -> String {
+        let project = matches!(self.install.scope(), Scope::Project(_));
+        format!("baton setup {AGENT}{}", if project { " --project" } else { "" })
+    }
+}
+
 impl Target for Codex {
     fn agent(&self) -> &'static str {
         AGENT
@@ -271,14 +289,29 @@ impl Target for Codex {
     }
 
     fn notes(&self, now: &Current) -> Vec<String> {
-        let Scope::Project(_) = self.install.scope() else { return Vec::new() };
-        let project = self.hooks.ancestors().nth(2).map(|dir| dir.display().to_string()).unwrap_or_default();
-        let config = Toml::parse(now.bytes(&self.trust).unwrap_or_default(), &self.trust).ok();
-        let level = config.as_ref().and_then(|c| c.get(&["projects", &project, "trust_level"])?.as_str());
-        if level == Some("trusted") {
+        if self.reads_project(now) {
             return Vec::new();
         }
-        vec!["Codex reads .codex/ only in projects that it trusts: run `codex` in the project once and say yes".to_owned()]
+        vec![format!("{UNREAD}: {TRUST_IT}")]
+    }
+
+    fn trust(&self, now: &Current) -> Result<Trust, InstallError> {
+        let positions = self.positions(now.bytes(&self.hooks).unwrap_or_default(), Server::Ours)?;
+        let config = now.bytes(&self.trust).unwrap_or_default();
+        let hooks_path = self.hooks.display().to_string();
+        let (untrusted, off) = trust::skipped(&self.trust, config, &hooks_path, &positions)?;
+        let all = positions.ours.len();
+        Ok(if untrusted > 0 {
+            let what = format!("{untrusted} of {all} hooks are not trusted: Codex skips them without a word");
+            Trust::Missing { what, hint: self.setup_command() }
+        } else if off > 0 {
+            let what = format!("{off} of {all} hooks are switched off by `enabled = false`");
+            Trust::Missing { what, hint: format!("switch them on in {}", self.trust.display()) }
+        } else if !self.reads_project(now) {
+            Trust::Missing { what: UNREAD.to_owned(), hint: TRUST_IT.to_owned() }
+        } else {
+            Trust::Given
+        })
     }
 }
 

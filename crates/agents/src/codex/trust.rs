@@ -111,6 +111,27 @@ pub(super) fn carry(
     Ok((Toml::parse(&bytes, config)?.append(&blocks)?, touched))
 }
 
+/// How many of our hooks Codex skips: those without the trust that they need, and those that the person has switched off.
+pub(super) fn skipped(
+    config: &Path,
+    bytes: &[u8],
+    hooks_path: &str,
+    now: &Positions,
+) -> Result<(usize, usize), TomlError> {
+    let toml = Toml::parse(bytes, config)?;
+    let (mut untrusted, mut off) = (0, 0);
+    for (position, hash) in &now.ours {
+        let value =
+            |name: &str| toml.get(&[entry(&position.key(hooks_path)), vec![name.to_owned()]].concat());
+        if value("trusted_hash").and_then(|item| item.as_str()) != Some(hash) {
+            untrusted += 1;
+        } else if value("enabled").and_then(|item| item.as_bool()) == Some(false) {
+            off += 1;
+        }
+    }
+    Ok((untrusted, off))
+}
+
 fn entry(key: &str) -> Vec<String> {
     ["hooks", "state", key].map(str::to_owned).to_vec()
 }

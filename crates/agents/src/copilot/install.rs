@@ -13,10 +13,11 @@ use crate::install::own_file::OwnFile;
 use crate::install::server::JsonServer;
 use crate::install::shell::quote;
 use crate::install::{
-    Current, FileEdit, Install, InstallError, Records, Scope, Server, Target, plain, summary,
+    Current, FileEdit, Install, InstallError, Records, Scope, Server, Target, Trust, plain, summary,
 };
 
 const AGENT: &str = "copilot";
+const TRUST: &str = "Copilot reads a project's hooks and servers only in folders that you trust: run `copilot` in the project once and say yes";
 /// Seconds that a hook may take.
 const TIMEOUT: u32 = 10;
 
@@ -155,9 +156,15 @@ impl Target for Copilot {
         if *self.install.scope() == Scope::User {
             return Vec::new();
         }
-        let trust = "Copilot reads a project's hooks and servers only in folders that you trust: run `copilot` in the project once and say yes";
         let taken = "Copilot's sessions have no tools of baton's here, because the server `baton` in .mcp.json is another agent's; run `baton setup copilot` for them";
         let leaves = self.leaves_server(now.bytes(&self.servers).unwrap_or_default()).unwrap_or(false);
-        [Some(trust), leaves.then_some(taken)].into_iter().flatten().map(str::to_owned).collect()
+        [Some(TRUST), leaves.then_some(taken)].into_iter().flatten().map(str::to_owned).collect()
+    }
+
+    fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
+        Ok(match self.install.scope() {
+            Scope::User => Trust::NotAsked,
+            Scope::Project(_) => Trust::Hidden(TRUST.to_owned()),
+        })
     }
 }

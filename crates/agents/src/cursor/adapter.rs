@@ -70,8 +70,15 @@ impl Agent for Cursor {
         "cursor-agent"
     }
 
-    fn verified(&self) -> &'static str {
-        "none (by its documentation only)"
+    fn verified(&self) -> Option<&'static str> {
+        None
+    }
+
+    fn holes(&self) -> &'static [&'static str] {
+        &[
+            "not verified with the real program: all of this follows its documentation",
+            "nothing proves that mail was taken: it may come twice, marked so, and ends as unconfirmed",
+        ]
     }
 
     fn tools(&self) -> &'static Tools {

@@ -42,8 +42,16 @@ impl Agent for Gemini {
         "gemini"
     }
 
-    fn verified(&self) -> &'static str {
-        "0.61.0"
+    fn verified(&self) -> Option<&'static str> {
+        Some("0.61.0")
+    }
+
+    fn holes(&self) -> &'static [&'static str] {
+        &[
+            "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
+            "`gemini --acp` runs no hooks at a start and around tools: mail comes late there",
+            "its MCP tools are asked about at each call until the person allows them",
+        ]
     }
 
     fn tools(&self) -> &'static Tools {

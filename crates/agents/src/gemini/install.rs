@@ -8,11 +8,12 @@ use crate::config::json::{Bom, Dialect, Json, Reader, Step};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
 use crate::install::{
-    Current, FileEdit, Form, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target, plain,
-    summary,
+    Current, FileEdit, Form, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target, Trust,
+    plain, summary,
 };
 
 const AGENT: &str = "gemini";
+const TRUST: &str = "Gemini CLI uses a project's settings only in a folder that the person trusts: run `gemini` in the project and trust it";
 /// Milliseconds that a hook may take.
 const TIMEOUT: u32 = 10_000;
 
@@ -136,8 +137,15 @@ impl Target for Gemini {
             notes.push("Gemini CLI asks before each call of baton's tools, and without a terminal it has none of them; \"trust\": true in mcpServers.baton allows them".to_owned());
         }
         if matches!(self.install.scope(), Scope::Project(_)) {
-            notes.push("Gemini CLI uses a project's settings only in a folder that the person trusts: run `gemini` in the project and trust it".to_owned());
+            notes.push(TRUST.to_owned());
         }
         notes
+    }
+
+    fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
+        Ok(match self.install.scope() {
+            Scope::User => Trust::NotAsked,
+            Scope::Project(_) => Trust::Hidden(TRUST.to_owned()),
+        })
     }
 }

@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::manifest::{Entry, Manifest, Records as Store, sha256};
-use super::{Current, FileEdit, InstallError, Records, Scope, Target};
+use super::{Current, FileEdit, InstallError, Records, Scope, Target, Trust};
 use crate::config::file::{FileError, Snapshot, make_parents};
 use crate::config::json::Container;
 
@@ -21,6 +21,8 @@ const PROJECT_FILE: u32 = 0o644;
 pub struct Plan {
     steps: Vec<Step>,
     notes: Vec<String>,
+    trust: Trust,
+    loaded: Option<PathBuf>,
     store: Store,
     /// The manifest as it was when the plan was made.
     prior: Option<Manifest>,
@@ -110,7 +112,8 @@ impl Plan {
         let kept = kept.filter(|entry| !files.iter().any(|f| f.path == entry.path)).cloned();
         let files = kept.collect::<Vec<_>>().into_iter().chain(files).collect();
         let goal = Goal::Installed { manifest: situation.store.manifest(files), copies };
-        Ok(Self::new(target, situation, steps, goal))
+        let trust = target.trust(&situation.now)?;
+        Ok(Self { trust, ..Self::new(target, situation, steps, goal) })
     }
 
     /// Reads the target's files and plans what takes baton out.
@@ -149,7 +152,8 @@ impl Plan {
             Goal::Removed { .. } => Vec::new(),
         };
         let Situation { store, manifest: prior, .. } = situation;
-        Self { steps, notes, store, prior, goal, new_mode }
+        let loaded = target.loaded().map(Path::to_owned);
+        Self { steps, notes, trust: Trust::NotAsked, loaded, store, prior, goal, new_mode }
     }
 
     /// The edits, only those that change something.
@@ -165,6 +169,16 @@ impl Plan {
     /// What a person should know beside the edits.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Whether the agent uses what stands in the files now; only looked at for setting up.
+    pub fn trust(&self) -> &Trust {
+        &self.trust
+    }
+
+    /// The program of ours that the agent loads into itself, if it does.
+    pub fn loaded(&self) -> Option<&Path> {
+        self.loaded.as_deref()
     }
 
     /// All edits as one unified diff.

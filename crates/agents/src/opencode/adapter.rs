@@ -42,8 +42,15 @@ impl Agent for OpenCode {
         "opencode"
     }
 
-    fn verified(&self) -> &'static str {
-        "1.18.33"
+    fn verified(&self) -> Option<&'static str> {
+        Some("1.18.33")
+    }
+
+    fn holes(&self) -> &'static [&'static str] {
+        &[
+            "a plugin that can't be loaded is skipped without a word",
+            "without a network its first start with any plugin takes a minute",
+        ]
     }
 
     fn tools(&self) -> &'static Tools {

@@ -194,6 +194,10 @@ impl Target for OpenCode {
             "OpenCode reads its configuration at its start: restart those that run".to_owned(),
         ]
     }
+
+    fn loaded(&self) -> Option<&Path> {
+        Some(&self.plugin)
+    }
 }
 
 fn plugins() -> Vec<Step> {

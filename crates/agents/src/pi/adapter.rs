@@ -40,8 +40,15 @@ impl Agent for Pi {
         "pi"
     }
 
-    fn verified(&self) -> &'static str {
-        "0.87.1"
+    fn verified(&self) -> Option<&'static str> {
+        Some("0.87.1")
+    }
+
+    fn holes(&self) -> &'static [&'static str] {
+        &[
+            "it has no MCP: its models use the `baton` command in their shell",
+            "extensions of a project are skipped without a word where the person has not trusted it",
+        ]
     }
 
     fn tools(&self) -> &'static Tools {

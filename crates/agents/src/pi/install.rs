@@ -5,9 +5,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::install::own_file::OwnFile;
-use crate::install::{Current, FileEdit, Install, InstallError, Records, Scope, Target, plain};
+use crate::install::{Current, FileEdit, Install, InstallError, Records, Scope, Target, Trust, plain};
 
 const AGENT: &str = "pi";
+const TRUST: &str = "Pi loads extensions of a project only if the person trusts it: run `pi` in the project once and say yes, or start it with --approve";
 
 /// The extension, with the program and the home still to be filled in.
 const EXTENSION: &str = include_str!("extension.ts");
@@ -80,11 +81,19 @@ impl Target for Pi {
     fn notes(&self, _now: &Current) -> Vec<String> {
         match self.install.scope() {
             Scope::User => Vec::new(),
-            Scope::Project(_) => vec![
-                "Pi loads extensions of a project only if the person trusts it: run `pi` in the project once and say yes, or start it with --approve"
-                    .to_owned(),
-            ],
+            Scope::Project(_) => vec![TRUST.to_owned()],
         }
+    }
+
+    fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
+        Ok(match self.install.scope() {
+            Scope::User => Trust::NotAsked,
+            Scope::Project(_) => Trust::Hidden(TRUST.to_owned()),
+        })
+    }
+
+    fn loaded(&self) -> Option<&Path> {
+        Some(&self.path)
     }
 }
 

@@ -1,22 +1,28 @@
-//! `doctor`: checks, each pass, warn or fail, with what to do.
+//! `doctor`: checks, each pass, note, warn or fail, with what to do. Here are those of baton itself; those of the agents are in `agents`.
 
-use super::{Session, setup};
-use crate::environment;
-use crate::print::{Out, Tone, table};
+mod agents;
+mod check;
+mod programs;
+
+use super::Session;
+use crate::print::Out;
 use crate::settings::Settings;
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::frame::shown as shown_name;
 use baton_core::{Error, limits};
 use baton_mail::{directory, unknown};
-use baton_store::{Role, Store};
+use baton_store::{Heard, Role, Store};
+use check::{Block, Check, Verdict};
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Unknown names of one agent that are shown one by one.
 const UNKNOWN_SHOWN: usize = 20;
+/// What is shown of the last line of the hooks' log.
+const LOG_LINE_CHARS: usize = 300;
 const UNKNOWN_HINT: &str =
     "a newer baton may know it; `baton doctor --fix` forgets it until it is seen again";
 
@@ -28,64 +34,26 @@ pub struct Doctor {
     fix: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Verdict {
-    Pass,
-    Warn,
-    Fail,
-}
-
-impl Verdict {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Pass => "pass",
-            Self::Warn => "warn",
-            Self::Fail => "fail",
-        }
-    }
-}
-
-#[derive(Debug)]
-struct Check {
-    name: String,
-    verdict: Verdict,
-    detail: String,
-    hint: Option<String>,
-}
-
-impl Check {
-    fn new(name: impl Into<String>, verdict: Verdict, detail: impl Into<String>, hint: Option<&str>) -> Self {
-        Self { name: name.into(), verdict, detail: detail.into(), hint: hint.map(str::to_owned) }
-    }
-}
-
 impl Doctor {
     /// Checks everything; exit 1 if one check fails.
     pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
         let mut checks = vec![self.home(&session.home)];
-        checks.extend(self.store(session));
+        let mut heard = Vec::new();
+        checks.extend(self.store(session, &mut heard));
         checks.push(settings(session));
         checks.push(hook_log(&session.home));
-        for agent in ALL {
-            checks.extend(installation(session, *agent));
-            checks.extend(self.unknown(&session.home, *agent));
-        }
-        let document: Vec<Value> = checks
-            .iter()
-            .map(|check| json!({"check": check.name, "verdict": check.verdict.as_str(), "detail": check.detail, "hint": check.hint}))
-            .collect();
-        out.data(&Value::Array(document), || shown(*out, &checks))?;
-        Ok(if checks.iter().any(|check| check.verdict == Verdict::Fail) { Exit::Failed } else { Exit::Done })
+        checks.push(server(&session.home));
+        let mut blocks = vec![Block { agent: None, checks, absent: false }];
+        blocks.extend(agents::blocks(session, &heard, |agent| self.unknown(&session.home, agent)));
+        let document: Vec<Value> = blocks.iter().flat_map(Block::documents).collect();
+        out.data(&Value::Array(document), || check::shown(*out, &blocks))?;
+        Ok(if blocks.iter().any(Block::fails) { Exit::Failed } else { Exit::Done })
     }
 
     fn home(&self, home: &Path) -> Check {
         let Ok(metadata) = std::fs::metadata(home) else {
-            return Check::new(
-                "home",
-                Verdict::Warn,
-                format!("{} does not exist yet", home.display()),
-                Some("it is made when it is first needed"),
-            );
+            return Check::new("home", Verdict::Warn, format!("{} does not exist yet", home.display()))
+                .hint("it is made when it is first needed");
         };
         if self.fix {
             // The check right below says whether it worked.
@@ -94,14 +62,10 @@ impl Doctor {
         }
         let mode = std::fs::metadata(home).unwrap_or(metadata).permissions().mode() & 0o777;
         if mode & 0o077 == 0 {
-            Check::new("home", Verdict::Pass, format!("{} ({mode:o})", home.display()), None)
+            Check::new("home", Verdict::Pass, format!("{} ({mode:o})", home.display()))
         } else {
-            Check::new(
-                "home",
-                Verdict::Fail,
-                format!("{} can be entered by others ({mode:o})", home.display()),
-                Some("baton doctor --fix"),
-            )
+            let detail = format!("{} can be entered by others ({mode:o})", home.display());
+            Check::new("home", Verdict::Fail, detail).hint("baton doctor --fix")
         }
     }
 
@@ -112,9 +76,7 @@ impl Doctor {
             unknown::forget(home, agent).ok();
         }
         let (names, full) = unknown::list(home, agent);
-        let check = |detail: String, hint| {
-            Check::new(format!("{} unknown", agent.name()), Verdict::Warn, detail, Some(hint))
-        };
+        let check = |detail: String| Check::new("unknown", Verdict::Warn, detail).hint(UNKNOWN_HINT);
         let mut checks: Vec<Check> = names
             .iter()
             .take(UNKNOWN_SHOWN)
@@ -122,33 +84,24 @@ impl Doctor {
                 let name = shown_name(&unknown.name, limits::UNKNOWN_NAME_BYTES);
                 let day = unknown.seen.to_rfc3339();
                 let day = day.split('T').next().unwrap_or(&day);
-                check(format!("{} {name}, seen on {day}", unknown.what.as_str()), UNKNOWN_HINT)
+                check(format!("{} {name}, seen on {day}", unknown.what.as_str()))
             })
             .collect();
         if names.len() > UNKNOWN_SHOWN || full {
             let least = if full { "at least " } else { "" };
-            checks.push(check(
-                format!("{least}{} more", names.len().saturating_sub(UNKNOWN_SHOWN)),
-                UNKNOWN_HINT,
-            ));
+            checks.push(check(format!("{least}{} more", names.len().saturating_sub(UNKNOWN_SHOWN))));
         }
         checks
     }
 
-    fn store(&self, session: &Session) -> Vec<Check> {
+    fn store(&self, session: &Session, heard: &mut Vec<Heard>) -> Vec<Check> {
         if !Store::path(&session.home).exists() {
-            return vec![Check::new(
-                "store",
-                Verdict::Warn,
-                "there is none yet",
-                Some("it is made when it is first needed"),
-            )];
+            let check = Check::new("store", Verdict::Warn, "there is none yet");
+            return vec![check.hint("it is made when it is first needed")];
         }
         let mut store = match Store::open(&session.home, Role::Command) {
             Ok(store) => store,
-            Err(error) => {
-                return vec![Check::new("store", Verdict::Fail, error.message(), error.hint_text())];
-            }
+            Err(error) => return vec![Check::error("store", Verdict::Fail, &error)],
         };
         if self.fix {
             let rules = session.limits().unwrap_or_default();
@@ -159,35 +112,23 @@ impl Doctor {
         let mut checks = vec![match store.check() {
             Ok(()) => {
                 let (messages, sessions) = store.counts().unwrap_or_default();
-                Check::new(
-                    "store",
-                    Verdict::Pass,
-                    format!("sound; {messages} messages, {sessions} sessions"),
-                    None,
-                )
+                let detail = format!("sound; {messages} messages, {sessions} sessions");
+                Check::new("store", Verdict::Pass, detail)
             }
-            Err(error) => Check::new("store", Verdict::Fail, error.message(), error.hint_text()),
+            Err(error) => Check::error("store", Verdict::Fail, &error),
         }];
         let wal = store.wal_bytes();
-        let (verdict, hint) = if wal > 4 * limits::WAL_BYTES_HOOK {
-            (Verdict::Warn, Some("baton doctor --fix"))
+        let detail = format!("{} KiB wait to be folded in", wal >> 10);
+        checks.push(if wal > 4 * limits::WAL_BYTES_HOOK {
+            Check::new("store log", Verdict::Warn, detail).hint("baton doctor --fix")
         } else {
-            (Verdict::Pass, None)
-        };
-        checks.push(Check::new(
-            "store log",
-            verdict,
-            format!("{} KiB wait to be folded in", wal >> 10),
-            hint,
-        ));
+            Check::new("store log", Verdict::Pass, detail)
+        });
         if let Ok(here) = directory::who(&mut store, None, false) {
-            checks.push(Check::new(
-                "sessions",
-                Verdict::Pass,
-                format!("{} known and not gone", here.len()),
-                None,
-            ));
+            checks.push(Check::new("sessions", Verdict::Pass, format!("{} known and not gone", here.len())));
         }
+        // Without it, what was heard of the agents is not shown; the check above says why.
+        *heard = store.heard().unwrap_or_default();
         checks
     }
 }
@@ -208,67 +149,31 @@ fn remove_drafts(home: &Path) {
 
 fn settings(session: &Session) -> Check {
     match Settings::load(&session.cwd) {
-        Ok(_) => Check::new("settings", Verdict::Pass, "readable", None),
-        Err(error) => Check::new("settings", Verdict::Fail, error.message(), error.hint_text()),
+        Ok(_) => Check::new("settings", Verdict::Pass, "readable"),
+        Err(error) => Check::error("settings", Verdict::Fail, &error),
     }
 }
 
 fn hook_log(home: &Path) -> Check {
     let text = std::fs::read_to_string(home.join("hook.log")).unwrap_or_default();
     match text.lines().next_back() {
-        None => Check::new("hook log", Verdict::Pass, "no hook has failed", None),
-        Some(last) => Check::new(
-            "hook log",
-            Verdict::Warn,
-            format!("last failure: {last}"),
-            Some("the file is hook.log in the home"),
-        ),
+        None => Check::new("hook log", Verdict::Pass, "no hook has failed"),
+        Some(last) => {
+            let last = shown_name(last, LOG_LINE_CHARS);
+            Check::new("hook log", Verdict::Warn, format!("last failure: {last}"))
+                .hint("the file is hook.log in the home")
+        }
     }
 }
 
-fn installation(session: &Session, agent: &dyn Agent) -> Vec<Check> {
-    let name = agent.name();
-    let Some(program) = environment::find_program(agent.program()) else {
-        return vec![Check::new(name, Verdict::Pass, "not installed", None)];
-    };
-    let mut checks = vec![Check::new(
-        name,
-        Verdict::Pass,
-        format!("{}; verified with {} {}", program.display(), agent.title(), agent.verified()),
-        None,
-    )];
-    let hint = format!("baton setup {name}");
-    checks.push(match setup::plan(session, agent, false, false) {
-        Ok(plan) if plan.is_empty() => Check::new(
-            format!("{name} setup"),
-            Verdict::Pass,
-            "hooks, trust and MCP entry are in place",
-            None,
-        ),
-        Ok(_) => Check::new(
-            format!("{name} setup"),
-            Verdict::Warn,
-            "not set up, or by another version",
-            Some(hint.as_str()),
-        ),
-        Err(error) => Check::new(format!("{name} setup"), Verdict::Fail, error.message(), error.hint_text()),
-    });
-    checks
-}
-
-fn shown(out: Out, checks: &[Check]) -> String {
-    let rows: Vec<Vec<String>> = checks
-        .iter()
-        .map(|check| {
-            vec![
-                check.verdict.as_str().to_owned(),
-                check.name.clone(),
-                check.detail.clone(),
-                check.hint.clone().unwrap_or_default(),
-            ]
-        })
-        .collect();
-    let worst = checks.iter().map(|check| check.verdict as u8).max().unwrap_or(0);
-    let tone = [Tone::Good, Tone::Warn, Tone::Bad][usize::from(worst)];
-    table(out, &["", "CHECK", "DETAIL", "HINT"], &rows, &[Some(tone), Some(Tone::Bold)])
+/// Whether the MCP server that the agents start answers; it is the same for all of them.
+fn server(home: &Path) -> Check {
+    let greeted = std::env::current_exe()
+        .map_err(|error| format!("can't be found: {error}"))
+        .and_then(|program| programs::greet_server(&program, home, ALL[0].name()));
+    match greeted {
+        Ok(version) => Check::new("mcp", Verdict::Pass, format!("the server answers, version {version}")),
+        Err(why) => Check::new("mcp", Verdict::Fail, format!("the server {why}"))
+            .hint(format!("see what `baton mcp --agent {}` says", ALL[0].name())),
+    }
 }

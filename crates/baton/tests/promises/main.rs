@@ -21,6 +21,8 @@ mod budget;
 #[cfg(test)]
 mod chaos;
 #[cfg(test)]
+mod doctor;
+#[cfg(test)]
 mod errors;
 #[cfg(test)]
 mod failing;

@@ -7,6 +7,8 @@ mod creation;
 #[cfg(test)]
 mod differential;
 #[cfg(test)]
+mod heard;
+#[cfg(test)]
 mod post;
 #[cfg(test)]
 mod versions;

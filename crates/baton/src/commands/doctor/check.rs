@@ -1,0 +1,119 @@
+//! One check, and how checks are shown: for people in one block per agent, as data in one list.
+
+use crate::print::{Out, Tone};
+use baton_agents::Agent;
+use baton_core::Error;
+use serde_json::{Value, json};
+
+/// How a check ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// As it should be.
+    Pass,
+    /// Worth knowing; nothing is to be done.
+    Note,
+    /// Works less well than it could.
+    Warn,
+    /// Does not work.
+    Fail,
+}
+
+impl Verdict {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Pass => "pass",
+            Self::Note => "note",
+            Self::Warn => "warn",
+            Self::Fail => "fail",
+        }
+    }
+
+    fn tone(self) -> Tone {
+        match self {
+            Self::Pass => Tone::Good,
+            Self::Note => Tone::Dim,
+            Self::Warn => Tone::Warn,
+            Self::Fail => Tone::Bad,
+        }
+    }
+}
+
+/// What was looked at, and what was found.
+#[derive(Debug)]
+pub struct Check {
+    name: &'static str,
+    verdict: Verdict,
+    detail: String,
+    hint: Option<String>,
+}
+
+impl Check {
+    /// A check with its outcome.
+    pub fn new(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Self {
+        Self { name, verdict, detail: detail.into(), hint: None }
+    }
+
+    /// A check that an error ended.
+    pub fn error(name: &'static str, verdict: Verdict, error: &Error) -> Self {
+        Self { hint: error.hint_text().map(str::to_owned), ..Self::new(name, verdict, error.message()) }
+    }
+
+    /// With what to do about it.
+    pub fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+/// The checks that belong together: an agent's, or baton's own.
+pub struct Block {
+    /// Whose they are; `None` for baton's own.
+    pub agent: Option<&'static dyn Agent>,
+    /// The checks.
+    pub checks: Vec<Check>,
+    /// Nothing but that the agent is not there: one word among others for people.
+    pub absent: bool,
+}
+
+impl Block {
+    /// Whether one of them fails.
+    pub fn fails(&self) -> bool {
+        self.checks.iter().any(|check| check.verdict == Verdict::Fail)
+    }
+
+    /// The checks as data. Their names say whose they are.
+    pub fn documents(&self) -> impl Iterator<Item = Value> {
+        self.checks.iter().map(|check| {
+            let agent = self.agent.map(|agent| agent.name());
+            let name = agent.map_or_else(|| check.name.to_owned(), |agent| format!("{agent} {}", check.name));
+            json!({"check": name, "agent": agent, "verdict": check.verdict.as_str(), "detail": check.detail, "hint": check.hint})
+        })
+    }
+}
+
+/// All blocks for people; the agents that are not there in one line.
+pub fn shown(out: Out, blocks: &[Block]) -> String {
+    let checks = blocks.iter().flat_map(|block| &block.checks);
+    let width = checks.map(|check| check.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for block in blocks.iter().filter(|block| !block.absent) {
+        let title = block.agent.map_or("baton", |agent| agent.title());
+        text.push_str(&format!("{}\n", out.tone(Tone::Bold, title)));
+        for check in &block.checks {
+            let verdict = out.tone(check.verdict.tone(), check.verdict.as_str());
+            text.push_str(&format!("  {verdict}  {:width$}  {}\n", check.name, check.detail));
+            if let Some(hint) = &check.hint {
+                text.push_str(&format!(
+                    "        {:width$}  {}\n",
+                    "",
+                    out.tone(Tone::Dim, &format!("hint: {hint}"))
+                ));
+            }
+        }
+    }
+    let absent: Vec<_> = blocks.iter().filter(|block| block.absent).filter_map(|block| block.agent).collect();
+    if !absent.is_empty() {
+        let titles: Vec<_> = absent.iter().map(|agent| agent.title()).collect();
+        text.push_str(&format!("not installed: {}\n", titles.join(", ")));
+    }
+    text
+}

@@ -1,0 +1,210 @@
+//! Programs that doctor starts to see whether they answer: the agents, for their version, and baton's own MCP server.
+//!
+//! Each has no shell around it, a limited time and a limited say, and a process group of its own, which ends with it when it takes longer.
+
+use crate::environment;
+use baton_core::frame;
+use baton_core::time::Span;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long an agent may take to say its version.
+pub const VERSION_WAIT: Span = Span::seconds(5);
+/// How long our own server may take to say hello.
+const SERVER_WAIT: Span = Span::seconds(3);
+/// What is read of an answer; no version and no greeting is as long.
+const ANSWER_BYTES: usize = 64 << 10;
+/// How often a program that says nothing is looked at: whether it has ended.
+const GLANCE: Duration = Duration::from_millis(20);
+/// The protocol that the server is greeted in.
+const PROTOCOL: &str = "2025-06-18";
+
+/// What a program said when it was asked for its version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Version {
+    /// This one.
+    Is(String),
+    /// Something else, in its words.
+    Nonsense(String),
+    /// Nothing: it could not be started, or failed. Why.
+    Failed(String),
+    /// Nothing in time.
+    Late,
+}
+
+/// Asks all that are there at the same time.
+pub fn versions(programs: &[Option<PathBuf>]) -> Vec<Option<Version>> {
+    thread::scope(|scope| {
+        let ask = |program: &Option<PathBuf>| {
+            let program = program.clone()?;
+            Some(scope.spawn(move || version(&program)))
+        };
+        let asked: Vec<_> = programs.iter().map(ask).collect();
+        let lost = |_| Version::Failed("the answer was lost".to_owned());
+        asked.into_iter().map(|answer| Some(answer?.join().unwrap_or_else(lost))).collect()
+    })
+}
+
+fn version(program: &Path) -> Version {
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null());
+    for name in environment::own_names() {
+        command.env_remove(name);
+    }
+    let mut started = match Started::start(command) {
+        Ok(started) => started,
+        Err(error) => return Version::Failed(format!("can't be started: {error}")),
+    };
+    let deadline = Instant::now() + VERSION_WAIT.to_std();
+    let answer = started.hear(deadline, |answer| answer.len() == ANSWER_BYTES);
+    let status = started.end(Instant::now());
+    let whole = answer.len() < ANSWER_BYTES;
+    let answer = String::from_utf8_lossy(&answer);
+    match (find_version(&answer), status) {
+        (Some(version), _) => Version::Is(version.to_owned()),
+        (None, None) if whole => Version::Late,
+        (None, Some(status)) if !status.success() => Version::Failed(format!("failed: {status}")),
+        (None, _) => Version::Nonsense(frame::shown(answer.trim(), 60)),
+    }
+}
+
+/// The first word that is a version: `0.61.0`, `v1.2.3-beta.1`, `2025.09.12-4852336`.
+fn find_version(answer: &str) -> Option<&str> {
+    let bare =
+        |word| -> &str { str::trim_end_matches(word, ['.', ',', ';', ')']).trim_start_matches(['v', '(']) };
+    answer.split_whitespace().map(bare).find(|word| {
+        let mut parts = word.split('.');
+        let is_number = |part: Option<&str>| {
+            part.is_some_and(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()))
+        };
+        let rest_is_plain =
+            word.len() <= 60 && word.bytes().all(|b| b.is_ascii_alphanumeric() || b".-+_".contains(&b));
+        let third = |part: Option<&str>| {
+            part.is_some_and(|part| part.bytes().next().is_some_and(|b| b.is_ascii_digit()))
+        };
+        is_number(parts.next()) && is_number(parts.next()) && third(parts.next()) && rest_is_plain
+    })
+}
+
+/// Starts our own MCP server as an agent would, and greets it. Gives the version that it says, or what is wrong.
+pub fn greet_server(program: &Path, home: &Path, agent: &str) -> Result<String, String> {
+    let mut command = Command::new(program);
+    command.args(["mcp", "--agent", agent, "--home"]).arg(home).stdin(Stdio::piped());
+    let deadline = Instant::now() + SERVER_WAIT.to_std();
+    let mut started = Started::start(command).map_err(|error| format!("can't be started: {error}"))?;
+    let client = json!({"name": "baton-doctor", "version": env!("CARGO_PKG_VERSION")});
+    let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client});
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    if let Some(stdin) = &mut started.child.stdin {
+        // Whether it got there, the answer shows.
+        stdin.write_all(format!("{hello}\n").as_bytes()).ok();
+    }
+    let answer = started.hear(deadline, |answer| answer.contains(&b'\n') || answer.len() == ANSWER_BYTES);
+    let status = started.end(deadline);
+    let greeting: Value = serde_json::from_slice(&answer).unwrap_or_default();
+    match greeting["result"]["serverInfo"]["version"].as_str() {
+        Some(version) => Ok(version.to_owned()),
+        None if answer.is_empty() => Err(match status {
+            Some(status) => format!("ended without an answer: {status}"),
+            None => format!("did not answer within {}", SERVER_WAIT.coarse()),
+        }),
+        None => Err(format!("answered {}", frame::shown(&String::from_utf8_lossy(&answer), 120))),
+    }
+}
+
+/// A program that we started and that does not outlive us.
+struct Started {
+    child: Child,
+    stdout: Option<ChildStdout>,
+}
+
+impl Started {
+    fn start(mut command: Command) -> io::Result<Self> {
+        command.stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
+        let mut child = command.spawn()?;
+        Ok(Self { stdout: child.stdout.take(), child })
+    }
+
+    /// What it prints until that is enough, until it has ended, or until the deadline. A child of its own that keeps the pipe open is not
+    /// waited for.
+    fn hear(&mut self, deadline: Instant, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+        let mut heard = Vec::new();
+        while !enough(&heard) && Instant::now() < deadline {
+            let over = self.has_ended();
+            if !self.read_some(&mut heard) && over {
+                break;
+            }
+        }
+        heard
+    }
+
+    /// Whether something came. Waits a moment for it.
+    fn read_some(&mut self, heard: &mut Vec<u8>) -> bool {
+        let Some(stdout) = &mut self.stdout else {
+            thread::sleep(GLANCE);
+            return false;
+        };
+        let glance = Timespec { tv_sec: 0, tv_nsec: i64::from(GLANCE.subsec_nanos()) };
+        if !poll(&mut [PollFd::new(&*stdout, PollFlags::IN)], Some(&glance)).is_ok_and(|ready| ready > 0) {
+            return false;
+        }
+        let mut piece = [0; 4096];
+        let room = piece.len().min(ANSWER_BYTES - heard.len());
+        match stdout.read(&mut piece[..room]) {
+            Ok(length @ 1..) => heard.extend_from_slice(&piece[..length]),
+            _ => self.stdout = None,
+        }
+        self.stdout.is_some()
+    }
+
+    fn has_ended(&mut self) -> bool {
+        self.child.try_wait().is_ok_and(|status| status.is_some())
+    }
+
+    /// Closes its input, waits for its end until the deadline, and ends it then, with all that it has started. Gives how it ended by itself.
+    fn end(mut self, deadline: Instant) -> Option<ExitStatus> {
+        drop(self.child.stdin.take());
+        while !self.has_ended() && Instant::now() < deadline {
+            thread::sleep(GLANCE);
+        }
+        let status = self.child.try_wait().ok().flatten();
+        if status.is_none() {
+            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
+                // It may have ended just now.
+                kill_process_group(group, Signal::KILL).ok();
+            }
+            self.child.wait().ok();
+        }
+        status
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the programs print that the adapters were verified with, and Cursor by its documentation.
+    #[test]
+    fn a_version_is_found_in_what_the_agents_print() {
+        for (answer, version) in [
+            ("2.1.325 (Claude Code)\n", "2.1.325"),
+            ("codex-cli 0.166.0\n", "0.166.0"),
+            ("1.18.33\n", "1.18.33"),
+            ("GitHub Copilot CLI 1.0.102.\nRun 'copilot update' to check for updates.\n", "1.0.102"),
+            ("2025.09.12-4852336\n", "2025.09.12-4852336"),
+            ("v1.2.3-beta.1", "1.2.3-beta.1"),
+        ] {
+            assert_eq!(find_version(answer), Some(version), "{answer}");
+        }
+        for answer in ["", "hello", "1", "1.2", "a.b.c", "127.0.0.x/1", "1.2.3\u{1b}[31m", "..", "1..2"] {
+            assert_eq!(find_version(answer), None, "{answer}");
+        }
+    }
+}
