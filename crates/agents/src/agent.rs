@@ -55,9 +55,6 @@ pub trait Agent: Sync {
     /// The version that all of this was verified with; `None` where it follows the agent's documentation only.
     fn verified(&self) -> Option<&'static str>;
 
-    /// What the agent itself leaves open, whatever baton does: one short line each, for people.
-    fn holes(&self) -> &'static [&'static str];
-
     /// What it calls its tools.
     fn tools(&self) -> &'static Tools;
 
@@ -218,8 +215,8 @@ mod tests {
     #[test]
     fn the_holes_of_an_agent_are_short_lines() {
         for agent in ALL {
-            assert!(!agent.holes().is_empty(), "{} leaves something open too", agent.name());
-            for hole in agent.holes() {
+            assert!(!agent.facts().holes.is_empty(), "{} leaves something open too", agent.name());
+            for hole in agent.facts().holes {
                 assert!(!hole.is_empty() && hole.len() <= 120 && !hole.contains('\n'), "{hole}");
             }
         }

@@ -23,8 +23,8 @@ pub struct Facts {
     pub rewrite: &'static str,
     /// Whether its output can be replaced.
     pub redact: &'static str,
-    /// What no hook sees.
-    pub holes: &'static str,
+    /// What it leaves open, a short line each: `doctor` shows them too.
+    pub holes: &'static [&'static str],
 }
 
 /// How facts were found.

@@ -14,5 +14,8 @@ pub const FACTS: Facts = Facts {
     ask: "yes; without a terminal it is a refusal",
     rewrite: "yes",
     redact: "yes",
-    holes: "none known",
+    holes: &[
+        "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
+        "Esc at a permission dialog runs no hook; what the session does is then known from its own registry only",
+    ],
 };

@@ -38,15 +38,6 @@ impl Agent for Codex {
         Some("0.166.0")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
-            "what is typed into a shell that runs already (write_stdin) runs no hook",
-            "hooks that are not trusted are skipped without a word",
-            "with its daemon, /new is a new participant, and quitting the terminal ends no session",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
     }

@@ -14,5 +14,10 @@ pub const FACTS: Facts = Facts {
     ask: "no: the tool runs",
     rewrite: "yes",
     redact: "yes, by a refusal after the tool",
-    holes: "input typed into a running shell",
+    holes: &[
+        "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
+        "what is typed into a shell that runs already (write_stdin) runs no hook",
+        "hooks that are not trusted are skipped without a word",
+        "with its daemon, /new is a new participant, and quitting the terminal ends no session",
+    ],
 };

@@ -80,13 +80,6 @@ impl Agent for Copilot {
         Some("1.0.102")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "a hook that takes too long or prints nonsense is passed over, and the mail waits for the next event",
-            "mail never comes at the start of a session, only from its first prompt on",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
     }

@@ -14,5 +14,8 @@ pub const FACTS: Facts = Facts {
     ask: "no: without a terminal it is a refusal",
     rewrite: "yes",
     redact: "yes",
-    holes: "hooks of a project only in trusted folders",
+    holes: &[
+        "a hook that takes too long or prints nonsense is passed over, and the mail waits for the next event",
+        "mail never comes at the start of a session, only from its first prompt on",
+    ],
 };

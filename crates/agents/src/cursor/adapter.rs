@@ -74,13 +74,6 @@ impl Agent for Cursor {
         None
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "not verified with the real program: all of this follows its documentation",
-            "nothing proves that mail was taken: it may come twice, marked so, and ends as unconfirmed",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
     }

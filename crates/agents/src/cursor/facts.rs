@@ -14,5 +14,8 @@ pub const FACTS: Facts = Facts {
     ask: "yes",
     rewrite: "no",
     redact: "no",
-    holes: "unknown",
+    holes: &[
+        "not verified with the real program: all of this follows its documentation",
+        "nothing proves that mail was taken: it may come twice, marked so, and ends as unconfirmed",
+    ],
 };

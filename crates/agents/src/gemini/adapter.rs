@@ -46,14 +46,6 @@ impl Agent for Gemini {
         Some("0.61.0")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
-            "`gemini --acp` runs no hooks at a start and around tools: mail comes late there",
-            "its MCP tools are asked about at each call until the person allows them",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
     }

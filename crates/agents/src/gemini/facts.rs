@@ -14,5 +14,9 @@ pub const FACTS: Facts = Facts {
     ask: "no: without a terminal the run ends",
     rewrite: "yes",
     redact: "yes, by a refusal after the tool",
-    holes: "ACP mode runs no hooks",
+    holes: &[
+        "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
+        "`gemini --acp` runs no hooks at a start and around tools: mail comes late there",
+        "its MCP tools are asked about at each call until the person allows them",
+    ],
 };

@@ -46,13 +46,6 @@ impl Agent for OpenCode {
         Some("1.18.33")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "a plugin that can't be loaded is skipped without a word",
-            "without a network its first start with any plugin takes a minute",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
     }

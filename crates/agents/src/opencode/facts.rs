@@ -14,5 +14,8 @@ pub const FACTS: Facts = Facts {
     ask: "by its own permissions only",
     rewrite: "yes",
     redact: "yes",
-    holes: "none known",
+    holes: &[
+        "a plugin that can't be loaded is skipped without a word",
+        "without a network its first start with any plugin takes a minute",
+    ],
 };

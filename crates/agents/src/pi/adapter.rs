@@ -44,13 +44,6 @@ impl Agent for Pi {
         Some("0.87.1")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "it has no MCP: its models use the `baton` command in their shell",
-            "extensions of a project are skipped without a word where the person has not trusted it",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
     }

@@ -14,5 +14,8 @@ pub const FACTS: Facts = Facts {
     ask: "it has no permissions of its own",
     rewrite: "yes",
     redact: "yes",
-    holes: "none known",
+    holes: &[
+        "it has no MCP: its models use the `baton` command in their shell",
+        "extensions of a project are skipped without a word where the person has not trusted it",
+    ],
 };

@@ -33,6 +33,11 @@ Found by experiment with the versions above. baton's hooks make no use of it yet
 
 ";
 
+const HOLES: &str = "
+## What they leave open
+
+";
+
 const NOTES: &str = "
 Cursor is set up by its documented format and has not been verified with the real program, which can't run without its own service.
 
@@ -106,9 +111,12 @@ fn page() -> String {
         ("change its input", &fact(|facts| facts.rewrite)),
         ("replace its output", &fact(|facts| facts.redact)),
         ("when the hook fails", &fact(|facts| facts.failing)),
-        ("what no hook sees", &fact(|facts| facts.holes)),
     ]);
-    [HEAD, &mail, FACTS, &how, CONTROL, &control, NOTES].concat()
+    let holes: String = ALL
+        .iter()
+        .flat_map(|agent| agent.facts().holes.iter().map(|hole| format!("- {}: {hole}\n", agent.title())))
+        .collect();
+    [HEAD, &mail, FACTS, &how, CONTROL, &control, HOLES, &holes, NOTES].concat()
 }
 
 #[test]
