@@ -3,8 +3,6 @@
 /// The facts about one agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// How we know that all of this is so.
-    pub verified: Verified,
     /// What runs our code.
     pub runs: &'static str,
     /// What proves that the model was shown mail.
@@ -25,13 +23,4 @@ pub struct Facts {
     pub redact: &'static str,
     /// What it leaves open, a short line each: `doctor` shows them too.
     pub holes: &'static [&'static str],
-}
-
-/// How facts were found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verified {
-    /// By experiment with the real program.
-    Program,
-    /// By its documentation alone.
-    Documentation,
 }

@@ -1,10 +1,9 @@
 //! Claude Code in `docs/agents.md`.
 
-use crate::facts::{Facts, Verified};
+use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
-    verified: Verified::Program,
     runs: "hooks: a process at start, prompt, stop and end; a call of our MCP server between tools",
     proof: "its transcript, with a record of each request",
     session: "hooks say it; `CLAUDE_CODE_SESSION_ID` in shells; MCP by the process that its hooks name",

@@ -1,10 +1,9 @@
 //! Codex in `docs/agents.md`.
 
-use crate::facts::{Facts, Verified};
+use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
-    verified: Verified::Program,
     runs: "hooks: a process at start, prompt, stop and end; a call of our MCP server after each tool",
     proof: "its transcript",
     session: "hooks say it; `CODEX_SESSION_ID` in shells; `_meta` of each MCP call",

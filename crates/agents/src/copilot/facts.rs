@@ -1,10 +1,9 @@
 //! GitHub Copilot CLI in `docs/agents.md`.
 
-use crate::facts::{Facts, Verified};
+use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
-    verified: Verified::Program,
     runs: "hooks: a process each",
     proof: "its transcript",
     session: "hooks say it; MCP calls are signed by the hook before them",

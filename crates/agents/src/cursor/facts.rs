@@ -1,10 +1,9 @@
 //! Cursor in `docs/agents.md`.
 
-use crate::facts::{Facts, Verified};
+use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
-    verified: Verified::Documentation,
     runs: "hooks: a process each",
     proof: "none: mail that may have been taken is offered once more, marked so",
     session: "hooks say it",

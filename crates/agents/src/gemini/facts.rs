@@ -1,10 +1,9 @@
 //! Gemini CLI in `docs/agents.md`.
 
-use crate::facts::{Facts, Verified};
+use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
-    verified: Verified::Program,
     runs: "hooks: a process each",
     proof: "its transcript",
     session: "hooks say it; shells and MCP by the process tree",

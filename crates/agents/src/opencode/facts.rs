@@ -1,10 +1,9 @@
 //! OpenCode in `docs/agents.md`.
 
-use crate::facts::{Facts, Verified};
+use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
-    verified: Verified::Program,
     runs: "a plugin and one `baton link` per process",
     proof: "each request to the model, as the plugin sees it",
     session: "the plugin says it, in events, shells and MCP calls",

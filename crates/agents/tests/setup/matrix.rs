@@ -1,7 +1,6 @@
 //! `docs/agents.md` is made from the table of agents: what mail can do by the adapters' own answers, the rest by their facts.
 
 use baton_agents::agent::Push;
-use baton_agents::facts::Verified;
 use baton_agents::{ALL, Agent};
 use baton_core::event::{EventKind, Source};
 use baton_core::frame::Unit;
@@ -96,10 +95,7 @@ fn page() -> String {
         }),
     ]);
     let how = table(&[
-        ("version", &|agent| match agent.facts().verified {
-            Verified::Program => agent.verified().to_owned(),
-            Verified::Documentation => "by its documentation".to_owned(),
-        }),
+        ("verified with", &|agent| agent.verified().unwrap_or("its documentation alone").to_owned()),
         ("what runs", &fact(|facts| facts.runs)),
         ("proof that mail was shown", &fact(|facts| facts.proof)),
         ("session id", &fact(|facts| facts.session)),
