@@ -69,7 +69,8 @@ fn opencode_takes_mail_while_it_is_idle() {
         let (server, session) = idle_session(&stage);
         for round in 0..rounds().max(3) {
             let body = format!("MAIL-IDLE-{round}");
-            stage.send(&session, &body);
+            assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+            assert_eq!(stage.json(&["send", &session, &body])["wake"], "pushed");
             stage.request(|request| request.shows(&body));
             assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
             stage.shown_once(&body);

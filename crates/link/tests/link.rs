@@ -122,7 +122,7 @@ impl World {
             sender,
             session: None,
             verb: Verb::Send,
-            recipients: vec![to.into()],
+            recipients: vec![to],
             body: &body,
             thread: None,
             reply_to: None,
