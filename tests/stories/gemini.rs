@@ -286,7 +286,8 @@ fn gemini_answers_an_ask_and_reads_its_mail_by_tool() {
             let asked = request.word_after("with message_id ");
             match (results.len(), asked) {
                 (60.., _) => Step::say("nobody asked"),
-                (_, None) => Step::shell("sleep 0.3"),
+                // Five equal calls in a row would be a loop to it, and the end of the turn.
+                (calls, None) => Step::shell(format!("sleep 0.3; : {calls}")),
                 _ if request.shows("MAIL-BY-TOOL") => Step::say("finished"),
                 (_, Some(_)) if request.shows("\"wake\"") => Step::mcp("baton", "read_messages", json!({})),
                 (_, Some(message)) => Step::mcp(
