@@ -43,23 +43,33 @@ pub struct Shell {
 
 /// One agent CLI.
 pub trait Agent: Sync {
+    /// Who it is, and what people should know about it.
+    fn facts(&self) -> &'static Facts;
+
     /// Its name on our command line.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &'static str {
+        self.facts().name
+    }
 
     /// Its name for people.
-    fn title(&self) -> &'static str;
+    fn title(&self) -> &'static str {
+        self.facts().title
+    }
 
     /// The program's name on the search path.
-    fn program(&self) -> &'static str;
+    fn program(&self) -> &'static str {
+        self.facts().program
+    }
 
-    /// The version that all of this was verified with; `None` where it follows the agent's documentation only.
-    fn verified(&self) -> Option<&'static str>;
+    /// The version that all of this was verified with; `None` where only its documentation was.
+    fn verified(&self) -> Option<&'static str> {
+        self.facts().verified
+    }
 
     /// What it calls its tools.
-    fn tools(&self) -> &'static Tools;
-
-    /// What people should know about it.
-    fn facts(&self) -> &'static Facts;
+    fn tools(&self) -> &'static Tools {
+        self.facts().tools
+    }
 
     /// Its configuration files, for setup.
     fn target(
@@ -93,14 +103,18 @@ pub trait Agent: Sync {
     fn render(&self, event: &Event, reply: &Reply) -> String;
 
     /// What a hook that is called as an MCP tool must answer to say nothing.
-    fn quiet(&self) -> &'static str;
+    fn quiet(&self) -> &'static str {
+        ""
+    }
 
     /// How much text the agent passes on whole at this event; `None` where it passes on nothing.
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)>;
 
     /// Whether the hook of a prompt that is typed into a running turn runs at once, with that turn's id, while its text is held back and
     /// may be taken back without a trace.
-    fn holds_typed_ahead(&self) -> bool;
+    fn holds_typed_ahead(&self) -> bool {
+        false
+    }
 
     /// Whether its plugin shows us each request to the model. That is proof enough, and better than a transcript, which is then not read.
     fn shows_requests(&self) -> bool {
@@ -132,10 +146,14 @@ pub trait Agent: Sync {
     }
 
     /// Reads its transcripts.
-    fn transcript(&self) -> TranscriptReader;
+    fn transcript(&self) -> TranscriptReader {
+        Box::new(|_| Vec::new())
+    }
 
     /// Where an offer stands that was made in answer to the MCP call of this id.
-    fn call_anchor(&self, call: &str) -> Anchor;
+    fn call_anchor(&self, call: &str) -> Anchor {
+        Anchor::Call(call.to_owned())
+    }
 
     /// Whose shell this environment is, if it is one of this agent's.
     fn shell(&self, env: Env<'_>) -> Option<Shell>;
@@ -146,22 +164,32 @@ pub trait Agent: Sync {
     }
 
     /// The process that runs the session, as the environment of its hooks says it.
-    fn hook_process(&self, env: Env<'_>) -> Option<i32>;
+    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
+        None
+    }
 
     /// Whether a process, by its arguments, is this agent's.
     fn is_process(&self, args: &[String]) -> bool;
 
     /// Whether such a process runs the sessions of several terminals, so that it names none of them.
-    fn is_shared_process(&self, args: &[String]) -> bool;
+    fn is_shared_process(&self, _args: &[String]) -> bool {
+        false
+    }
 
     /// Where the agent itself notes what a session does, by its process and transcript; `None` where it keeps no such registry.
-    fn registry(&self, pid: i32, transcript: &str) -> Option<PathBuf>;
+    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
+        None
+    }
 
     /// What that file says about a session.
-    fn registry_state(&self, file: &[u8], session_id: &str) -> Option<State>;
+    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
+        None
+    }
 
     /// The session and call that an MCP call's `_meta` names, with whether a subagent made it.
-    fn mcp_caller(&self, meta: &serde_json::Map<String, serde_json::Value>) -> McpCaller;
+    fn mcp_caller(&self, _meta: &serde_json::Map<String, serde_json::Value>) -> McpCaller {
+        McpCaller::default()
+    }
 
     /// The same, taken out of the call's arguments, where a plugin of ours puts it because the agent itself does not say who calls.
     fn caller_in_arguments(
@@ -172,7 +200,9 @@ pub trait Agent: Sync {
     }
 
     /// Whether an MCP call's `_meta` is that of a hook, not of a model.
-    fn is_hook_call(&self, meta: &serde_json::Map<String, serde_json::Value>) -> bool;
+    fn is_hook_call(&self, _meta: &serde_json::Map<String, serde_json::Value>) -> bool {
+        false
+    }
 }
 
 /// Mail that is pushed into an idle session.

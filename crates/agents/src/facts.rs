@@ -1,8 +1,21 @@
-//! What an agent can and can't do, for people: one column of `docs/agents.md`. What mail does is not here; that follows from the adapter itself.
+//! An agent in short: its names, its tools, and for people what it can and can't do, one column of `docs/agents.md`. What mail does is not here; that
+//! follows from the adapter itself.
+
+use crate::tools::Tools;
 
 /// The facts about one agent.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
+    /// Its name on our command line.
+    pub name: &'static str,
+    /// Its name for people.
+    pub title: &'static str,
+    /// The program's name on the search path.
+    pub program: &'static str,
+    /// The version that all of this was verified with; `None` where only its documentation was.
+    pub verified: Option<&'static str>,
+    /// What it calls its tools.
+    pub tools: &'static Tools,
     /// What runs our code.
     pub runs: &'static str,
     /// What proves that the model was shown mail.

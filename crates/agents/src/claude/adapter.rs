@@ -8,11 +8,9 @@ use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
-use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
-use baton_core::mail::Anchor;
 use baton_core::session::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -25,26 +23,6 @@ pub struct Claude;
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
 
 impl Agent for Claude {
-    fn name(&self) -> &'static str {
-        "claude"
-    }
-
-    fn title(&self) -> &'static str {
-        "Claude Code"
-    }
-
-    fn program(&self) -> &'static str {
-        "claude"
-    }
-
-    fn verified(&self) -> Option<&'static str> {
-        Some("2.1.325")
-    }
-
-    fn tools(&self) -> &'static Tools {
-        &super::tools::TOOLS
-    }
-
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
@@ -100,10 +78,6 @@ impl Agent for Claude {
         Box::new(move |line| reader.items(line))
     }
 
-    fn call_anchor(&self, call: &str) -> Anchor {
-        Anchor::Call(call.to_owned())
-    }
-
     fn shell(&self, env: Env<'_>) -> Option<Shell> {
         let session_id = env("CLAUDE_CODE_SESSION_ID")?.into_string().ok()?;
         env("CLAUDECODE")?;
@@ -122,10 +96,6 @@ impl Agent for Claude {
                 .and_then(|name| name.to_str())
                 .is_some_and(|name| matches!(name, "claude" | "claude.exe"))
         })
-    }
-
-    fn is_shared_process(&self, _args: &[String]) -> bool {
-        false
     }
 
     fn registry(&self, pid: i32, transcript: &str) -> Option<PathBuf> {

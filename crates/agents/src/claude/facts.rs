@@ -1,9 +1,14 @@
-//! Claude Code in `docs/agents.md`.
+//! Claude Code in short: who it is, and its column in `docs/agents.md`.
 
 use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
+    name: "claude",
+    title: "Claude Code",
+    program: "claude",
+    verified: Some("2.1.325"),
+    tools: &super::tools::TOOLS,
     runs: "hooks: a process at start, prompt, stop and end; a call of our MCP server between tools",
     proof: "its transcript, with a record of each request",
     session: "hooks say it; `CLAUDE_CODE_SESSION_ID` in shells; MCP by the process that its hooks name",

@@ -8,12 +8,10 @@ use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
-use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::mail::Anchor;
-use baton_core::session::State;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 
@@ -22,26 +20,6 @@ use std::path::{Path, PathBuf};
 pub struct Codex;
 
 impl Agent for Codex {
-    fn name(&self) -> &'static str {
-        "codex"
-    }
-
-    fn title(&self) -> &'static str {
-        "Codex"
-    }
-
-    fn program(&self) -> &'static str {
-        "codex"
-    }
-
-    fn verified(&self) -> Option<&'static str> {
-        Some("0.166.0")
-    }
-
-    fn tools(&self) -> &'static Tools {
-        &super::tools::TOOLS
-    }
-
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
@@ -77,10 +55,6 @@ impl Agent for Codex {
         }
     }
 
-    fn quiet(&self) -> &'static str {
-        ""
-    }
-
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             EventKind::Start(_) | EventKind::Prompt | EventKind::AfterTool | EventKind::Stop => {
@@ -88,10 +62,6 @@ impl Agent for Codex {
             }
             _ => None,
         }
-    }
-
-    fn holds_typed_ahead(&self) -> bool {
-        false
     }
 
     fn transcript(&self) -> TranscriptReader {
@@ -112,10 +82,6 @@ impl Agent for Codex {
         Some(Shell { subagent: thread.is_some_and(|thread| thread != session_id), session_id, call })
     }
 
-    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
-        None
-    }
-
     fn is_process(&self, args: &[String]) -> bool {
         args.iter().take(2).any(|arg| {
             Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "codex")
@@ -124,14 +90,6 @@ impl Agent for Codex {
 
     fn is_shared_process(&self, args: &[String]) -> bool {
         args.iter().any(|arg| arg == "app-server")
-    }
-
-    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
-        None
-    }
-
-    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
-        None
     }
 
     fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {

@@ -1,9 +1,14 @@
-//! Codex in `docs/agents.md`.
+//! Codex in short: who it is, and its column in `docs/agents.md`.
 
 use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
+    name: "codex",
+    title: "Codex",
+    program: "codex",
+    verified: Some("0.166.0"),
+    tools: &super::tools::TOOLS,
     runs: "hooks: a process at start, prompt, stop and end; a call of our MCP server after each tool",
     proof: "its transcript",
     session: "hooks say it; `CODEX_SESSION_ID` in shells; `_meta` of each MCP call",

@@ -11,12 +11,9 @@ use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
-use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Shown, Source};
 use baton_core::frame::Unit;
-use baton_core::mail::Anchor;
-use baton_core::session::State;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -64,26 +61,6 @@ struct Payload {
 }
 
 impl Agent for Copilot {
-    fn name(&self) -> &'static str {
-        "copilot"
-    }
-
-    fn title(&self) -> &'static str {
-        "GitHub Copilot CLI"
-    }
-
-    fn program(&self) -> &'static str {
-        "copilot"
-    }
-
-    fn verified(&self) -> Option<&'static str> {
-        Some("1.0.102")
-    }
-
-    fn tools(&self) -> &'static Tools {
-        &super::tools::TOOLS
-    }
-
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
@@ -164,10 +141,6 @@ impl Agent for Copilot {
         }
     }
 
-    fn quiet(&self) -> &'static str {
-        ""
-    }
-
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             EventKind::Prompt | EventKind::AfterTool | EventKind::Stop => Some((10_000, Unit::Bytes)),
@@ -175,27 +148,15 @@ impl Agent for Copilot {
         }
     }
 
-    fn holds_typed_ahead(&self) -> bool {
-        false
-    }
-
     fn transcript(&self) -> TranscriptReader {
         let mut reader = transcript::Reader::default();
         Box::new(move |line| reader.items(line))
-    }
-
-    fn call_anchor(&self, call: &str) -> Anchor {
-        Anchor::Call(call.to_owned())
     }
 
     fn shell(&self, env: Env<'_>) -> Option<Shell> {
         // In a subagent's shell this is an id that stands nowhere else; its process tells whose it is.
         let session_id = env("COPILOT_AGENT_SESSION_ID")?.into_string().ok()?;
         Some(Shell { session_id, call: None, subagent: false })
-    }
-
-    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
-        None
     }
 
     fn is_process(&self, args: &[String]) -> bool {
@@ -206,25 +167,9 @@ impl Agent for Copilot {
         })
     }
 
-    fn is_shared_process(&self, _args: &[String]) -> bool {
-        false
-    }
-
-    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
-        None
-    }
-
-    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
-        None
-    }
-
     fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {
         let text = |key: &str| meta.get(key).and_then(Value::as_str).map(str::to_owned);
         McpCaller { session_id: text(SESSION), call: text(CALL), subagent: meta.contains_key(SUBAGENT) }
-    }
-
-    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
-        false
     }
 }
 

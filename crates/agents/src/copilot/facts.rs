@@ -1,9 +1,14 @@
-//! GitHub Copilot CLI in `docs/agents.md`.
+//! GitHub Copilot CLI in short: who it is, and its column in `docs/agents.md`.
 
 use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
+    name: "copilot",
+    title: "GitHub Copilot CLI",
+    program: "copilot",
+    verified: Some("1.0.102"),
+    tools: &super::tools::TOOLS,
     runs: "hooks: a process each",
     proof: "its transcript",
     session: "hooks say it; MCP calls are signed by the hook before them",

@@ -3,20 +3,17 @@
 //! Mail goes out at `sessionStart` and `postToolUse` as `additional_context`, and at `stop` as `followup_message`, which Cursor submits as the
 //! next prompt. A prompt's hook can add nothing.
 
-use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::agent::{Agent, Env, Shell};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
-use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Shown, Source};
 use baton_core::frame::Unit;
-use baton_core::mail::Anchor;
 use baton_core::mail::proof::MARK;
-use baton_core::session::State;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Cursor.
@@ -58,26 +55,6 @@ struct Signs {
 }
 
 impl Agent for Cursor {
-    fn name(&self) -> &'static str {
-        "cursor"
-    }
-
-    fn title(&self) -> &'static str {
-        "Cursor"
-    }
-
-    fn program(&self) -> &'static str {
-        "cursor-agent"
-    }
-
-    fn verified(&self) -> Option<&'static str> {
-        None
-    }
-
-    fn tools(&self) -> &'static Tools {
-        &super::tools::TOOLS
-    }
-
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
@@ -130,10 +107,6 @@ impl Agent for Cursor {
         }
     }
 
-    fn quiet(&self) -> &'static str {
-        ""
-    }
-
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             EventKind::Start(_) | EventKind::AfterTool | EventKind::Stop => Some((10_000, Unit::Bytes)),
@@ -141,23 +114,7 @@ impl Agent for Cursor {
         }
     }
 
-    fn holds_typed_ahead(&self) -> bool {
-        false
-    }
-
-    fn transcript(&self) -> TranscriptReader {
-        Box::new(|_| Vec::new())
-    }
-
-    fn call_anchor(&self, call: &str) -> Anchor {
-        Anchor::Call(call.to_owned())
-    }
-
     fn shell(&self, _env: Env<'_>) -> Option<Shell> {
-        None
-    }
-
-    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
         None
     }
 
@@ -168,26 +125,6 @@ impl Agent for Cursor {
                 .and_then(|name| name.to_str())
                 .is_some_and(|name| name == "cursor-agent")
         })
-    }
-
-    fn is_shared_process(&self, _args: &[String]) -> bool {
-        false
-    }
-
-    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
-        None
-    }
-
-    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
-        None
-    }
-
-    fn mcp_caller(&self, _meta: &Map<String, Value>) -> McpCaller {
-        McpCaller::default()
-    }
-
-    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
-        false
     }
 }
 

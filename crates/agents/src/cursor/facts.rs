@@ -1,9 +1,14 @@
-//! Cursor in `docs/agents.md`.
+//! Cursor in short: who it is, and its column in `docs/agents.md`.
 
 use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
+    name: "cursor",
+    title: "Cursor",
+    program: "cursor-agent",
+    verified: None,
+    tools: &super::tools::TOOLS,
     runs: "hooks: a process each",
     proof: "none: mail that may have been taken is offered once more, marked so",
     session: "hooks say it",

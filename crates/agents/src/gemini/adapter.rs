@@ -7,17 +7,14 @@
 //! Payloads name no turn, no tool call and no subagent. PreCompress runs before every request and says nothing.
 
 use super::transcript;
-use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::agent::{Agent, Env, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload};
-use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
-use baton_core::mail::Anchor;
-use baton_core::session::State;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 /// Gemini CLI.
@@ -30,26 +27,6 @@ const RUNS_A_SUBAGENT: &str = "invoke_agent";
 const TURN_GOES_ON: &str = "mail from another session, carried by baton";
 
 impl Agent for Gemini {
-    fn name(&self) -> &'static str {
-        "gemini"
-    }
-
-    fn title(&self) -> &'static str {
-        "Gemini CLI"
-    }
-
-    fn program(&self) -> &'static str {
-        "gemini"
-    }
-
-    fn verified(&self) -> Option<&'static str> {
-        Some("0.61.0")
-    }
-
-    fn tools(&self) -> &'static Tools {
-        &super::tools::TOOLS
-    }
-
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
@@ -89,10 +66,6 @@ impl Agent for Gemini {
         }
     }
 
-    fn quiet(&self) -> &'static str {
-        ""
-    }
-
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             // It took 60,000. Each angle bracket becomes four characters.
@@ -101,10 +74,6 @@ impl Agent for Gemini {
             EventKind::AfterTool => Some((7_500, Unit::Utf16)),
             _ => None,
         }
-    }
-
-    fn holds_typed_ahead(&self) -> bool {
-        false
     }
 
     fn names_turns(&self) -> bool {
@@ -125,10 +94,6 @@ impl Agent for Gemini {
         Box::new(move |line| reader.items(line))
     }
 
-    fn call_anchor(&self, call: &str) -> Anchor {
-        Anchor::Call(call.to_owned())
-    }
-
     fn shell(&self, env: Env<'_>) -> Option<Shell> {
         // Only the environment of hooks has it.
         let session_id = env("GEMINI_SESSION_ID")?.into_string().ok()?;
@@ -137,10 +102,6 @@ impl Agent for Gemini {
 
     fn is_unnamed_shell(&self, env: Env<'_>) -> bool {
         env("GEMINI_CLI").is_some() && env("GEMINI_SESSION_ID").is_none()
-    }
-
-    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
-        None
     }
 
     fn is_process(&self, args: &[String]) -> bool {
@@ -154,26 +115,6 @@ impl Agent for Gemini {
             Some("node" | "bun") => script.is_some_and(|script| matches!(&*script, "gemini" | "gemini.js")),
             _ => false,
         }
-    }
-
-    fn is_shared_process(&self, _args: &[String]) -> bool {
-        false
-    }
-
-    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
-        None
-    }
-
-    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
-        None
-    }
-
-    fn mcp_caller(&self, _meta: &Map<String, Value>) -> McpCaller {
-        McpCaller::default()
-    }
-
-    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
-        false
     }
 }
 

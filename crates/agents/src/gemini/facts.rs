@@ -1,9 +1,14 @@
-//! Gemini CLI in `docs/agents.md`.
+//! Gemini CLI in short: who it is, and its column in `docs/agents.md`.
 
 use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
+    name: "gemini",
+    title: "Gemini CLI",
+    program: "gemini",
+    verified: Some("0.61.0"),
+    tools: &super::tools::TOOLS,
     runs: "hooks: a process each",
     proof: "its transcript",
     session: "hooks say it; shells and MCP by the process tree",

@@ -7,17 +7,15 @@
 //! fate is unknown is simply repeated.
 
 use super::install;
-use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
+use crate::agent::{Agent, Env, McpCaller, Push, Shell};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
-use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
 use baton_core::id::Nonce;
-use baton_core::mail::{self, Anchor};
-use baton_core::session::State;
+use baton_core::mail::{self};
 use baton_core::time::Moment;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -30,26 +28,6 @@ pub struct OpenCode;
 const CALLER: &str = "baton_caller";
 
 impl Agent for OpenCode {
-    fn name(&self) -> &'static str {
-        "opencode"
-    }
-
-    fn title(&self) -> &'static str {
-        "OpenCode"
-    }
-
-    fn program(&self) -> &'static str {
-        "opencode"
-    }
-
-    fn verified(&self) -> Option<&'static str> {
-        Some("1.18.33")
-    }
-
-    fn tools(&self) -> &'static Tools {
-        &super::tools::TOOLS
-    }
-
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
@@ -79,19 +57,11 @@ impl Agent for OpenCode {
         }
     }
 
-    fn quiet(&self) -> &'static str {
-        ""
-    }
-
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             EventKind::Prompt | EventKind::AfterTool | EventKind::IdleNotice => Some((40_000, Unit::Bytes)),
             _ => None,
         }
-    }
-
-    fn holds_typed_ahead(&self) -> bool {
-        false
     }
 
     fn shows_requests(&self) -> bool {
@@ -106,14 +76,6 @@ impl Agent for OpenCode {
             "mark": mail::mark(push.nonce),
             "text": push.text,
         }))
-    }
-
-    fn transcript(&self) -> TranscriptReader {
-        Box::new(|_| Vec::new())
-    }
-
-    fn call_anchor(&self, call: &str) -> Anchor {
-        Anchor::Call(call.to_owned())
     }
 
     fn shell(&self, env: Env<'_>) -> Option<Shell> {
@@ -138,18 +100,6 @@ impl Agent for OpenCode {
         true
     }
 
-    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
-        None
-    }
-
-    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
-        None
-    }
-
-    fn mcp_caller(&self, _meta: &Map<String, Value>) -> McpCaller {
-        McpCaller::default()
-    }
-
     fn caller_in_arguments(&self, arguments: &mut Map<String, Value>) -> Option<McpCaller> {
         let caller = arguments.remove(CALLER)?;
         let text = |key: &str| caller.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -158,10 +108,6 @@ impl Agent for OpenCode {
             call: text("call"),
             subagent: caller.get("agent_id").is_some_and(|id| !id.is_null()),
         })
-    }
-
-    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
-        false
     }
 }
 

@@ -1,9 +1,14 @@
-//! OpenCode in `docs/agents.md`.
+//! OpenCode in short: who it is, and its column in `docs/agents.md`.
 
 use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
+    name: "opencode",
+    title: "OpenCode",
+    program: "opencode",
+    verified: Some("1.18.33"),
+    tools: &super::tools::TOOLS,
     runs: "a plugin and one `baton link` per process",
     proof: "each request to the model, as the plugin sees it",
     session: "the plugin says it, in events, shells and MCP calls",

@@ -7,17 +7,15 @@
 //! The extension tells what a request held once its answer is in Pi's file, not when it leaves: Pi writes nothing of a new session down
 //! before the first answer. It makes up an id for each turn, because Pi has none; a request holds the prompt of its turn.
 
-use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
+use crate::agent::{Agent, Env, Push, Shell};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
-use crate::tools::Tools;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
-use baton_core::mail::{self, Anchor};
-use baton_core::session::State;
-use serde_json::{Map, Value, json};
+use baton_core::mail::{self};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 /// What Pi was seen to pass on whole.
@@ -28,26 +26,6 @@ const TAKES: usize = 60_000;
 pub struct Pi;
 
 impl Agent for Pi {
-    fn name(&self) -> &'static str {
-        "pi"
-    }
-
-    fn title(&self) -> &'static str {
-        "Pi"
-    }
-
-    fn program(&self) -> &'static str {
-        "pi"
-    }
-
-    fn verified(&self) -> Option<&'static str> {
-        Some("0.87.1")
-    }
-
-    fn tools(&self) -> &'static Tools {
-        &super::tools::TOOLS
-    }
-
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
@@ -77,10 +55,6 @@ impl Agent for Pi {
         }
     }
 
-    fn quiet(&self) -> &'static str {
-        ""
-    }
-
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             EventKind::Prompt | EventKind::AfterTool | EventKind::Stop | EventKind::IdleNotice => {
@@ -88,11 +62,6 @@ impl Agent for Pi {
             }
             _ => None,
         }
-    }
-
-    /// What is typed into a running turn is no prompt to an extension: it comes with the next request, unannounced.
-    fn holds_typed_ahead(&self) -> bool {
-        false
     }
 
     fn shows_requests(&self) -> bool {
@@ -104,22 +73,9 @@ impl Agent for Pi {
         Some(json!({"session_id": push.session_id, "mark": mark, "text": push.text}))
     }
 
-    /// Not read, because requests are shown.
-    fn transcript(&self) -> TranscriptReader {
-        Box::new(|_| Vec::new())
-    }
-
-    fn call_anchor(&self, call: &str) -> Anchor {
-        Anchor::Call(call.to_owned())
-    }
-
     fn shell(&self, env: Env<'_>) -> Option<Shell> {
         let session_id = env("PI_SESSION_ID")?.into_string().ok()?;
         Some(Shell { session_id, call: None, subagent: false })
-    }
-
-    fn hook_process(&self, _env: Env<'_>) -> Option<i32> {
-        None
     }
 
     /// It calls itself `pi`; before it does, it is `node` with its launcher.
@@ -127,27 +83,6 @@ impl Agent for Pi {
         args.iter().take(2).any(|arg| {
             Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "pi")
         })
-    }
-
-    fn is_shared_process(&self, _args: &[String]) -> bool {
-        false
-    }
-
-    fn registry(&self, _pid: i32, _transcript: &str) -> Option<PathBuf> {
-        None
-    }
-
-    fn registry_state(&self, _file: &[u8], _session_id: &str) -> Option<State> {
-        None
-    }
-
-    /// It has no MCP.
-    fn mcp_caller(&self, _meta: &Map<String, Value>) -> McpCaller {
-        McpCaller::default()
-    }
-
-    fn is_hook_call(&self, _meta: &Map<String, Value>) -> bool {
-        false
     }
 }
 

@@ -1,9 +1,14 @@
-//! Pi in `docs/agents.md`.
+//! Pi in short: who it is, and its column in `docs/agents.md`.
 
 use crate::facts::Facts;
 
 /// The facts.
 pub const FACTS: Facts = Facts {
+    name: "pi",
+    title: "Pi",
+    program: "pi",
+    verified: Some("0.87.1"),
+    tools: &super::tools::TOOLS,
     runs: "an extension and one `baton link` per process",
     proof: "each request to the model, as the extension sees it",
     session: "the extension says it; `PI_SESSION_ID` in shells",
