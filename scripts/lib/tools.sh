@@ -37,22 +37,68 @@ install_npm() {
     rm -rf "$folder"
     mkdir -p "$folder"
     echo '{"private":true}' >"$folder/package.json"
-    (cd "$folder" && npm install --no-audit --no-fund --loglevel=error "$2@$3")
+    (cd "$folder" && npm install --no-audit --no-fund --loglevel=error "$2@$3") || return
     # Newer npm does not run a package's install script unasked, and this one puts the native program into place.
     if [ -f "$folder/node_modules/$2/install.cjs" ]; then
-        (cd "$folder/node_modules/$2" && node install.cjs)
+        (cd "$folder/node_modules/$2" && node install.cjs) || return
     fi
-    "$folder/node_modules/.bin/$4" --version >/dev/null
+    "$folder/node_modules/.bin/$4" --version >/dev/null || return
     touch "$folder/.complete"
 }
 
-need_agents() {
-    install_npm claude @anthropic-ai/claude-code "$claude_version" claude
-    install_npm codex @openai/codex "$codex_version" codex
-    install_npm opencode opencode-ai "$opencode_version" opencode
-    install_npm gemini @google/gemini-cli "$gemini_version" gemini
-    install_npm copilot @github/copilot "$copilot_version" copilot
-    install_npm node node "$node_version" node
+agent_names=(claude codex opencode gemini copilot pi)
+
+# package_of NAME: what npm calls it.
+package_of() {
+    case "$1" in
+    claude) echo @anthropic-ai/claude-code ;;
+    codex) echo @openai/codex ;;
+    opencode) echo opencode-ai ;;
+    gemini) echo @google/gemini-cli ;;
+    copilot) echo @github/copilot ;;
+    pi) echo @earendil-works/pi-coding-agent ;;
+    *)
+        echo "unknown agent $1; there are: ${agent_names[*]}" >&2
+        return 64
+        ;;
+    esac
+}
+
+# pinned NAME: the version that its adapter was verified with.
+pinned() {
+    local version="$1_version"
+    echo "${!version}"
+}
+
+# need_agent NAME [VERSION]: the pinned version unless told.
+need_agent() {
+    local package
+    package="$(package_of "$1")" || return
+    install_npm node node "$node_version" node || return
     PATH="$cache/agents/node-$node_version/node_modules/.bin:$PATH" \
-        install_npm pi @earendil-works/pi-coding-agent "$pi_version" pi
+        install_npm "$1" "$package" "${2:-$(pinned "$1")}" "$1"
+}
+
+need_agents() {
+    local name
+    for name in "${agent_names[@]}"; do need_agent "$name"; done
+}
+
+# need_partners NAME: the agents that it talks to in its stories.
+need_partners() {
+    case "$1" in
+    codex | copilot) need_agent claude ;;
+    claude) need_agent codex ;;
+    esac
+}
+
+# stories NAME: runs the stories of one agent.
+stories() {
+    local chosen=("$1::")
+    # These two share theirs; BATON_ONLY leaves out what a story does with the other one.
+    case "$1" in
+    claude) chosen=(delivery:: life:: asks:: setup:: cost:: --skip a_subagent_of_codex) ;;
+    codex) chosen=(delivery:: asks:: setup:: life::killed life::both_agents life::a_subagent_of_codex) ;;
+    esac
+    cargo build --quiet -p baton && BATON_ONLY="$1" cargo test -p baton-stories -- "${chosen[@]}"
 }

@@ -76,7 +76,7 @@ fn codex_asks_claude_and_gets_its_answer() {
 #[test]
 fn a_model_reads_and_sends_by_tool_and_nothing_is_shown_twice() {
     isolated(|| {
-        for who in crate::stage::BOTH {
+        for who in crate::stage::both() {
             let script = Script::by(|request| match request.results().len() {
                 0 => Step::shell("sleep 1"),
                 1 => Step::mcp("baton", "read_messages", json!({})),

@@ -1,6 +1,6 @@
 //! A message reaches the other's model request exactly once: at start, at a prompt, between tools, at a stop.
 
-use crate::stage::{BOTH, LIMIT, Stage, rounds};
+use crate::stage::{LIMIT, Stage, both, rounds};
 use baton_testkit::agents::Session;
 use baton_testkit::model::{Kind, Part};
 use baton_testkit::{Script, Step, isolated};
@@ -17,7 +17,7 @@ fn slow_tool(seconds: f32) -> Script {
 #[test]
 fn mail_sent_while_a_tool_runs_comes_with_the_next_request() {
     isolated(|| {
-        for who in BOTH {
+        for who in both() {
             for round in 0..rounds() {
                 let stage = Stage::new(slow_tool(1.0));
                 let agent = stage.start(who, Session::New, "please begin");
@@ -41,7 +41,7 @@ fn mail_sent_while_a_tool_runs_comes_with_the_next_request() {
 #[test]
 fn mail_sent_before_the_turn_ends_keeps_it_going() {
     isolated(|| {
-        for who in BOTH {
+        for who in both() {
             for round in 0..rounds() {
                 let script = Script::by(|request| {
                     if request.shows("MAIL-STOP") {
@@ -66,7 +66,7 @@ fn mail_sent_before_the_turn_ends_keeps_it_going() {
 #[test]
 fn mail_for_a_session_that_is_not_running_waits_for_its_resume() {
     isolated(|| {
-        for who in BOTH {
+        for who in both() {
             let stage = Stage::new(Script::by(|_| Step::say("finished")));
             let run = stage.run(who, Session::New, "please begin");
             let session = stage.session_id(who, &run);
@@ -87,7 +87,7 @@ fn mail_for_a_session_that_is_not_running_waits_for_its_resume() {
 #[test]
 fn parallel_tools_bring_it_once() {
     isolated(|| {
-        for who in BOTH {
+        for who in both() {
             for round in 0..rounds() {
                 let script = Script::by(|request| match request.results().len() {
                     0 => {
@@ -118,7 +118,7 @@ fn parallel_tools_bring_it_once() {
 fn a_tool_of_ten_seconds_brings_it_once() {
     isolated(|| {
         let seconds = if rounds() > 1 { 10.0 } else { 3.0 };
-        for who in BOTH {
+        for who in both() {
             let stage = Stage::new(slow_tool(seconds));
             let agent = stage.start(who, Session::New, "please begin");
             stage.request(|_| true);

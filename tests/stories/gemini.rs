@@ -81,6 +81,29 @@ fn gemini_has_it_once_from_parallel_tools() {
     });
 }
 
+/// Its limit is on a result and the mail together, and each angle bracket of the mail becomes four characters.
+#[test]
+fn gemini_has_long_mail_whole_behind_a_long_result() {
+    isolated(|| {
+        let stage = stage(Script::by(|request| match request.results().len() {
+            0 => Step::shell("sleep 1; seq 20000"),
+            _ => Step::say("finished"),
+        }));
+        let agent = stage.start(WHO, Session::New, "please begin");
+        stage.request(|_| true);
+        let name = stage.name_of(WHO);
+        let brackets = "<".repeat(6_000);
+        stage.send(&name, &format!("MAIL-LONG-BEGIN {brackets} MAIL-LONG-END"));
+        agent.finish(LIMIT).expect_ok();
+        let requests = stage.model.requests_of(Kind::Main);
+        assert!(requests[1].shows("characters omitted"), "the result was too long to begin with");
+        for text in ["MAIL-LONG-BEGIN", "MAIL-LONG-END"] {
+            assert_eq!(requests[1].count(text), 1, "{text}: {}", stage.trouble());
+        }
+        assert_eq!(stage.end_of("MAIL-LONG-BEGIN"), "seen", "{}", stage.trouble());
+    });
+}
+
 #[test]
 fn gemini_goes_on_with_mail_that_came_before_the_turn_ended() {
     isolated(|| {
@@ -192,6 +215,8 @@ fn gemini_has_it_again_after_the_person_took_the_prompt_back() {
         assert!(idle, "{}", stage.trouble());
         assert_eq!(stage.model.requests_of(Kind::Main).len(), 1, "Esc ends the turn: {}", stage.trouble());
         assert_eq!(stage.state_of("MAIL-ESC-2"), "queued", "{}", stage.trouble());
+        let screen = terminal.screen();
+        assert!(!screen.contains("blocked"), "nothing keeps the person from ending it: {screen}");
         submit(&stage, &terminal, "SECOND-PROMPT");
         wait_for(&terminal, "finished");
         for body in ["MAIL-ESC-1", "MAIL-ESC-2"] {
@@ -261,7 +286,8 @@ fn gemini_answers_an_ask_and_reads_its_mail_by_tool() {
             let asked = request.word_after("with message_id ");
             match (results.len(), asked) {
                 (60.., _) => Step::say("nobody asked"),
-                (_, None) => Step::shell("sleep 0.3"),
+                // Five equal calls in a row would be a loop to it, and the end of the turn.
+                (calls, None) => Step::shell(format!("sleep 0.3; : {calls}")),
                 _ if request.shows("MAIL-BY-TOOL") => Step::say("finished"),
                 (_, Some(_)) if request.shows("\"wake\"") => Step::mcp("baton", "read_messages", json!({})),
                 (_, Some(message)) => Step::mcp(
@@ -301,6 +327,26 @@ fn gemini_sends_and_reads_in_its_shell() {
         assert!(last.results()[0].text.contains(&name), "{:?}", last.results());
         stage.shown_once("MAIL-IN-THE-SHELL");
         assert_eq!(stage.end_of("MAIL-IN-THE-SHELL"), "seen", "{}", stage.trouble());
+    });
+}
+
+/// Started by an agent whose shell says whose it is, which its own does not: the nearer one counts.
+#[test]
+fn gemini_in_the_shell_of_another_agent_is_itself() {
+    isolated(|| {
+        let stage = stage(Script::by(|request| match request.results().len() {
+            0 => Step::shell("echo $CLAUDE_CODE_SESSION_ID; baton whoami"),
+            _ => Step::say("finished"),
+        }));
+        let mut command = Gemini::new(&stage.sandbox, &stage.model).headless(Session::New, "who are you?");
+        command.env("CLAUDECODE", "1").env("CLAUDE_CODE_SESSION_ID", "session-of-claude");
+        stage.sandbox.run(&mut command, LIMIT).expect_ok();
+        let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the tool");
+        let here = stage.json(&["who", "--all"]);
+        assert_eq!(here.as_array().map_or(0, Vec::len), 1, "{here}");
+        let name = here[0]["name"].as_str().expect("a name");
+        assert!(last.shows("session-of-claude"), "its shell has the other's environment");
+        assert!(last.results()[0].text.contains(name), "{:?}", last.results());
     });
 }
 

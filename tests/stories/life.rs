@@ -1,6 +1,6 @@
 //! What happens to mail when sessions are killed, cleared, compacted, interrupted, or have subagents.
 
-use crate::stage::{BOTH, LIMIT, Stage, rounds};
+use crate::stage::{LIMIT, Stage, both, rounds};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Request, Source};
 use baton_testkit::{Script, Step, isolated, wait};
@@ -19,7 +19,7 @@ fn tools(count: usize) -> Script {
 #[test]
 fn killed_agents_have_it_once_after_their_resume() {
     isolated(|| {
-        for who in BOTH {
+        for who in both() {
             for round in 0..rounds().max(2) {
                 let stage = Stage::new(tools(4));
                 let run = stage.run(who, Session::New, "please begin");
@@ -208,7 +208,7 @@ fn escape_at_a_permission_dialog_loses_nothing() {
 #[test]
 fn both_agents_take_mail_in_a_terminal() {
     isolated(|| {
-        for who in BOTH {
+        for who in both() {
             let stage = Stage::new(tools(2));
             let terminal = stage.open(who, Session::New);
             terminal.submit("please begin");

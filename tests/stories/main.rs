@@ -1,4 +1,4 @@
-//! Stories with the real Claude Code and Codex, offline, against a scripted model. What counts is what reached the model: each message
+//! Stories with the real agent programs, offline, against a scripted model. What counts is what reached the model: each message
 //! exactly once in its requests.
 //!
 //! A few rounds of each run in `scripts/test`; `scripts/prove` sets `BATON_ROUNDS` and counts.
@@ -12,5 +12,6 @@ mod gemini;
 mod life;
 mod opencode;
 mod pi;
+mod ring;
 mod setup;
 mod stage;

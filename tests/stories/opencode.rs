@@ -69,7 +69,8 @@ fn opencode_takes_mail_while_it_is_idle() {
         let (server, session) = idle_session(&stage);
         for round in 0..rounds().max(3) {
             let body = format!("MAIL-IDLE-{round}");
-            stage.send(&session, &body);
+            assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+            assert_eq!(stage.json(&["send", &session, &body])["wake"], "pushed");
             stage.request(|request| request.shows(&body));
             assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
             stage.shown_once(&body);
@@ -320,7 +321,7 @@ fn opencode_mail_that_its_prompt_did_not_bring_stays_queued() {
         let trail = || stage.baton(&["log"]).expect_ok().stdout;
         assert!(wait::until(LIMIT, || trail().contains("returned")), "{}", stage.trouble());
         assert_eq!(stage.model.sightings("MAIL-THROWN").requests, 0);
-        assert_eq!(stage.json(&["who"])[0]["state"], "idle", "{}", stage.trouble());
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
         // It tries again by itself, and the session goes on working.
         std::fs::write(&off, "").unwrap();
         stage.request(|request| request.shows("MAIL-THROWN"));

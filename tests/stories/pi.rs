@@ -351,15 +351,30 @@ fn after_new_the_participant_of_pi_goes_on() {
         stage.request(|_| true);
         idle(&stage);
         let before = stage.json(&["who"])[0].clone();
+        let name = before["name"].as_str().expect("a name");
+        let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", name, "QUESTION-1"]));
+        arrived(&stage, "QUESTION-1");
+        idle(&stage);
         terminal.submit("/new");
+        terminal.wait_for("<baton-asks>", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        ask.kill();
         let after = wait::poll(LIMIT, || {
             let now = stage.json(&["who"])[0].clone();
             (now["session_id"].is_string() && now["session_id"] != before["session_id"]).then_some(now)
         })
         .unwrap_or_else(|| panic!("no new session: {}", stage.trouble()));
         assert_eq!(after["name"], before["name"], "the same participant");
-        stage.send(after["name"].as_str().unwrap(), "MAIL-AFTER-NEW");
+        stage.send(name, "MAIL-AFTER-NEW");
         arrived(&stage, "MAIL-AFTER-NEW");
+        let shown = stage.request(|request| request.shows("MAIL-AFTER-NEW"));
+        assert_eq!(shown.count("asked you in"), 1, "the ask is still open: {:?}", shown.said());
+        idle(&stage);
+        // A reload is the same session with a new copy of the extension.
+        terminal.submit("/reload");
+        terminal.wait_for("Reloaded", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        stage.send(name, "MAIL-AFTER-RELOAD");
+        arrived(&stage, "MAIL-AFTER-RELOAD");
+        assert_eq!(stage.json(&["who"])[0]["session_id"], after["session_id"]);
     });
 }
 
@@ -547,5 +562,20 @@ fn after_a_compaction_of_pi_open_asks_are_listed_again() {
         assert_eq!(after.count("<baton-asks>"), 1, "{:?}", after.said());
         assert_eq!(after.count("asked you in"), 1, "{:?}", after.said());
         ask.kill();
+    });
+}
+
+/// As the sub-agents of Pi's own example are run: nothing is stored, and there is nothing to resume.
+#[test]
+fn a_pi_that_stores_nothing_takes_mail_too() {
+    isolated(|| {
+        let stage = Stage::with(PI, tools(2));
+        let mut command = pi(&stage).headless(Session::New, "please begin");
+        let agent = stage.sandbox.start(command.arg("--no-session"));
+        stage.request(|_| true);
+        stage.send(&stage.name_of(Agent::Pi), "MAIL-UNSTORED");
+        agent.finish(LIMIT).expect_ok();
+        arrived(&stage, "MAIL-UNSTORED");
+        assert!(pi(&stage).session_files().is_empty());
     });
 }

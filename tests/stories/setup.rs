@@ -1,6 +1,6 @@
 //! Setup and remove on a real home: the agents run with it, and afterwards every byte is back.
 
-use crate::stage::{BOTH, Stage};
+use crate::stage::{Stage, both};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::{Script, Step, isolated};
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ fn setup_and_remove_give_every_byte_back() {
 fn after_the_agents_have_run_only_ours_goes() {
     isolated(|| {
         let stage = Stage::new(Script::by(|_| Step::say("finished")));
-        for who in BOTH {
+        for who in both() {
             stage.run(who, Session::New, "please begin");
         }
         stage.baton(&["setup", "claude", "codex", "--remove"]).expect_ok();

@@ -14,7 +14,16 @@ use std::time::Duration;
 /// No step of a story takes longer.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-pub const BOTH: [Agent; 2] = [Agent::Claude, Agent::Codex];
+const BOTH: [Agent; 2] = [Agent::Claude, Agent::Codex];
+
+/// The two, or the one of them that `BATON_ONLY` names, as `scripts/test --agent` does.
+pub fn both() -> Vec<Agent> {
+    let only = std::env::var("BATON_ONLY").ok().filter(|only| !only.is_empty());
+    let wanted = |agent: &Agent| only.as_ref().is_none_or(|only| only == agent.name());
+    let chosen: Vec<_> = BOTH.into_iter().filter(wanted).collect();
+    assert!(!chosen.is_empty(), "BATON_ONLY={only:?}: the story is not for that agent");
+    chosen
+}
 
 /// How often a story is repeated; one by default, more under `scripts/prove`.
 pub fn rounds() -> usize {
@@ -165,8 +174,9 @@ impl Stage {
     pub fn trouble(&self) -> String {
         let log = std::fs::read_to_string(self.sandbox.home().join(".local/share/baton/hook.log"))
             .unwrap_or_default();
+        let who = self.baton(&["who", "--all"]).stdout;
         let trail = self.baton(&["log"]).stdout;
-        format!("\nhook.log:\n{log}\ntrail:\n{trail}")
+        format!("\nhook.log:\n{log}\nwho:\n{who}\ntrail:\n{trail}")
     }
 }
 

@@ -1,5 +1,6 @@
 //! The one table of agents, and what each has to know.
 
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::tools::Tools;
 use baton_core::event::{Event, EventKind, Reply};
@@ -54,11 +55,11 @@ pub trait Agent: Sync {
     /// The version that all of this was verified with; `None` where it follows the agent's documentation only.
     fn verified(&self) -> Option<&'static str>;
 
-    /// What the agent itself leaves open, whatever baton does: one short line each, for people.
-    fn holes(&self) -> &'static [&'static str];
-
     /// What it calls its tools.
     fn tools(&self) -> &'static Tools;
+
+    /// What people should know about it.
+    fn facts(&self) -> &'static Facts;
 
     /// Its configuration files, for setup.
     fn target(
@@ -214,8 +215,8 @@ mod tests {
     #[test]
     fn the_holes_of_an_agent_are_short_lines() {
         for agent in ALL {
-            assert!(!agent.holes().is_empty(), "{} leaves something open too", agent.name());
-            for hole in agent.holes() {
+            assert!(!agent.facts().holes.is_empty(), "{} leaves something open too", agent.name());
+            for hole in agent.facts().holes {
                 assert!(!hole.is_empty() && hole.len() <= 120 && !hole.contains('\n'), "{hole}");
             }
         }

@@ -12,6 +12,7 @@ pub mod codex;
 pub mod config;
 pub mod copilot;
 pub mod cursor;
+pub mod facts;
 pub mod gemini;
 pub mod install;
 pub mod opencode;

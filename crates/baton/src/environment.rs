@@ -7,7 +7,7 @@
 //! | `BATON_CONFIG` | the configuration file |
 //! | `XDG_CONFIG_HOME`, `HOME` | where it lies otherwise |
 //! | `NO_COLOR` | no colours |
-//! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME` | where those agents keep their files, for setup and doctor |
+//! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `COPILOT_HOME` | where those agents keep their files, for setup and doctor |
 //!
 //! The agents' own variables that say whose shell we run in are read by their adapters, through [`get`].
 

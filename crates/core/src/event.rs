@@ -7,6 +7,8 @@ use std::path::PathBuf;
 pub enum Source {
     /// A new conversation.
     Startup,
+    /// A new conversation: the first of its process, or one in the place of the one that has ended there.
+    New,
     /// An old conversation goes on, under its old id.
     Resume,
     /// The person cleared the conversation: a new id, the same participant.

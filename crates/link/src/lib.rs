@@ -20,6 +20,7 @@ use baton_core::event::{Event, EventKind, Reply};
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
 use baton_mail::line::{self, Caller, Pushed};
+use baton_mail::unknown;
 use baton_store::{Role, Store};
 use lines::Lines;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -132,6 +133,7 @@ impl<O: Write> Link<O> {
                 return self.write(&json!({"id": id, "answer": null})).map(|()| None);
             }
         };
+        unknown::note(&self.options.home, self.options.agent, &event);
         let outcome = self.with_store(&event, |store, caller| line::handle(store, caller, &event));
         let outcome = outcome.unwrap_or_else(|error| {
             self.note(&format!("{}: {}: {error}", event.native, error.code()));

@@ -334,10 +334,12 @@ fn settle_open(
         let occasion = occasion(event, view, &offer, resumed);
         // Somebody else's agent made it, for a session of the same participant: it has its own way of writing.
         let reader = baton_agents::by_name(&offer.agent).unwrap_or(caller.agent);
+        // Some agents name the turn only when it begins.
+        let now = event.turn.as_deref().or(view.turn.as_deref());
         let look = if reader.shows_requests() {
             look_at_plugin(event, &offer, offer.session == view.session)
         } else {
-            look(reader, event, &offer, occasion, deadline)
+            look(reader, event, now, &offer, occasion, deadline)
         };
         settled.push((*id, turn::settle(look, occasion)));
     }
@@ -346,8 +348,14 @@ fn settle_open(
 
 /// Looks at the offer, with patience where nobody will look again soon: at a stop, where mail that was not taken has its last chance to come
 /// again in this turn; at the end, after which what left no proof goes back; and before an offer is called unprovable.
-fn look(agent: &dyn Agent, event: &Event, offer: &OpenOffer, occasion: Occasion, deadline: Instant) -> Look {
-    let now = event.turn.as_deref();
+fn look(
+    agent: &dyn Agent,
+    event: &Event,
+    now: Option<&str>,
+    offer: &OpenOffer,
+    occasion: Occasion,
+    deadline: Instant,
+) -> Look {
     match evidence::look(agent, offer, now) {
         Look::Blind if occasion != Occasion::Passing => evidence::look_patiently(agent, offer, now, deadline),
         Look::Open | Look::Held if event.kind == EventKind::Stop => {

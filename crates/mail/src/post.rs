@@ -3,12 +3,13 @@
 use crate::identity::Identity;
 use crate::{bell, directory, random, reconcile};
 use baton_core::body::Body;
+use baton_core::event::EventKind;
 use baton_core::id::{MessageId, MessageRow};
 use baton_core::limits::Limits;
 use baton_core::session::State;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
-use baton_store::{Accepted, NewMail, Process, Recipient, Store, Verb, check_label};
+use baton_store::{Accepted, NewMail, Participant, Process, Store, Verb, check_label};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
@@ -29,28 +30,32 @@ pub struct Draft<'a> {
     pub ttl: Option<Span>,
 }
 
-/// What became of a wish to wake the recipient.
-pub fn wake_outcome(wanted: bool, recipient: State) -> &'static str {
-    match recipient {
+/// What becomes of a wish to wake a recipient, by what it does.
+pub fn wake_outcome(wanted: bool, recipient: &Participant) -> &'static str {
+    let pushed = || {
+        baton_agents::by_name(&recipient.agent)
+            .is_ok_and(|agent| agent.takes(EventKind::IdleNotice).is_some())
+    };
+    match recipient.state {
         _ if !wanted => "skipped_disabled",
         State::Busy => "pending_turn_end",
         State::Blocked => "skipped_dialog",
         State::Gone => "no_client",
+        State::Idle if pushed() => "pushed",
         State::Idle => "no_route",
     }
 }
 
-/// What became of waking each recipient of an accepted message, in their order, by what they really do now. A store that fails at this
+/// What becomes of waking each recipient of an accepted message, in their order, by what they really do now. A store that fails at this
 /// is no failure of the send: then it is by what they did last.
 pub fn wake_outcomes(store: &mut Store, accepted: &Accepted, wanted: bool) -> Vec<&'static str> {
-    let state = |recipient: &Recipient| {
-        let Ok(Some(mut participant)) = store.participant(recipient.participant) else {
-            return recipient.state;
-        };
-        reconcile::state(store, &mut participant).ok();
-        participant.state
-    };
-    accepted.to.iter().map(state).map(|state| wake_outcome(wanted, state)).collect()
+    let mut to = accepted.to.clone();
+    to.iter_mut()
+        .map(|recipient| {
+            reconcile::state(store, recipient).ok();
+            wake_outcome(wanted, recipient)
+        })
+        .collect()
 }
 
 /// The one outcome that all of them share; `None` where they differ.
@@ -107,7 +112,7 @@ pub fn reply(
         sender: from.participant.id,
         session: from.session(),
         verb: Verb::Reply,
-        recipients: vec![target.into()],
+        recipients: vec![target],
         body,
         thread: Some(&thread),
         reply_to: Some(parent.row),
@@ -158,7 +163,7 @@ fn deliver(
         sender: from.participant.id,
         session: from.session(),
         verb,
-        recipients: recipients.into_iter().map(Into::into).collect(),
+        recipients,
         body: draft.body,
         thread: draft.thread,
         reply_to: parent,
@@ -174,7 +179,7 @@ fn deliver(
 
 fn ring(home: &Path, accepted: &Accepted) {
     for recipient in &accepted.to {
-        bell::ring(home, recipient.participant);
+        bell::ring(home, recipient.id);
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::failure::{failure, foreign};
 use crate::open::Store;
-use crate::people::Participant;
+use crate::people::{self, Participant};
 use crate::sessions::Process;
 use crate::trail;
 use baton_core::body::Body;
@@ -13,7 +13,6 @@ use baton_core::id::{MessageId, MessageRow, ParticipantId, SessionRow};
 use baton_core::limits::Limits;
 use baton_core::loops::{self, Traffic};
 use baton_core::mail::Delivery;
-use baton_core::session::State;
 use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error, limits, name};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -52,7 +51,7 @@ pub struct NewMail<'a> {
     /// What kind.
     pub verb: Verb,
     /// Who gets it.
-    pub recipients: Vec<Recipient>,
+    pub recipients: Vec<Participant>,
     /// What it says.
     pub body: &'a Body,
     /// Its thread.
@@ -69,25 +68,6 @@ pub struct NewMail<'a> {
     pub now: Moment,
 }
 
-/// One recipient of an accepted message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Recipient {
-    /// Who.
-    pub participant: ParticipantId,
-    /// The name.
-    pub name: String,
-    /// The agent's own id of its present session.
-    pub session_id: Option<String>,
-    /// What it does, by its last event.
-    pub state: State,
-}
-
-impl From<Participant> for Recipient {
-    fn from(found: Participant) -> Self {
-        Self { participant: found.id, name: found.name, session_id: found.native, state: found.state }
-    }
-}
-
 /// What was accepted, now or at the first try.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
@@ -96,7 +76,7 @@ pub struct Accepted {
     /// Its row.
     pub row: MessageRow,
     /// Who gets it.
-    pub to: Vec<Recipient>,
+    pub to: Vec<Participant>,
     /// It was accepted before, under the same key.
     pub again: bool,
 }
@@ -124,7 +104,7 @@ impl Store {
         let hops = admit(&tx, &mail, rules)?;
         let row = insert(&tx, &mail, hops)?;
         for recipient in &mail.recipients {
-            queue(&tx, row, recipient.participant, mail.now, rules)?;
+            queue(&tx, row, recipient.id, mail.now, rules)?;
         }
         if mail.verb == Verb::Reply
             && let Some(parent) = mail.reply_to
@@ -189,14 +169,12 @@ fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, E
     let mut hops = 0;
     for recipient in &mail.recipients {
         let agent: bool = conn
-            .query_row(
-                "SELECT project <> '' FROM participant WHERE id = ?1",
-                [recipient.participant.0],
-                |row| row.get(0),
-            )
+            .query_row("SELECT project <> '' FROM participant WHERE id = ?1", [recipient.id.0], |row| {
+                row.get(0)
+            })
             .map_err(failure)?;
         if agent {
-            let recent = recent_between(conn, mail.sender, recipient.participant, mail.now, rules)?;
+            let recent = recent_between(conn, mail.sender, recipient.id, mail.now, rules)?;
             let traffic = Traffic {
                 parent: parent.map(|(h, t)| (h, Moment(t))),
                 person_turn: person_turn.map(Moment),
@@ -293,25 +271,12 @@ fn queue(
     trail::note(conn, now, "sent", Some(recipient), Some(message), None)
 }
 
-fn recipients(conn: &Connection, message: MessageRow) -> Result<Vec<Recipient>, Error> {
-    let mut select = conn
-        .prepare(
-            "SELECT p.id, p.name, s.native, s.state FROM delivery d JOIN participant p ON p.id = d.recipient LEFT JOIN session s ON s.id = p.session
-             WHERE d.message = ?1 ORDER BY p.name",
-        )
-        .map_err(failure)?;
-    let rows = select
-        .query_map([message.0], |row| {
-            let state: Option<String> = row.get(3)?;
-            Ok(Recipient {
-                participant: ParticipantId(row.get(0)?),
-                name: row.get(1)?,
-                session_id: row.get(2)?,
-                state: state.as_deref().and_then(State::parse).unwrap_or(State::Idle),
-            })
-        })
-        .map_err(failure)?;
-    rows.collect::<Result<_, _>>().map_err(failure)
+fn recipients(conn: &Connection, message: MessageRow) -> Result<Vec<Participant>, Error> {
+    people::all(
+        conn,
+        "p.id IN (SELECT recipient FROM delivery WHERE message = ?1) ORDER BY p.name",
+        [message.0],
+    )
 }
 
 /// Tells a sender that its message reached an end that is not `seen`. baton's own notes cause no further notes.

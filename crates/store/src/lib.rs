@@ -16,7 +16,7 @@ mod sessions;
 mod trail;
 mod upkeep;
 
-pub use accept::{Accepted, NewMail, Recipient, Verb, check_label};
+pub use accept::{Accepted, NewMail, Verb, check_label};
 pub use asks::{AskState, Waiter};
 pub use hook::{Claim, Claimed, HookStep, HookView, OpenOffer};
 pub use open::{Role, Store};

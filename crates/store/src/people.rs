@@ -97,6 +97,16 @@ pub(crate) fn one(
         .map_err(failure)
 }
 
+pub(crate) fn all(
+    conn: &Connection,
+    which: &str,
+    by: impl rusqlite::Params,
+) -> Result<Vec<Participant>, Error> {
+    let mut select = conn.prepare(&format!("{SELECT} WHERE {which}")).map_err(failure)?;
+    let rows = select.query_map(by, participant).map_err(failure)?;
+    rows.collect::<Result<_, _>>().map_err(failure)
+}
+
 impl Store {
     fn participants(&self, which: &str, by: impl rusqlite::Params) -> Result<Vec<Participant>, Error> {
         let mut select = self

@@ -260,11 +260,10 @@ fn register(conn: &Connection, sighting: &Sighting<'_>) -> Result<SessionSeen, E
     })
 }
 
-/// After a clear: whoever ran in that very process, if exactly one did. A guess among several would hand mail to a stranger. A new
-/// conversation in a process whose session has ended is a clear too; some agents have no other word for it.
+/// After a clear: whoever ran in that very process, if exactly one did. A guess among several would hand mail to a stranger. Where nothing
+/// says that it was a clear (the agent has no word for it, or another event came before that of the start), only if that one has ended.
 fn predecessor(conn: &Connection, sighting: &Sighting<'_>) -> Result<Option<i64>, Error> {
-    let (Some(source @ (Source::Clear | Source::Startup)), Some(process)) =
-        (sighting.source, sighting.process)
+    let (None | Some(Source::Clear | Source::New), Some(process)) = (sighting.source, sighting.process)
     else {
         return Ok(None);
     };
@@ -276,7 +275,12 @@ fn predecessor(conn: &Connection, sighting: &Sighting<'_>) -> Result<Option<i64>
         .map_err(failure)?;
     let found: Vec<(i64, i64)> = select
         .query_map(
-            (sighting.agent, process.pid, process.start.cast_signed(), source == Source::Clear),
+            (
+                sighting.agent,
+                process.pid,
+                process.start.cast_signed(),
+                sighting.source == Some(Source::Clear),
+            ),
             |row| Ok((row.get(0)?, row.get(1)?)),
         )
         .and_then(Iterator::collect)

@@ -5,6 +5,7 @@
 
 use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::tools::Tools;
@@ -40,15 +41,12 @@ impl Agent for Claude {
         Some("2.1.325")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
-            "Esc at a permission dialog runs no hook; what the session does is then known from its own registry only",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(

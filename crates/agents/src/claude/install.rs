@@ -38,8 +38,15 @@ const STATE: Reader = Reader {
 /// A command where the server is not up yet or any more (start, end), and where mail must come through even if it is off (prompt, stop; and
 /// a call to an absent server shows the person an error at each stop). Between tools, where each millisecond counts, a call of the
 /// session's MCP server, which costs no process. Before our own tools, the same: it tells which calls are a subagent's.
-pub fn hook_rows() -> Vec<HookRow> {
-    let command = |event| HookRow { event, matcher: None, form: Form::Command { timeout: COMMAND_TIMEOUT } };
+///
+/// Commands alone in a project: Copilot reads that file too, and one hook of another form makes it ignore all of them, other people's included.
+pub fn hook_rows(scope: &Scope) -> Vec<HookRow> {
+    let form = Form::Command { timeout: COMMAND_TIMEOUT };
+    let command = |event| HookRow { event, matcher: None, form: form.clone() };
+    let tool = |event, matcher, more: &[(&'static str, &'static str)]| match scope {
+        Scope::User => tool(event, matcher, more),
+        Scope::Project(_) => HookRow { event, matcher, form: form.clone() },
+    };
     vec![
         command("SessionStart"),
         command("SessionEnd"),
@@ -90,7 +97,8 @@ pub struct Claude {
 impl Claude {
     /// `user_home` is the person's home; `config_dir` is `$CLAUDE_CONFIG_DIR`, if that is set.
     pub fn new(install: Install, user_home: &Path, config_dir: Option<&Path>) -> Result<Self, InstallError> {
-        Self::with_rows(install, user_home, config_dir, hook_rows())
+        let rows = hook_rows(install.scope());
+        Self::with_rows(install, user_home, config_dir, rows)
     }
 
     /// The same with another set of hooks.

@@ -5,6 +5,7 @@
 
 use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::tools::Tools;
@@ -37,17 +38,12 @@ impl Agent for Codex {
         Some("0.166.0")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
-            "what is typed into a shell that runs already (write_stdin) runs no hook",
-            "hooks that are not trusted are skipped without a word",
-            "with its daemon, /new is a new participant, and quitting the terminal ends no session",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(

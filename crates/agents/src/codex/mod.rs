@@ -2,6 +2,7 @@
 //! become trusted.
 
 mod adapter;
+mod facts;
 pub mod install;
 pub mod tools;
 mod transcript;

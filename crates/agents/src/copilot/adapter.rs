@@ -8,6 +8,7 @@
 
 use super::{OUR_SERVER, is_continuation, moment, transcript};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
 use crate::tools::Tools;
@@ -79,15 +80,12 @@ impl Agent for Copilot {
         Some("1.0.102")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "a hook that takes too long or prints nonsense is passed over, and the mail waits for the next event",
-            "mail never comes at the start of a session, only from its first prompt on",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(
@@ -235,7 +233,7 @@ fn kind(event: &str, payload: &Payload) -> EventKind {
     match event {
         "sessionStart" => EventKind::Start(match payload.source.as_deref() {
             // Also after `/clear`, which ends the old session first.
-            Some("new") => Source::Startup,
+            Some("new") => Source::New,
             Some("resume") => Source::Resume,
             _ => Source::Other,
         }),

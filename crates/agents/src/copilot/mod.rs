@@ -1,6 +1,7 @@
 //! GitHub Copilot CLI, as found by experiment with 1.0.102: its payloads, answers and transcripts, and what baton puts into its files.
 
 mod adapter;
+mod facts;
 pub mod install;
 pub mod tools;
 mod transcript;

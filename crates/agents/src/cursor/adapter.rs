@@ -4,6 +4,7 @@
 //! next prompt. A prompt's hook can add nothing.
 
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
 use crate::tools::Tools;
@@ -73,15 +74,12 @@ impl Agent for Cursor {
         None
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "not verified with the real program: all of this follows its documentation",
-            "nothing proves that mail was taken: it may come twice, marked so, and ends as unconfirmed",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(

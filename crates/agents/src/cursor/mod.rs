@@ -4,6 +4,7 @@
 //! proves that mail was taken: what it may have taken is offered once more, and marked so.
 
 mod adapter;
+mod facts;
 pub mod install;
 pub mod tools;
 

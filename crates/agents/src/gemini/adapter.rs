@@ -8,6 +8,7 @@
 
 use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload};
 use crate::tools::Tools;
@@ -45,16 +46,12 @@ impl Agent for Gemini {
         Some("0.61.0")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
-            "`gemini --acp` runs no hooks at a start and around tools: mail comes late there",
-            "its MCP tools are asked about at each call until the person allows them",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(

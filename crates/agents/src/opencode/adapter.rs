@@ -8,6 +8,7 @@
 
 use super::install;
 use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::tools::Tools;
@@ -45,15 +46,12 @@ impl Agent for OpenCode {
         Some("1.18.33")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "a plugin that can't be loaded is skipped without a word",
-            "without a network its first start with any plugin takes a minute",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(

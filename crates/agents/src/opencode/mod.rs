@@ -1,6 +1,7 @@
 //! OpenCode.
 
 mod adapter;
+mod facts;
 pub mod install;
 pub mod tools;
 

@@ -8,6 +8,7 @@
 //! before the first answer. It makes up an id for each turn, because Pi has none; a request holds the prompt of its turn.
 
 use crate::agent::{Agent, Env, McpCaller, Push, Shell, TranscriptReader};
+use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::tools::Tools;
@@ -43,15 +44,12 @@ impl Agent for Pi {
         Some("0.87.1")
     }
 
-    fn holes(&self) -> &'static [&'static str] {
-        &[
-            "it has no MCP: its models use the `baton` command in their shell",
-            "extensions of a project are skipped without a word where the person has not trusted it",
-        ]
-    }
-
     fn tools(&self) -> &'static Tools {
         &super::tools::TOOLS
+    }
+
+    fn facts(&self) -> &'static Facts {
+        &super::facts::FACTS
     }
 
     fn target(
@@ -75,8 +73,7 @@ impl Agent for Pi {
     fn render(&self, _event: &Event, reply: &Reply) -> String {
         match reply {
             Reply::Silent => String::new(),
-            Reply::Context(text) => json!({"text": text}).to_string(),
-            Reply::Continue(text) => json!({"text": text, "continue": true}).to_string(),
+            Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
         }
     }
 
@@ -171,14 +168,13 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "agent_start" => EventKind::BeforeTool,
         "context" => EventKind::Request,
         "tool_result" => EventKind::AfterTool,
-        // A run that failed would only fail again.
         "agent_before_settle" if source == Some("completed") => EventKind::Stop,
-        "agent_settled" => EventKind::IdleNotice,
+        // A run that failed would only fail again.
+        "agent_before_settle" | "agent_settled" => EventKind::IdleNotice,
         "session_before_compact" => EventKind::Compacting,
         "session_compact" => EventKind::Start(Source::Compact),
         "PushFailed" => EventKind::PushFailed,
-        // A reload goes on with the same session.
-        "session_shutdown" if source != Some("reload") => EventKind::End,
+        "session_shutdown" => EventKind::End,
         _ => EventKind::Unknown,
     }
 }

@@ -29,7 +29,7 @@ const RESULTS_NAMED = 256;
 const MARK = /\[baton-offer [^\]\s]*\]/g;
 const TYPE = "baton";
 
-type Answer = { text?: string; continue?: boolean } | null;
+type Answer = { text?: string } | null;
 type Push = { session_id: string; mark: string; text: string };
 
 /** The child, shared by all sessions and all copies of this extension in one process. */
@@ -183,9 +183,13 @@ class Session {
 		if (answer?.text) this.pi.sendMessage(message(answer.text), { triggerTurn: false });
 	}
 
-	/** A run without a person is idle only before a prompt that is to come, or at its end. */
+	/**
+	 * Whether a push would be in the way: of a prompt that is on its way, which it would cost the person; or of a turn, at whose end Pi
+	 * may forget what waits. A run without a person is idle only before a prompt that is to come, or at its end.
+	 */
 	holdsPushes(): boolean {
-		return this.prompting !== undefined || this.ctx.mode === "print" || this.ctx.mode === "json";
+		const unattended = this.ctx.mode === "print" || this.ctx.mode === "json";
+		return this.prompting !== undefined || unattended || !this.ctx.isIdle();
 	}
 
 	/** Where the next request will show it. */
@@ -193,30 +197,37 @@ class Session {
 		return this.ctx.sessionManager.getBranch().some((entry: any) => marksOfEntry(entry).includes(mark));
 	}
 
+	/** A push may be repeated, as long as nobody has seen it in a request. */
 	push(push: Push) {
-		const mark = push.mark;
-		if (this.holdsPushes()) {
-			if (!this.held.some((other) => other.mark === mark)) this.held.push(push);
-			return;
-		}
-		const handedOver = this.pushed.get(mark);
-		try {
-			if (handedOver !== undefined && Date.now() - handedOver < PUSH_MS) return;
-			// A repeated push finds its text on its way, or in the conversation.
-			if (handedOver !== undefined && !this.ctx.isIdle()) return;
-			if (this.isInConversation(mark)) return;
-			this.pushed.set(mark, Date.now());
-			this.pi.sendMessage(message(push.text), { triggerTurn: true });
-		} catch {
-			this.tell("PushFailed", { shown: { marks: [mark], ids: [] } });
+		if (!this.held.some((other) => other.mark === push.mark)) this.held.push(push);
+		this.pushHeld();
+	}
+
+	pushHeld() {
+		if (this.holdsPushes()) return;
+		for (const push of this.takeHeld()) {
+			try {
+				this.pi.sendMessage(message(push.text), { triggerTurn: true });
+			} catch {
+				this.tell("PushFailed", { shown: { marks: [push.mark], ids: [] } });
+			}
 		}
 	}
 
-	/** What was pushed while a prompt was on its way. */
-	takeHeld(): string[] {
-		const held = this.held.splice(0).filter((push) => !this.isInConversation(push.mark));
-		for (const push of held) this.pushed.set(push.mark, Date.now());
-		return held.map((push) => push.text);
+	/** What was pushed and is neither in the conversation nor on its way. */
+	takeHeld(): Push[] {
+		const now = Date.now();
+		const isNew = (push: Push) => now - (this.pushed.get(push.mark) ?? 0) >= PUSH_MS && !this.isInConversation(push.mark);
+		const taken = this.held.splice(0).filter(isNew);
+		for (const push of taken) this.pushed.set(push.mark, now);
+		return taken;
+	}
+
+	/** All that goes into the conversation now. */
+	text(answer: Answer): string {
+		const texts = this.takeHeld().map((push) => push.text);
+		if (answer?.text) texts.push(answer.text);
+		return texts.join("\n\n");
 	}
 
 	promptIsOnItsWay(limit: number = PROMPT_MS) {
@@ -228,8 +239,7 @@ class Session {
 	promptIsThrough() {
 		clearTimeout(this.prompting);
 		this.prompting = undefined;
-		if (this.holdsPushes()) return;
-		for (const push of this.held.splice(0)) this.push(push);
+		this.pushHeld();
 	}
 }
 
@@ -254,6 +264,7 @@ function marksOf(message: any): string[] {
 }
 
 function marksOfEntry(entry: any): string[] {
+	if (entry.type === "message") return marksOf(entry.message);
 	return entry.type === "custom_message" && entry.customType === TYPE ? marksIn(textOf(entry.content)) : [];
 }
 
@@ -299,7 +310,8 @@ export default function (pi: any) {
 	on("session_shutdown", (session, event) => {
 		own = undefined;
 		link.sessions.delete(session.id);
-		session.tell("session_shutdown", { source: event.reason });
+		// After a reload the session goes on with a new copy of this.
+		if (event.reason !== "reload") session.tell("session_shutdown", { source: event.reason });
 	});
 
 	on("input", (session, event) => {
@@ -312,9 +324,8 @@ export default function (pi: any) {
 		session.beginTurn();
 		const prompt = event.prompt.slice(0, PROMPT_CHARS);
 		const answer = await session.ask("before_agent_start", { prompt });
-		const texts = session.takeHeld();
-		if (answer?.text) texts.push(answer.text);
-		return texts.length ? { message: message(texts.join("\n\n")) } : undefined;
+		const text = session.text(answer);
+		return text ? { message: message(text) } : undefined;
 	});
 
 	on("agent_start", (session) => {
@@ -342,18 +353,21 @@ export default function (pi: any) {
 
 	on("tool_result", async (session, event) => {
 		const answer = await session.ask("tool_result", { tool_name: event.toolName, tool_use_id: event.toolCallId });
-		return answer?.text ? { content: [...event.content, { type: "text", text: answer.text }] } : undefined;
+		const text = session.text(answer);
+		return text ? { content: [...event.content, { type: "text", text }] } : undefined;
 	});
 
 	on("agent_before_settle", async (session, event) => {
 		const answer = await session.ask("agent_before_settle", { source: event.outcome });
-		if (!answer?.text) return undefined;
-		return { entries: [...event.entries, { type: "custom_message", ...message(answer.text) }], continue: answer.continue === true };
+		const text = session.text(answer);
+		if (!text) return undefined;
+		return { entries: [...event.entries, { type: "custom_message", ...message(text) }], continue: true };
 	});
 
 	on("agent_settled", (session) => {
 		session.settled = true;
 		session.tell("agent_settled");
+		session.pushHeld();
 	});
 
 	on("session_before_compact", (session) => session.tell("session_before_compact"));

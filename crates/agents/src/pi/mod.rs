@@ -1,6 +1,7 @@
 //! Pi, as found by experiment with 0.87.1. It has neither hooks nor MCP, so an extension of ours forwards its events to `baton link pi`.
 
 mod adapter;
+mod facts;
 pub mod install;
 pub mod tools;
 

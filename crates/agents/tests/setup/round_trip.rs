@@ -1,6 +1,6 @@
 //! Installing and removing gives every byte back: by value here, without the help of a backup.
 
-use baton_agents::claude::install::hook_rows;
+use baton_agents::claude::install::{Claude, hook_rows};
 use baton_agents::install::{Records, Scope, Target};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use std::path::Path;
 
 use crate::documents::{JSON, JSON_WITH_COMMENTS, TOML};
 use crate::world::{
-    BATON, Files, HOME, claude, codex, copilot, cursor, gemini, moved_claude, moved_codex, moved_copilot,
-    moved_cursor, moved_gemini,
+    BATON, Files, HOME, claude, codex, copilot, cursor, gemini, install, moved_claude, moved_codex,
+    moved_copilot, moved_cursor, moved_gemini,
 };
 
 /// Whether the hooks that the target wants are at the end of each event, and `before`'s are in front.
@@ -42,8 +42,19 @@ fn claude_settings_come_back_byte_for_byte() {
         let after = assert_round_trip(&target, &files);
         let readable = document.trim_start_matches('\u{feff}').replace("\\ud800", "").replace("1e400", "0");
         let before: Value = serde_json::from_str(&readable).unwrap_or(json!({}));
-        assert_hooks_appended(&before, &after.json(target.settings_path()), hook_rows().len());
+        assert_hooks_appended(&before, &after.json(target.settings_path()), hook_rows(&Scope::User).len());
     }
+}
+
+/// Copilot reads a project's hooks too, and ignores a file with a hook of a form that it does not know.
+#[test]
+fn claude_hooks_of_a_project_are_commands() {
+    let scope = Scope::Project("/home/dev/proj".into());
+    let target = Claude::new(install(scope), Path::new("/home/dev"), None).unwrap();
+    let (after, records) = Files::default().installed(&target).unwrap();
+    let settings = after.text(target.settings_path());
+    assert!(!settings.contains("mcp_tool") && settings.contains("PostToolBatch"), "{settings}");
+    assert_eq!(after.removed(&target, &records).unwrap(), Files::default());
 }
 
 #[test]

@@ -87,8 +87,12 @@ impl Reply {
 }
 
 fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Result<Exit, Error> {
-    let outcomes = post::wake_outcomes(store, accepted, wake);
-    let document = describe(accepted, &outcomes);
+    // Only who reads JSON is told, and only then is it found out.
+    let document = if out.is_json() {
+        describe(accepted, &post::wake_outcomes(store, accepted, wake))
+    } else {
+        Value::Null
+    };
     let shown = out.data(&document, || {
         let names: Vec<_> = accepted.to.iter().map(|to| out.tone(Tone::Bold, &to.name)).collect();
         let again = if accepted.again { " (accepted before, under this key)" } else { "" };
@@ -102,8 +106,7 @@ fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Resu
 
 /// What was accepted, as JSON.
 fn describe(accepted: &Accepted, outcomes: &[&'static str]) -> Value {
-    let to: Vec<_> =
-        accepted.to.iter().map(|to| json!({"session_id": to.session_id, "name": to.name})).collect();
+    let to: Vec<_> = accepted.to.iter().map(|to| json!({"session_id": to.native, "name": to.name})).collect();
     let wake = post::common_outcome(outcomes).map_or_else(|| json!(outcomes), |one| json!(one));
     json!({"message_id": accepted.id.as_str(), "to": to, "wake": wake})
 }

@@ -103,7 +103,7 @@ pub fn describe(participant: &Participant) -> Value {
         "unread": participant.unread,
         "pid": participant.process.map(|(pid, _)| pid).filter(|_| participant.state != State::Gone),
         "machine": Value::Null,
-        "wake": post::wake_outcome(true, participant.state),
+        "wake": post::wake_outcome(true, participant),
         "tags": participant.tags,
     })
 }

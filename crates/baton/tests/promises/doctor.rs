@@ -163,7 +163,7 @@ fn a_setup_is_complete_or_doctor_says_what_is_missing() {
         let expected = format!("baton setup {}", agent.name());
         assert_eq!(before.one(&setup_check(*agent)), ("warn", "not set up", expected.as_str()));
         let holes: Vec<&Value> = before.all(&format!("{} hole", agent.name()));
-        assert_eq!(holes.len(), agent.holes().len());
+        assert_eq!(holes.len(), agent.facts().holes.len());
         assert!(holes.iter().all(|hole| hole["verdict"] == "note" && hole["agent"] == agent.name()));
     }
     baton(&world, &["setup"]).expect(0);

@@ -27,6 +27,8 @@ mod errors;
 #[cfg(test)]
 mod failing;
 #[cfg(test)]
+mod foreign;
+#[cfg(test)]
 mod frame;
 #[cfg(test)]
 #[cfg(target_os = "linux")]

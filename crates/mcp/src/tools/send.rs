@@ -99,7 +99,7 @@ pub(super) fn output(store: &mut Store, accepted: Accepted) -> Result<Output, Er
         .into_iter()
         .zip(&outcomes)
         .map(|(recipient, wake)| To {
-            session_id: recipient.session_id.as_deref().map(defuse),
+            session_id: recipient.native.as_deref().map(defuse),
             name: recipient.name,
             wake,
         })

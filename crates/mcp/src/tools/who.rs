@@ -99,7 +99,7 @@ fn bounded(mut found: Vec<Participant>) -> (Vec<Entry>, usize) {
 
 fn entry(participant: Participant) -> Entry {
     Entry {
-        wake: post::wake_outcome(true, participant.state),
+        wake: post::wake_outcome(true, &participant),
         session_id: participant.native.as_deref().map(defuse),
         cwd: participant.cwd.as_deref().map(defuse),
         project: defuse(&participant.project),

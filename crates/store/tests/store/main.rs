@@ -1,6 +1,8 @@
 //! The store against its meaning: the pure mailbox, many processes at once, other versions, and the size of its files.
 
 #[cfg(test)]
+mod clears;
+#[cfg(test)]
 mod creation;
 #[cfg(test)]
 mod differential;

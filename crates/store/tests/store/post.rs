@@ -56,7 +56,7 @@ pub fn send(
         sender,
         session: None,
         verb: Verb::Send,
-        recipients: recipients.iter().map(|id| store.participant(*id).unwrap().unwrap().into()).collect(),
+        recipients: recipients.iter().map(|id| store.participant(*id).unwrap().unwrap()).collect(),
         body: &body,
         thread: None,
         reply_to: None,

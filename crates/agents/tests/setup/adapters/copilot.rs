@@ -17,7 +17,7 @@ use std::path::Path;
 
 /// A recorded payload, and what it means: kind, turn, subagent, calls; of ids the end. The session is the same in all of them.
 const PAYLOADS: &[(&str, EventKind, &str, &str, &[&str])] = &[
-    ("sessionStart", Start(Source::Startup), "", "", &[]),
+    ("sessionStart", Start(Source::New), "", "", &[]),
     ("userPromptSubmitted", Prompt, "92617143", "", &[]),
     ("userPromptTransformed", Unknown, "", "", &[]),
     ("preToolUse", BeforeTool, "", "", &[]),

@@ -42,7 +42,7 @@ pub fn blocks(session: &Session, heard: &[Heard], more: impl Fn(&dyn Agent) -> V
             checks.insert(0, not_installed(*agent, absent));
         }
         if program.is_some() {
-            checks.extend(agent.holes().iter().map(|hole| Check::new("hole", Verdict::Note, *hole)));
+            checks.extend(agent.facts().holes.iter().map(|hole| Check::new("hole", Verdict::Note, *hole)));
         }
         Block { agent: Some(*agent), checks, absent }
     });

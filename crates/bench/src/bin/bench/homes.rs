@@ -147,7 +147,7 @@ impl Home {
             let sender = &self.peers[2 + number % (self.peers.len() - 2)];
             let body =
                 Body::from_text(format!("{MARK} {number}: {}", "the build is green again; ".repeat(7)))?;
-            let recipients = store.participant(to.participant)?.into_iter().map(Into::into).collect();
+            let recipients = store.participant(to.participant)?.into_iter().collect();
             store.accept_mail(
                 NewMail {
                     id: self.fresh_id(),

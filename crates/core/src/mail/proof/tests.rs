@@ -243,3 +243,40 @@ fn where_turns_have_no_names_the_order_alone_decides() {
         assert_eq!(before.look(), Look::Open, "{name}: what was there before says nothing");
     }
 }
+
+/// An agent whose plugin shows us what the model is about to be shown.
+#[test]
+fn a_request_proves_what_it_holds_and_disproves_only_what_it_would_have_to_hold() {
+    let held = |ids: &[&str]| Shown { marks: vec![], ids: ids.iter().map(|id| (*id).to_owned()).collect() };
+    let call = Anchor::Call("c".to_owned());
+    let (lives, gone) = (true, false);
+    type Row = (&'static str, Anchor, Option<&'static str>, Shown, bool, Look);
+    let rows: Vec<Row> = vec![
+        ("its own prompt, without", Anchor::Prompt, Some("m2"), held(&["m1", "m2"]), lives, Look::Passed),
+        ("the turn before", Anchor::Prompt, Some("m1"), held(&["m1"]), lives, Look::Held),
+        (
+            "a later prompt, and its own was never stored",
+            Anchor::Prompt,
+            Some("m3"),
+            held(&["m3"]),
+            lives,
+            Look::Passed,
+        ),
+        ("its own tool, without", tools(&["c"]), Some("m2"), held(&["m2", "c"]), lives, Look::Passed),
+        ("another tool", tools(&["c"]), Some("m2"), held(&["m2", "d"]), lives, Look::Held),
+        ("its own call, without", call.clone(), Some("m2"), held(&["c"]), lives, Look::Passed),
+        ("another call", call, Some("m2"), held(&["d"]), gone, Look::Held),
+        ("a shell in its turn", Anchor::Shell, Some("m2"), held(&["m2"]), gone, Look::Held),
+        ("a shell, a turn later", Anchor::Shell, Some("m3"), held(&["m3"]), gone, Look::Passed),
+        ("a push on its way", Anchor::Push, Some("m3"), held(&["m3"]), lives, Look::Held),
+        ("a push of a process that is gone", Anchor::Push, Some("m3"), held(&["m3"]), gone, Look::Passed),
+        ("a prompt of a process that is gone", Anchor::Prompt, Some("m1"), held(&["m1"]), gone, Look::Passed),
+        ("a stop", Anchor::Stop, None, held(&[]), lives, Look::Passed),
+    ];
+    for (name, anchor, now, shown, maker_lives, expected) in rows {
+        let turns = Turns { offer: Some("m2".to_owned()), now: now.map(str::to_owned), unnamed: false };
+        assert_eq!(look_at_request(&nonce(), &anchor, &turns, &shown, maker_lives), expected, "{name}");
+        let shown = Shown { marks: vec![mark(&nonce())], ..shown };
+        assert_eq!(look_at_request(&nonce(), &anchor, &turns, &shown, maker_lives), Look::Proven, "{name}");
+    }
+}

@@ -1,0 +1,22 @@
+//! Codex in `docs/agents.md`.
+
+use crate::facts::Facts;
+
+/// The facts.
+pub const FACTS: Facts = Facts {
+    runs: "hooks: a process at start, prompt, stop and end; a call of our MCP server after each tool",
+    proof: "its transcript",
+    session: "hooks say it; `CODEX_SESSION_ID` in shells; `_meta` of each MCP call",
+    subagents: "`agent_id` in hooks, another thread in MCP calls",
+    failing: "open; untrusted hooks are skipped silently",
+    deny: "yes",
+    ask: "no: the tool runs",
+    rewrite: "yes",
+    redact: "yes, by a refusal after the tool",
+    holes: &[
+        "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
+        "what is typed into a shell that runs already (write_stdin) runs no hook",
+        "hooks that are not trusted are skipped without a word",
+        "with its daemon, /new is a new participant, and quitting the terminal ends no session",
+    ],
+};

@@ -1,0 +1,20 @@
+//! GitHub Copilot CLI in `docs/agents.md`.
+
+use crate::facts::Facts;
+
+/// The facts.
+pub const FACTS: Facts = Facts {
+    runs: "hooks: a process each",
+    proof: "its transcript",
+    session: "hooks say it; MCP calls are signed by the hook before them",
+    subagents: "`agentId` in hooks",
+    failing: "open on time-out and garbage, closed on exit 1",
+    deny: "yes",
+    ask: "no: without a terminal it is a refusal",
+    rewrite: "yes",
+    redact: "yes",
+    holes: &[
+        "a hook that takes too long or prints nonsense is passed over, and the mail waits for the next event",
+        "mail never comes at the start of a session, only from its first prompt on",
+    ],
+};

@@ -1,0 +1,20 @@
+//! Cursor in `docs/agents.md`.
+
+use crate::facts::Facts;
+
+/// The facts.
+pub const FACTS: Facts = Facts {
+    runs: "hooks: a process each",
+    proof: "none: mail that may have been taken is offered once more, marked so",
+    session: "hooks say it",
+    subagents: "a parent conversation in hooks",
+    failing: "open, closed where `failClosed` is set",
+    deny: "yes",
+    ask: "yes",
+    rewrite: "no",
+    redact: "no",
+    holes: &[
+        "not verified with the real program: all of this follows its documentation",
+        "nothing proves that mail was taken: it may come twice, marked so, and ends as unconfirmed",
+    ],
+};

@@ -1,0 +1,21 @@
+//! Gemini CLI in `docs/agents.md`.
+
+use crate::facts::Facts;
+
+/// The facts.
+pub const FACTS: Facts = Facts {
+    runs: "hooks: a process each",
+    proof: "its transcript",
+    session: "hooks say it; shells and MCP by the process tree",
+    subagents: "the folder that they write into",
+    failing: "open",
+    deny: "yes",
+    ask: "no: without a terminal the run ends",
+    rewrite: "yes",
+    redact: "yes, by a refusal after the tool",
+    holes: &[
+        "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
+        "`gemini --acp` runs no hooks at a start and around tools: mail comes late there",
+        "its MCP tools are asked about at each call until the person allows them",
+    ],
+};

@@ -1,0 +1,299 @@
+//! The link against a plugin that is played by the test, line by line, on a real store.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+use baton_core::body::Body;
+use baton_core::id::{MessageId, ParticipantId};
+use baton_core::limits::Limits;
+use baton_link::Options;
+use baton_store::{NewMail, Role, Store, Verb};
+use serde_json::{Value, json};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+const SESSION: &str = "ses_1";
+
+/// No answer takes longer.
+const LIMIT: Duration = Duration::from_secs(10);
+
+struct Plugin {
+    stream: UnixStream,
+    lines: BufReader<UnixStream>,
+    link: JoinHandle<()>,
+    next: u64,
+}
+
+impl Plugin {
+    fn start(home: &Path) -> Self {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_read_timeout(Some(LIMIT)).unwrap();
+        let home = home.to_owned();
+        let link = std::thread::spawn(move || {
+            let options = Options {
+                home,
+                agent: baton_agents::by_name("opencode").unwrap(),
+                env: |_| None,
+                limits: Box::new(|_| Limits::default()),
+                log: Box::new(|_| {}),
+            };
+            // Its end is the test's to see in the store.
+            baton_link::serve(options, theirs.try_clone().unwrap(), theirs).ok();
+        });
+        let lines = BufReader::new(ours.try_clone().unwrap());
+        Self { stream: ours, lines, link, next: 1 }
+    }
+
+    fn write(&mut self, line: &str) {
+        self.stream.write_all(format!("{line}\n").as_bytes()).unwrap();
+    }
+
+    fn read(&mut self) -> Value {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
+    }
+
+    /// Forwards an event and waits for its answer; pushes that come meanwhile are given with it.
+    fn tell(&mut self, event: &str, more: &Value) -> (Value, Vec<Value>) {
+        let id = self.next;
+        self.next += 1;
+        let mut payload = json!({"hook_event_name": event, "session_id": SESSION, "cwd": "/"});
+        payload.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
+        self.write(&json!({"id": id, "payload": payload}).to_string());
+        let mut pushes = Vec::new();
+        loop {
+            let line = self.read();
+            if line["id"] == id {
+                return (line["answer"].clone(), pushes);
+            }
+            pushes.push(line["push"].clone());
+        }
+    }
+
+    /// The next line, which has to be a push.
+    fn pushed(&mut self) -> Value {
+        let line = self.read();
+        assert!(line["push"].is_object(), "{line}");
+        line["push"].clone()
+    }
+
+    fn close(self) {
+        self.stream.shutdown(std::net::Shutdown::Both).unwrap();
+        self.link.join().unwrap();
+    }
+}
+
+struct World {
+    home: TempDir,
+}
+
+impl World {
+    fn new() -> Self {
+        Self { home: tempfile::tempdir().unwrap() }
+    }
+
+    fn plugin(&self) -> Plugin {
+        Plugin::start(self.home.path())
+    }
+
+    fn store(&self) -> Store {
+        Store::open(self.home.path(), Role::Command).unwrap()
+    }
+
+    fn participant(&self) -> ParticipantId {
+        self.store().participant_of(Some("opencode"), SESSION).unwrap().unwrap().0.id
+    }
+
+    fn send(&self, text: &str) {
+        static IDS: AtomicU64 = AtomicU64::new(1);
+        let mut store = self.store();
+        let (to, _) = store.participant_of(Some("opencode"), SESSION).unwrap().unwrap();
+        let sender = store.ensure_outsider("script", baton_mail::now()).unwrap().id;
+        let body = Body::from_text(text.to_owned()).unwrap();
+        let id = MessageId::from_random(IDS.fetch_add(1, Ordering::SeqCst).to_be_bytes());
+        let recipient = to.id;
+        let mail = NewMail {
+            id,
+            sender,
+            session: None,
+            verb: Verb::Send,
+            recipients: vec![to],
+            body: &body,
+            thread: None,
+            reply_to: None,
+            key: None,
+            waiter: None,
+            ttl: Limits::default().ttl,
+            now: baton_mail::now(),
+        };
+        store.accept_mail(mail, &Limits::default()).unwrap();
+        baton_mail::bell::ring(self.home.path(), recipient);
+    }
+
+    /// Messages that wait or are on their way.
+    fn unread(&self) -> u32 {
+        self.store().participant(self.participant()).unwrap().unwrap().unread
+    }
+
+    fn queued(&self) -> bool {
+        self.store().hook_view("opencode", SESSION).unwrap().unwrap().queued
+    }
+
+    fn state(&self) -> String {
+        self.store().hook_view("opencode", SESSION).unwrap().unwrap().state.as_str().to_owned()
+    }
+}
+
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + LIMIT;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+fn mark(text: &str) -> String {
+    let from = text.rfind("[baton-offer ").unwrap();
+    text[from..=from + text[from..].find(']').unwrap()].to_owned()
+}
+
+#[test]
+fn a_prompt_brings_mail_and_the_request_that_holds_it_is_the_proof() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("chat.message", &json!({"turn_id": "msg_1", "prompt": "hello"}));
+    world.send("the first");
+    let (answer, pushes) = plugin.tell("chat.message", &json!({"turn_id": "msg_2", "prompt": "go on"}));
+    let text = answer["text"].as_str().unwrap();
+    assert!(
+        text.contains("the first") && pushes.is_empty(),
+        "nothing is pushed into a busy session: {pushes:?}"
+    );
+    // A request of the turn before says nothing; one that holds the prompt without the mark says no.
+    plugin.tell("request", &json!({"turn_id": "msg_1", "shown": {"marks": [], "ids": ["msg_1"]}}));
+    assert!(!world.queued());
+    plugin.tell("request", &json!({"turn_id": "msg_2", "shown": {"marks": [], "ids": ["msg_1", "msg_2"]}}));
+    assert!(world.queued(), "it was not taken, and waits again");
+    let (answer, _) =
+        plugin.tell("tool.execute.after", &json!({"tool_name": "bash", "tool_use_id": "call_1"}));
+    let mark = mark(answer["text"].as_str().unwrap());
+    plugin.tell(
+        "request",
+        &json!({"turn_id": "msg_2", "shown": {"marks": [mark], "ids": ["msg_2", "call_1"]}}),
+    );
+    assert_eq!(world.unread(), 0);
+    plugin.close();
+}
+
+#[test]
+fn an_idle_session_is_pushed_and_the_same_push_comes_again_with_the_same_ids() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("session.created", &json!({}));
+    world.send("wake up");
+    let first = plugin.pushed();
+    assert!(first["text"].as_str().unwrap().contains("wake up"));
+    assert!(first["message_id"].as_str().unwrap().starts_with("msg_"));
+    world.send("and this");
+    // Nothing has come of it: the same once more, and nothing else beside it.
+    assert_eq!(plugin.pushed(), first);
+    plugin.tell("chat.message", &json!({"turn_id": first["message_id"], "prompt": first["text"]}));
+    let marks = json!({"marks": [first["mark"]], "ids": [first["message_id"]]});
+    plugin.tell("request", &json!({"turn_id": first["message_id"], "shown": marks}));
+    assert_eq!(world.unread(), 1);
+    let (_, mut pushes) = plugin.tell("session.idle", &json!({}));
+    let second = pushes.pop().unwrap_or_else(|| plugin.pushed());
+    assert!(second["text"].as_str().unwrap().contains("and this"));
+    assert_ne!(second["message_id"], first["message_id"]);
+    plugin.close();
+}
+
+#[test]
+fn a_push_that_failed_goes_back_and_comes_again_later() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("session.created", &json!({}));
+    world.send("wake up");
+    let first = plugin.pushed();
+    plugin.tell("push.failed", &json!({"shown": {"marks": [first["mark"]]}}));
+    assert!(world.queued());
+    let second = plugin.pushed();
+    assert_ne!(second["mark"], first["mark"], "a new offer");
+    plugin.close();
+}
+
+#[test]
+fn a_blocked_or_busy_session_is_not_pushed() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("session.created", &json!({}));
+    for (event, state) in
+        [("permission.asked", "blocked"), ("permission.replied", "busy"), ("question.asked", "blocked")]
+    {
+        plugin.tell(event, &json!({}));
+        assert_eq!(world.state(), state);
+        world.send("not now");
+        // The next answer would come behind a push.
+        let (_, pushes) = plugin.tell("unheard.of", &json!({}));
+        assert_eq!(pushes, [Value::Null; 0], "{event}");
+    }
+    let (_, mut pushes) = plugin.tell("session.idle", &json!({}));
+    let push = pushes.pop().unwrap_or_else(|| plugin.pushed());
+    assert_eq!(push["text"].as_str().unwrap().matches("not now").count(), 3);
+    plugin.close();
+}
+
+#[test]
+fn a_subagent_takes_nothing() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("chat.message", &json!({"turn_id": "msg_1", "prompt": "delegate"}));
+    world.send("for the parent");
+    for event in ["chat.message", "tool.execute.after", "session.idle"] {
+        let (answer, pushes) = plugin.tell(event, &json!({"agent_id": "ses_2", "tool_use_id": "c"}));
+        assert_eq!((answer, pushes), (Value::Null, Vec::new()), "{event}");
+    }
+    assert_eq!(world.state(), "busy", "a child's idleness is not its parent's");
+    plugin.close();
+}
+
+#[test]
+fn whatever_comes_the_link_goes_on() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    for line in ["", "null", "{", "[]", "\u{0}", "{\"id\": \"x\", \"payload\": {}}", "{\"id\": 1}"] {
+        plugin.write(line);
+    }
+    for payload in
+        [json!(null), json!([]), json!({}), json!({"session_id": "", "hook_event_name": "request"})]
+    {
+        plugin.write(&json!({"id": 7, "payload": payload}).to_string());
+        assert_eq!(plugin.read(), json!({"id": 7, "answer": null}));
+    }
+    let shown = json!({"shown": {"marks": ["[baton-offer x]"], "ids": vec!["i"; 1000]}});
+    assert_eq!(plugin.tell("request", &shown).0, Value::Null);
+    assert_eq!(world.state(), "busy");
+    plugin.tell("brand.new", &json!({}));
+    let agent = baton_agents::by_name("opencode").unwrap();
+    let unknown = baton_mail::unknown::list(world.home.path(), agent).0;
+    assert!(unknown.iter().any(|unknown| unknown.name == "brand.new"), "doctor will show it");
+    plugin.close();
+}
+
+#[test]
+fn what_could_not_be_passed_on_goes_back_and_the_sessions_are_gone() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("session.created", &json!({}));
+    // The plugin does not read any more, and then it is gone.
+    plugin.stream.shutdown(std::net::Shutdown::Read).unwrap();
+    world.send("too late");
+    until("the session is gone", || world.state() == "gone");
+    assert!(world.queued(), "the push could not be written, so it was none");
+    plugin.close();
+}
