@@ -207,4 +207,12 @@ mod tests {
             assert_eq!(find_version(answer), None, "{answer}");
         }
     }
+
+    #[test]
+    fn a_server_that_does_not_greet_back_is_told() {
+        let greet = |program: &str| greet_server(Path::new(program), Path::new("/h"), "claude");
+        assert_eq!(greet("false"), Err("ended without an answer: exit status: 1".to_owned()));
+        assert_eq!(greet("echo"), Err("answered mcp --agent claude --home /h\\n".to_owned()));
+        assert!(greet("/nowhere/baton").is_err_and(|why| why.starts_with("can't be started: ")));
+    }
 }
