@@ -1,9 +1,10 @@
 //! GitHub Copilot CLI: mail at a prompt, between tools, at a stop and on resume; its tools, its subagents, its clear, and its files.
 
-use crate::stage::{LIMIT, Stage, rounds};
+use crate::moments;
+use crate::stage::{LIMIT, Stage};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::copilot::Copilot;
-use baton_testkit::model::{Api, Kind, Part, Request};
+use baton_testkit::model::{Kind, Request};
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -17,182 +18,43 @@ fn stage(script: Script) -> Stage {
     Stage::with(&[WHO], script)
 }
 
-/// Checks that a body came to the model once, and that this was proven.
-fn seen_once(stage: &Stage, body: &str) {
-    stage.shown_once(body);
-    assert_eq!(stage.end_of(body), "seen", "{body}: {}", stage.trouble());
-}
-
-/// Tools for as long as a count of results says, then the end.
-fn tools(count: usize, seconds: f32) -> Script {
-    Script::by(move |request| {
-        if request.results().len() < count {
-            Step::shell(format!("sleep {seconds}; echo from-the-tool"))
-        } else {
-            Step::say("finished")
-        }
-    })
+#[test]
+fn copilot_has_mail_sent_while_a_tool_runs_in_the_next_request() {
+    isolated(|| moments::while_a_tool_runs(WHO));
 }
 
 #[test]
-fn mail_sent_while_a_tool_runs_comes_with_its_result() {
-    isolated(|| {
-        for round in 0..rounds() {
-            let stage = stage(tools(1, 1.0));
-            let agent = stage.start(WHO, Session::New, "please begin");
-            stage.request(|_| true);
-            let body = format!("MAIL-MID-{round}");
-            stage.send(&stage.name_of(WHO), &body);
-            agent.finish(LIMIT).expect_ok();
-            seen_once(&stage, &body);
-            let requests = stage.model.requests_of(Kind::Main);
-            assert!(requests[1].shows(&body), "it came later: {}", stage.trouble());
-        }
-    });
+fn copilot_has_it_once_from_parallel_tools() {
+    isolated(|| moments::parallel_tools(WHO));
 }
 
 #[test]
-fn parallel_tools_bring_it_once() {
-    isolated(|| {
-        for round in 0..rounds() {
-            let script = Script::by(|request| match request.results().len() {
-                0 => Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.5; echo {n}")))),
-                _ => Step::say("finished"),
-            });
-            let stage = stage(script);
-            let agent = stage.start(WHO, Session::New, "please begin");
-            stage.request(|_| true);
-            let name = stage.name_of(WHO);
-            let bodies: Vec<_> = (0..3).map(|n| format!("MAIL-PARALLEL-{round}-{n}")).collect();
-            for body in &bodies {
-                stage.send(&name, body);
-            }
-            agent.finish(LIMIT).expect_ok();
-            for body in &bodies {
-                seen_once(&stage, body);
-            }
-        }
-    });
+fn copilot_goes_on_with_mail_that_came_before_the_turn_ended() {
+    isolated(|| moments::before_the_turn_ends(WHO));
 }
 
 #[test]
-fn mail_sent_before_the_turn_ends_keeps_it_going() {
-    isolated(|| {
-        for round in 0..rounds() {
-            let script = Script::by(|request| {
-                if request.shows("MAIL-STOP") {
-                    Step::say("finished")
-                } else {
-                    Step::say("thinking").after(Duration::from_secs(1))
-                }
-            });
-            let stage = stage(script);
-            let agent = stage.start(WHO, Session::New, "please begin");
-            stage.request(|_| true);
-            let body = format!("MAIL-STOP-{round}");
-            stage.send(&stage.name_of(WHO), &body);
-            agent.finish(LIMIT).expect_ok();
-            seen_once(&stage, &body);
-        }
-    });
+fn copilot_has_waiting_mail_after_its_resume() {
+    isolated(|| moments::waits_for_the_resume(WHO));
 }
 
 #[test]
-fn mail_for_a_session_that_is_not_running_waits_for_its_resume() {
-    isolated(|| {
-        let stage = stage(Script::by(|_| Step::say("finished")));
-        let run = stage.run(WHO, Session::New, "please begin");
-        let session = stage.session_id(WHO, &run);
-        stage.send(&session, "MAIL-WAITING-1");
-        stage.send(&session, "MAIL-WAITING-2");
-        stage.run(WHO, Session::Resume(&session), "go on");
-        seen_once(&stage, "MAIL-WAITING-1");
-        seen_once(&stage, "MAIL-WAITING-2");
-        assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
-    });
-}
-
-#[test]
-fn a_killed_agent_has_it_once_after_its_resume() {
-    isolated(|| {
-        for round in 0..rounds() * 2 {
-            let stage = stage(tools(4, 0.2));
-            let run = stage.run(WHO, Session::New, "please begin");
-            let session = stage.session_id(WHO, &run);
-            let body = format!("MAIL-KILL-{round}");
-            stage.send(&session, &body);
-            let mut agent = stage.start(WHO, Session::Resume(&session), "go on");
-            let before = stage.model.requests_of(Kind::Main).len();
-            stage.request(|request| request.index >= before);
-            // A moment that differs from round to round.
-            std::thread::sleep(Duration::from_millis(u64::try_from(round * 173 % 900).unwrap()));
-            agent.kill();
-            stage.run(WHO, Session::Resume(&session), "go on again");
-            let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
-            assert_eq!(last.count(&body), 1, "round {round}: {}", stage.trouble());
-            assert_eq!(stage.end_of(&body), "seen", "round {round}: {}", stage.trouble());
-        }
-    });
-}
-
-/// Busy until the question is in the context, answers it, and ends.
-fn answering(request: &Request) -> Step {
-    let results = request.results();
-    let Some(message) = request.word_after("with message_id ") else {
-        return if results.len() < 60 { Step::shell("sleep 0.3") } else { Step::say("nobody asked") };
-    };
-    if results.iter().any(|result| result.text.contains("\"wake\"")) {
-        return Step::say("finished");
-    }
-    Step::mcp("baton", "reply_to_message", json!({"message_id": message, "body": "ANSWER-42"}))
-}
-
-/// Asks at once, and ends with the answer.
-fn asking(request: &Request, to: &str) -> Step {
-    match request.results().len() {
-        0 => Step::mcp(
-            "baton",
-            "ask_peer",
-            json!({"to": to, "body": "QUESTION-1: how many?", "timeout": "40s"}),
-        ),
-        _ => Step::say("finished"),
-    }
-}
-
-fn asks(asker: Agent, asked: Agent) {
-    let api = |agent| if agent == Agent::Claude { Api::Anthropic } else { Api::Completions };
-    let (asker_api, to) = (api(asker), format!("agent:{}", asked.name()));
-    let script = Script::by(
-        move |request| {
-            if request.api == asker_api { asking(request, &to) } else { answering(request) }
-        },
-    );
-    let stage = Stage::with(&[Agent::Claude, WHO], script);
-    let peer = stage.start(asked, Session::New, "work on something");
-    stage.name_of(asked);
-    stage.start(asker, Session::New, "ask your peer").finish(LIMIT).expect_ok();
-    peer.finish(LIMIT).expect_ok();
-    let last = stage.model.requests().into_iter().rfind(|request| request.api == asker_api);
-    assert_eq!(last.expect("a request of the asker").count("ANSWER-42"), 1, "{}", stage.trouble());
-    let question = stage.model.sightings_where("QUESTION-1", |request| request.api != asker_api);
-    assert_eq!(question.most, 1, "{}", stage.trouble());
-    for body in ["QUESTION-1", "ANSWER-42"] {
-        assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
-    }
+fn copilot_has_it_once_after_being_killed() {
+    isolated(|| moments::killed_and_resumed(WHO));
 }
 
 #[test]
 fn copilot_asks_claude_and_gets_its_answer() {
-    isolated(|| asks(WHO, Agent::Claude));
+    isolated(|| moments::asks(WHO, Agent::Claude));
 }
 
 #[test]
 fn claude_asks_copilot_and_gets_its_answer() {
-    isolated(|| asks(Agent::Claude, WHO));
+    isolated(|| moments::asks(Agent::Claude, WHO));
 }
 
 #[test]
-fn a_model_reads_by_tool_and_by_command_and_nothing_is_shown_twice() {
+fn copilot_a_model_reads_by_tool_and_by_command_and_nothing_is_shown_twice() {
     isolated(|| {
         let script = Script::by(|request| match request.results().len() {
             0 => Step::shell("sleep 1"),
@@ -210,7 +72,7 @@ fn a_model_reads_by_tool_and_by_command_and_nothing_is_shown_twice() {
         }
         agent.finish(LIMIT).expect_ok();
         for body in ["MAIL-READ-0", "MAIL-READ-1", "MAIL-READ-2"] {
-            seen_once(&stage, body);
+            stage.seen_once(body);
         }
         assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
     });
@@ -222,7 +84,7 @@ fn is_subagent(request: &Request) -> bool {
 }
 
 #[test]
-fn a_subagent_does_not_eat_its_parents_mail() {
+fn copilot_a_subagent_does_not_eat_its_parents_mail() {
     isolated(|| {
         let script = Script::by(|request| match (is_subagent(request), request.results().len()) {
             (true, 0) => Step::shell("sleep 1; echo in-the-subagent"),
@@ -243,7 +105,7 @@ fn a_subagent_does_not_eat_its_parents_mail() {
         agent.finish(LIMIT).expect_ok();
         let eaten = stage.model.sightings_where("MAIL-FOR-THE-PARENT", is_subagent);
         assert_eq!(eaten.first, None, "the subagent saw it: {}", stage.trouble());
-        seen_once(&stage, "MAIL-FOR-THE-PARENT");
+        stage.seen_once("MAIL-FOR-THE-PARENT");
         let copilots = stage.json(&["who", "--all"]);
         let copilots = copilots.as_array().unwrap().iter().filter(|row| row["agent"] == "copilot").count();
         assert_eq!(copilots, 1, "a subagent is not a participant: {}", stage.trouble());
@@ -270,7 +132,7 @@ fn what_was_typed_ahead_goes_first_and_the_mail_still_comes_once() {
         let requests = stage.model.requests_of(Kind::Main).len();
         terminal.submit("anything else");
         stage.request(|request| request.index >= requests && request.shows("anything else"));
-        seen_once(&stage, "MAIL-AFTER-THE-PERSON");
+        stage.seen_once("MAIL-AFTER-THE-PERSON");
     });
 }
 
@@ -300,7 +162,7 @@ fn mail_that_was_taken_back_with_its_prompt_comes_again() {
         terminal.submit("something else");
         let again = |request: &Request| request.shows("something else") && request.shows("MAIL-TAKEN-BACK");
         stage.request(again);
-        seen_once(&stage, "MAIL-TAKEN-BACK");
+        stage.seen_once("MAIL-TAKEN-BACK");
     });
 }
 
@@ -318,7 +180,7 @@ fn after_clear_the_participant_goes_on_in_the_new_session() {
         stage.send(before["name"].as_str().unwrap(), "MAIL-OVER-CLEAR");
         terminal.submit("after the clear");
         stage.request(|request| request.shows("MAIL-OVER-CLEAR"));
-        seen_once(&stage, "MAIL-OVER-CLEAR");
+        stage.seen_once("MAIL-OVER-CLEAR");
         let after = stage.json(&["who"])[0].clone();
         assert_eq!(after["name"], before["name"]);
         assert_ne!(after["session_id"], before["session_id"]);
@@ -333,7 +195,7 @@ fn files(stage: &Stage) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 }
 
 #[test]
-fn setup_and_remove_give_every_byte_back() {
+fn copilot_setup_and_remove_give_every_byte_back() {
     isolated(|| {
         let stage = Stage::bare(Script::by(|_| Step::say("finished")));
         Copilot::new(&stage.sandbox, &stage.model);
@@ -362,7 +224,7 @@ fn setup_and_remove_give_every_byte_back() {
 #[test]
 fn hooks_of_claude_in_the_project_stay_silent_under_copilot() {
     isolated(|| {
-        let stage = Stage::bare(tools(1, 0.1));
+        let stage = Stage::bare(moments::tools(1, 0.1));
         Copilot::new(&stage.sandbox, &stage.model);
         stage.baton(&["setup", "claude", "copilot", "--project"]).expect_ok();
         let log = stage.sandbox.path("ran");

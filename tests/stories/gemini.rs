@@ -1,9 +1,10 @@
 //! Gemini CLI: the moments at which mail comes, and what it does differently from the others.
 
-use crate::stage::{LIMIT, Stage, rounds};
+use crate::moments;
+use crate::stage::{LIMIT, Stage};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::gemini::Gemini;
-use baton_testkit::model::{Kind, Part};
+use baton_testkit::model::Kind;
 use baton_testkit::{Script, Step, Tmux, isolated, wait};
 use serde_json::json;
 use std::fs;
@@ -15,14 +16,6 @@ const STOPS_IN_A_ROW: usize = 5;
 
 fn stage(script: Script) -> Stage {
     Stage::with(&[WHO], script)
-}
-
-/// One tool that takes a while, then the end.
-fn slow_tool() -> Script {
-    Script::by(|request| match request.results().len() {
-        0 => Step::shell("sleep 1; echo from-the-tool"),
-        _ => Step::say("finished"),
-    })
 }
 
 fn wait_for(terminal: &Tmux<'_>, text: &str) {
@@ -39,46 +32,12 @@ fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
 
 #[test]
 fn gemini_has_mail_sent_while_a_tool_runs_in_the_next_request() {
-    isolated(|| {
-        for round in 0..rounds() {
-            let stage = stage(slow_tool());
-            let agent = stage.start(WHO, Session::New, "please begin");
-            stage.request(|_| true);
-            let body = format!("MAIL-MID-{round}");
-            stage.send(&stage.name_of(WHO), &body);
-            agent.finish(LIMIT).expect_ok();
-            stage.shown_once(&body);
-            let requests = stage.model.requests_of(Kind::Main);
-            assert_eq!(requests.len(), 2, "{}", stage.trouble());
-            assert!(requests[1].shows(&body), "{}", stage.trouble());
-            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
-            assert_eq!(stage.model.unknown_calls(), [""; 0]);
-        }
-    });
+    isolated(|| moments::while_a_tool_runs(WHO));
 }
 
 #[test]
 fn gemini_has_it_once_from_parallel_tools() {
-    isolated(|| {
-        for round in 0..rounds() {
-            let stage = stage(Script::by(|request| match request.results().len() {
-                0 => Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.8; echo {n}")))),
-                _ => Step::say("finished"),
-            }));
-            let agent = stage.start(WHO, Session::New, "please begin");
-            stage.request(|_| true);
-            let name = stage.name_of(WHO);
-            let bodies: Vec<_> = (0..3).map(|n| format!("MAIL-PARALLEL-{round}-{n}")).collect();
-            for body in &bodies {
-                stage.send(&name, body);
-            }
-            agent.finish(LIMIT).expect_ok();
-            for body in &bodies {
-                stage.shown_once(body);
-                assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
-            }
-        }
-    });
+    isolated(|| moments::parallel_tools(WHO));
 }
 
 /// Its limit is on a result and the mail together, and each angle bracket of the mail becomes four characters.
@@ -106,24 +65,7 @@ fn gemini_has_long_mail_whole_behind_a_long_result() {
 
 #[test]
 fn gemini_goes_on_with_mail_that_came_before_the_turn_ended() {
-    isolated(|| {
-        for round in 0..rounds() {
-            let stage = stage(Script::by(|request| {
-                if request.shows("MAIL-STOP") {
-                    Step::say("finished")
-                } else {
-                    Step::say("thinking").after(Duration::from_secs(1))
-                }
-            }));
-            let agent = stage.start(WHO, Session::New, "please begin");
-            stage.request(|_| true);
-            let body = format!("MAIL-STOP-{round}");
-            stage.send(&stage.name_of(WHO), &body);
-            agent.finish(LIMIT).expect_ok();
-            stage.shown_once(&body);
-            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
-        }
-    });
+    isolated(|| moments::before_the_turn_ends(WHO));
 }
 
 /// Mail waits at each stop, so that only the limit ends the turn.
@@ -173,27 +115,7 @@ fn gemini_has_waiting_mail_after_its_resume_with_the_prompt() {
 
 #[test]
 fn gemini_has_it_once_after_being_killed() {
-    isolated(|| {
-        for round in 0..rounds() * 2 {
-            let stage = stage(Script::by(|request| {
-                if request.results().len() < 3 { Step::shell("sleep 0.2") } else { Step::say("finished") }
-            }));
-            let run = stage.run(WHO, Session::New, "please begin");
-            let session = stage.session_id(WHO, &run);
-            let body = format!("MAIL-KILL-{round}");
-            stage.send(&session, &body);
-            let before = stage.model.requests_of(Kind::Main).len();
-            let mut agent = stage.start(WHO, Session::Resume(&session), "go on");
-            let asked = stage.request(|request| request.index >= before);
-            assert!(asked.shows(&body), "it comes with the prompt: {}", stage.trouble());
-            std::thread::sleep(Duration::from_millis(u64::try_from(round * 173 % 900).unwrap()));
-            agent.kill();
-            stage.run(WHO, Session::Resume(&session), "go on again");
-            let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
-            assert_eq!(last.count(&body), 1, "round {round}: {}", stage.trouble());
-            assert_eq!(stage.end_of(&body), "seen", "round {round}: {}", stage.trouble());
-        }
-    });
+    isolated(|| moments::killed_and_resumed(WHO));
 }
 
 /// The prompt goes, and the mail that came with it: it comes again with the next. At the Esc itself nothing keeps the turn going.

@@ -1,44 +1,16 @@
 //! What happens to mail when sessions are killed, cleared, compacted, interrupted, or have subagents.
 
-use crate::stage::{LIMIT, Stage, both, rounds};
+use crate::moments;
+use crate::stage::{LIMIT, Stage, both};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Request, Source};
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::json;
 use std::time::Duration;
 
-/// Tools for as long as a count of results says, then the end.
-fn tools(count: usize) -> Script {
-    Script::by(
-        move |request| {
-            if request.results().len() < count { Step::shell("sleep 0.2") } else { Step::say("finished") }
-        },
-    )
-}
-
 #[test]
 fn killed_agents_have_it_once_after_their_resume() {
-    isolated(|| {
-        for who in both() {
-            for round in 0..rounds().max(2) {
-                let stage = Stage::new(tools(4));
-                let run = stage.run(who, Session::New, "please begin");
-                let session = stage.session_id(who, &run);
-                let body = format!("MAIL-KILL-{round}");
-                stage.send(&session, &body);
-                let mut agent = stage.start(who, Session::Resume(&session), "go on");
-                let before = stage.model.requests_of(Kind::Main).len();
-                // A moment that differs from round to round, from before the mail is taken to after it is proven.
-                stage.request(|request| request.index >= before.saturating_sub(1));
-                std::thread::sleep(Duration::from_millis(u64::try_from(round * 173 % 900).unwrap()));
-                agent.kill();
-                stage.run(who, Session::Resume(&session), "go on again");
-                let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
-                assert_eq!(last.count(&body), 1, "{who:?}, round {round}: {}", stage.trouble());
-                assert_eq!(stage.end_of(&body), "seen", "{who:?}, round {round}: {}", stage.trouble());
-            }
-        }
-    });
+    isolated(|| both().into_iter().for_each(moments::killed_and_resumed));
 }
 
 #[test]
@@ -209,7 +181,7 @@ fn escape_at_a_permission_dialog_loses_nothing() {
 fn both_agents_take_mail_in_a_terminal() {
     isolated(|| {
         for who in both() {
-            let stage = Stage::new(tools(2));
+            let stage = Stage::new(moments::tools(2, 0.2));
             let terminal = stage.open(who, Session::New);
             terminal.submit("please begin");
             stage.request(|_| true);

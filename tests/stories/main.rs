@@ -10,6 +10,7 @@ mod delivery;
 mod doctor;
 mod gemini;
 mod life;
+mod moments;
 mod opencode;
 mod pi;
 mod ring;

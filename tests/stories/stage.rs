@@ -170,6 +170,12 @@ impl Stage {
         assert!(unknown.is_empty(), "{unknown:?}");
     }
 
+    /// Checks that it was shown once, and that its sender is told so.
+    pub fn seen_once(&self, body: &str) {
+        self.shown_once(body);
+        assert_eq!(self.end_of(body), "seen", "{body}: {}", self.trouble());
+    }
+
     /// What a failed story wants to know.
     pub fn trouble(&self) -> String {
         let log = std::fs::read_to_string(self.sandbox.home().join(".local/share/baton/hook.log"))

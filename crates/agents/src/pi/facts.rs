@@ -13,7 +13,7 @@ pub const FACTS: Facts = Facts {
     proof: "each request to the model, as the extension sees it",
     session: "the extension says it; `PI_SESSION_ID` in shells",
     subagents: "it has none",
-    failing: "open; an extension that does not load is skipped",
+    failing: "open; without a terminal Pi does not start with an extension that does not load",
     deny: "yes",
     ask: "it has no permissions of its own",
     rewrite: "yes",

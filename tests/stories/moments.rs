@@ -1,0 +1,163 @@
+//! What every agent has to hold, told once: the moments at which mail comes, a kill, a question and its answer.
+
+use crate::stage::{LIMIT, Stage, rounds};
+use baton_testkit::agents::{Agent, Session};
+use baton_testkit::model::{Kind, Part, Request};
+use baton_testkit::{Script, Step};
+use serde_json::json;
+use std::time::Duration;
+
+/// Tools for as long as a count of results says, then the end.
+pub fn tools(count: usize, seconds: f32) -> Script {
+    Script::by(move |request| {
+        if request.results().len() < count {
+            Step::shell(format!("sleep {seconds}; echo from-the-tool-{}", request.results().len()))
+        } else {
+            Step::say("finished")
+        }
+    })
+}
+
+/// Mail that is sent while a tool runs is in the very next request, once.
+pub fn while_a_tool_runs(who: Agent) {
+    for round in 0..rounds() {
+        let stage = Stage::with(&[who], tools(1, 1.5));
+        let agent = stage.start(who, Session::New, "please begin");
+        stage.request(|_| true);
+        let body = format!("MAIL-MID-{round}");
+        stage.send(&stage.name_of(who), &body);
+        agent.finish(LIMIT).expect_ok();
+        stage.seen_once(&body);
+        let requests = stage.model.requests_of(Kind::Main);
+        assert!(
+            requests[1].shows(&body),
+            "{who:?}: it came later than with the tool's result: {}",
+            stage.trouble()
+        );
+    }
+}
+
+/// Of tools that run side by side, one brings it.
+pub fn parallel_tools(who: Agent) {
+    for round in 0..rounds() {
+        let script = Script::by(|request| match request.results().len() {
+            0 => Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.8; echo {n}")))),
+            _ => Step::say("finished"),
+        });
+        let stage = Stage::with(&[who], script);
+        let agent = stage.start(who, Session::New, "please begin");
+        stage.request(|_| true);
+        let name = stage.name_of(who);
+        let bodies: Vec<_> = (0..3).map(|n| format!("MAIL-PARALLEL-{round}-{n}")).collect();
+        for body in &bodies {
+            stage.send(&name, body);
+        }
+        agent.finish(LIMIT).expect_ok();
+        for body in &bodies {
+            stage.seen_once(body);
+        }
+    }
+}
+
+/// Mail that comes before the turn ends keeps it going.
+pub fn before_the_turn_ends(who: Agent) {
+    for round in 0..rounds() {
+        let script = Script::by(|request| {
+            if request.shows("MAIL-STOP") {
+                Step::say("finished")
+            } else {
+                Step::say("thinking").after(Duration::from_secs(1))
+            }
+        });
+        let stage = Stage::with(&[who], script);
+        let agent = stage.start(who, Session::New, "please begin");
+        stage.request(|_| true);
+        let body = format!("MAIL-STOP-{round}");
+        stage.send(&stage.name_of(who), &body);
+        agent.finish(LIMIT).expect_ok();
+        stage.seen_once(&body);
+    }
+}
+
+/// Mail for a session that is not running waits for its resume, and comes in order.
+pub fn waits_for_the_resume(who: Agent) {
+    let stage = Stage::with(&[who], Script::by(|_| Step::say("finished")));
+    let run = stage.run(who, Session::New, "please begin");
+    let session = stage.session_id(who, &run);
+    stage.send(&session, "MAIL-WAITING-1");
+    stage.send(&session, "MAIL-WAITING-2");
+    stage.run(who, Session::Resume(&session), "go on");
+    stage.seen_once("MAIL-WAITING-1");
+    stage.seen_once("MAIL-WAITING-2");
+    let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
+    let text: String = last.said().iter().map(|said| said.text.clone()).collect();
+    assert!(text.find("MAIL-WAITING-1") < text.find("MAIL-WAITING-2"), "{who:?}: in order");
+    assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
+}
+
+/// Whoever is killed at any moment and goes on has it once.
+pub fn killed_and_resumed(who: Agent) {
+    for round in 0..rounds().max(2) {
+        let stage = Stage::with(&[who], tools(4, 0.2));
+        let run = stage.run(who, Session::New, "please begin");
+        let session = stage.session_id(who, &run);
+        let body = format!("MAIL-KILL-{round}");
+        stage.send(&session, &body);
+        let before = stage.model.requests_of(Kind::Main).len();
+        let mut agent = stage.start(who, Session::Resume(&session), "go on");
+        // A moment that differs from round to round, from before the mail is taken to after it is proven.
+        stage.request(|request| request.index >= before.saturating_sub(round % 2));
+        std::thread::sleep(Duration::from_millis(u64::try_from(round * 173 % 900).expect("small")));
+        agent.kill();
+        stage.run(who, Session::Resume(&session), "go on again");
+        let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
+        assert_eq!(last.count(&body), 1, "{who:?}, round {round}: {}", stage.trouble());
+        assert_eq!(stage.end_of(&body), "seen", "{who:?}, round {round}: {}", stage.trouble());
+    }
+}
+
+/// Busy until the question is in the context, answers it, and ends.
+fn answering(request: &Request) -> Step {
+    let results = request.results();
+    let Some(message) = request.word_after("with message_id ") else {
+        return if results.len() < 60 { Step::shell("sleep 0.3") } else { Step::say("nobody asked") };
+    };
+    if results.iter().any(|result| result.text.contains("\"wake\"")) {
+        return Step::say("finished");
+    }
+    Step::mcp("baton", "reply_to_message", json!({"message_id": message, "body": "ANSWER-42"}))
+}
+
+/// Asks at once, and ends with the answer.
+fn asking(request: &Request, to: &str) -> Step {
+    let question = json!({"to": to, "body": "QUESTION-1: how many?", "timeout": "40s"});
+    match request.results().len() {
+        0 => Step::mcp("baton", "ask_peer", question),
+        _ => Step::say("finished"),
+    }
+}
+
+/// One asks by MCP, the other answers by MCP.
+pub fn asks(asker: Agent, asked: Agent) {
+    for _ in 0..rounds() {
+        let to = format!("agent:{}", asked.name());
+        let script =
+            Script::by(
+                move |request| {
+                    if request.agent == asker { asking(request, &to) } else { answering(request) }
+                },
+            );
+        let stage = Stage::with(&[asker, asked], script);
+        let peer = stage.start(asked, Session::New, "work on something");
+        stage.name_of(asked);
+        stage.start(asker, Session::New, "ask your peer").finish(LIMIT).expect_ok();
+        peer.finish(LIMIT).expect_ok();
+        let last = stage.model.requests().into_iter().rfind(|request| request.agent == asker);
+        assert_eq!(last.expect("a request of the asker").count("ANSWER-42"), 1, "{}", stage.trouble());
+        let question = stage.model.sightings_where("QUESTION-1", |request| request.agent == asked);
+        assert_eq!(question.most, 1, "{}", stage.trouble());
+        for body in ["QUESTION-1", "ANSWER-42"] {
+            assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+        }
+    }
+}
