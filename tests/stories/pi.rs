@@ -5,11 +5,11 @@ use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Part};
 use baton_testkit::pi::Pi;
 use baton_testkit::process::Finished;
+use baton_testkit::process::write_program;
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
@@ -405,8 +405,7 @@ fn two_copies_of_the_extension_act_once() {
 /// A program of a few words in the sandbox.
 fn script(stage: &Stage, name: &str, words: &str) -> String {
     let path = stage.sandbox.path("bin").join(name);
-    fs::write(&path, format!("#!/bin/sh\n{words}\n")).expect("write a script");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("make it executable");
+    write_program(&path, format!("#!/bin/sh\n{words}\n").as_bytes());
     path.to_string_lossy().into_owned()
 }
 

@@ -3,8 +3,8 @@
 //! Writes the model as a provider into its home, builds its commands, finds its session files. Pi needs a newer `node` than the machine
 //! may have, which is in the cache beside it.
 
+use crate::process::write_program;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -121,8 +121,7 @@ fn install(sandbox: &Sandbox, program: &Path) {
         return;
     }
     let script = format!("#!/bin/sh\nexec '{}' '{}' \"$@\"\n", cached_node().display(), program.display());
-    fs::write(&launcher, script).expect("write Pi's launcher");
-    fs::set_permissions(&launcher, fs::Permissions::from_mode(0o755)).expect("make it executable");
+    write_program(&launcher, script.as_bytes());
 }
 
 /// The session id of a headless run, which its first line names.

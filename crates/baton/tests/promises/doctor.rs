@@ -3,6 +3,7 @@
 
 use crate::world::{Done, World, program, run};
 use baton_agents::{ALL, Agent};
+use baton_testkit::process::write_program;
 use baton_testkit::wait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -26,16 +27,8 @@ fn baton(world: &World, arguments: &[&str]) -> Done {
 fn install(world: &World, agent: &str, script: &str) -> PathBuf {
     let agent = baton_agents::by_name(agent).unwrap();
     let file = world.path("bin").join(agent.program());
-    write_program(world, &file, format!("#!/bin/sh\n{script}\n").as_bytes());
+    write_program(&file, format!("#!/bin/sh\n{script}\n").as_bytes());
     file
-}
-
-/// Writes a program through another process: a test beside us that starts something would otherwise hold the file open for a moment, and
-/// nobody could run it.
-fn write_program(world: &World, file: &Path, bytes: &[u8]) {
-    let mut shell = world.command("/bin/sh");
-    shell.args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(file);
-    run(shell, bytes).expect(0);
 }
 
 /// Makes every agent's program, of the version that its adapter was verified with.
@@ -130,7 +123,7 @@ fn a_file_that_is_no_program_is_not_installed() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     Checks::of(&world).expect("claude program", "note", "not installed");
     // A program without its interpreter.
-    write_program(&world, &file, b"#!/nowhere/node\n");
+    write_program(&file, b"#!/nowhere/node\n");
     Checks::of(&world).expect("claude program", "warn", "can't be started");
 }
 
@@ -198,7 +191,7 @@ fn entries_of_another_baton_are_to_be_brought_up_to_date() {
     let world = World::new();
     install_all(&world);
     let other = world.path("other-baton");
-    write_program(&world, &other, &fs::read(program()).unwrap());
+    write_program(&other, &fs::read(program()).unwrap());
     let mut command = only_ours(&world, world.command(&other));
     command.arg("setup");
     run(command, b"").expect(0);

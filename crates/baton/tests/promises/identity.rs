@@ -3,9 +3,9 @@
 use crate::paper::messages_in;
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::{Done, World, program, quoted, run};
+use baton_testkit::process::write_program;
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 /// Everything below a folder.
@@ -247,8 +247,7 @@ fn m11_a_subagents_inbox_never_keeps_the_parents_mail() {
 fn below(world: &World, agent: &str, words: &str) -> Done {
     let fake = world.path("bin").join(agent);
     // It must stay the parent, so it may not end with the command.
-    fs::write(&fake, "#!/bin/sh\nsh -c \"$1\"\nexit $?\n").unwrap();
-    fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&fake, b"#!/bin/sh\nsh -c \"$1\"\nexit $?\n");
     let line = format!(
         "env -i BATON_HOME={} {} {words}",
         quoted(&world.home().display().to_string()),
@@ -329,8 +328,7 @@ fn m10_an_agent_inside_another_agents_shell_is_itself() {
         (Puppet::start(&world, Style::Claude, "outer"), Puppet::start(&world, Style::Codex, "inner"));
     for (inner, name) in [(&codex, "codex"), (&claude, "claude")] {
         let fake = world.path("bin").join(name);
-        fs::write(&fake, "#!/bin/sh\n\"$@\"\nexit $?\n").unwrap();
-        fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&fake, b"#!/bin/sh\n\"$@\"\nexit $?\n");
         let mut command = world.command(&fake);
         command.args([program(), "whoami", "--json"]).envs(claude.environment()).envs(codex.environment());
         let told = run(command, b"").expect(0).json();

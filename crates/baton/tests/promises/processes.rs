@@ -1,11 +1,11 @@
 //! The processes that stand for agents: one that is only there, and one that runs hooks below itself.
 
 use crate::world::{Done, World, quoted};
+use baton_testkit::process::write_program;
 use baton_testkit::{Running, wait};
 use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::rc::Rc;
@@ -40,8 +40,7 @@ impl Shepherd {
         if !program.exists() {
             // Renamed into place: another one may be running it.
             let draft = next_log(world, "codex");
-            fs::write(&draft, "#!/bin/sh\nwhile read -r order; do sh \"$order\"; done\n").expect("a script");
-            fs::set_permissions(&draft, fs::Permissions::from_mode(0o755)).expect("its rights");
+            write_program(&draft, b"#!/bin/sh\nwhile read -r order; do sh \"$order\"; done\n");
             fs::rename(&draft, &program).expect("a program");
         }
         let folder = next_log(world, "orders");
