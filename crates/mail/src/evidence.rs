@@ -12,6 +12,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+/// Bytes of a transcript's tail that are searched at a time.
+const PIECE: usize = 16 << 10;
+
 /// Looks once. `now` is the turn that the session is in, if it is known.
 pub fn look(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>) -> Look {
     if agent.shows_requests() {
@@ -57,7 +60,10 @@ pub fn look_patiently(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>, d
 pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, length: u64, turn: &str) -> bool {
     let from = length.saturating_sub(limits::LOOK_BEHIND);
     let Some(mut file) = open(transcript) else { return false };
-    if file.seek(SeekFrom::Start(from)).is_err() || !contains(file.take(length - from), turn.as_bytes()) {
+    let piece = usize::try_from(length - from).unwrap_or(PIECE).min(PIECE);
+    if file.seek(SeekFrom::Start(from)).is_err()
+        || !contains(file.take(length - from), vec![0; piece + turn.len()], turn.as_bytes())
+    {
         return false;
     }
     let mut found = false;
@@ -90,9 +96,8 @@ pub fn subagent_works(folder: &Path, transcript: &Path) -> bool {
     newest.is_some() && newest > written(transcript)
 }
 
-/// Whether these bytes stand anywhere in what is left of a file. Piece by piece: a buffer for all of it would cost more than reading it.
-fn contains(mut file: impl std::io::Read, bytes: &[u8]) -> bool {
-    let mut piece = vec![0; 32 << 10];
+/// Whether these bytes stand anywhere in what is left of a file. Piece by piece, as large as the buffer: one for all of it would cost more than reading it.
+fn contains(mut file: impl std::io::Read, mut piece: Vec<u8>, bytes: &[u8]) -> bool {
     let mut kept = 0;
     loop {
         let Ok(count) = file.read(&mut piece[kept..]) else { return false };
