@@ -12,7 +12,7 @@ opencode_version=1.18.33
 gemini_version=0.61.0
 copilot_version=1.0.102
 pi_version=0.87.1
-# What Pi runs on; the others are content with Debian's.
+# What the agents run on: Debian's is too old for Gemini CLI (20) and Pi (22).
 node_version=22.22.0
 
 # Debian packages that provide commands: command:package …
@@ -70,13 +70,13 @@ pinned() {
     echo "${!version}"
 }
 
-# need_agent NAME [VERSION]: the pinned version unless told.
+# need_agent NAME [VERSION]: the pinned version unless told. From then on `node` is the pinned one, for the tests too.
 need_agent() {
-    local package
+    local package node="$cache/agents/node-$node_version/node_modules/.bin"
     package="$(package_of "$1")" || return
     install_npm node node "$node_version" node || return
-    PATH="$cache/agents/node-$node_version/node_modules/.bin:$PATH" \
-        install_npm "$1" "$package" "${2:-$(pinned "$1")}" "$1"
+    [[ ":$PATH:" == *":$node:"* ]] || export PATH="$node:$PATH"
+    install_npm "$1" "$package" "${2:-$(pinned "$1")}" "$1"
 }
 
 need_agents() {

@@ -9,7 +9,6 @@ const HOME = __HOME__
 const MARK = /\[baton-offer [0-9a-z]+\]/g
 const PATIENCE = 2000 // ms that an event waits for its answer
 const STARTS = 5 // of the link, within a minute
-const CHECK = 3000 // ms after which a push that nobody has seen is looked for
 
 class Link {
   #child
@@ -21,6 +20,8 @@ class Link {
   sessions = new Map()
   // Marks that have been in a request.
   shown = new Set()
+  // The last push into each session.
+  #pushes = new Map()
 
   // Sends an event and waits for the answer, but not for long.
   call(payload) {
@@ -85,16 +86,17 @@ class Link {
     for (const line of lines) {
       try {
         const { id, answer, push } = JSON.parse(line)
-        if (push) void this.#push(push)
+        if (push) this.#push(push).catch(() => {})
         else this.#answer(id, answer)
       } catch {}
     }
   }
 
   // Puts mail into an idle session. The ids make it the same message however often it is sent.
-  async #push({ session_id, message_id, part_id, mark, text }) {
-    const known = this.sessions.get(session_id)
-    const { client } = known ?? {}
+  async #push(push) {
+    const { session_id, message_id, part_id, text } = push
+    const { client } = this.sessions.get(session_id) ?? {}
+    this.#pushes.set(session_id, push)
     try {
       const voice = await lastVoice(client, session_id)
       const parts = [{ id: part_id, type: "text", text }]
@@ -103,12 +105,20 @@ class Link {
         body: { messageID: message_id, parts, ...voice },
         throwOnError: true,
       })
-      await new Promise((resolve) => setTimeout(resolve, CHECK).unref?.())
-    } catch {}
-    if (this.shown.has(mark)) return
-    if (!(await isStored(client, session_id, message_id))) {
-      this.tell({ hook_event_name: "push.failed", session_id, cwd: known?.directory, shown: { marks: [mark] } })
+    } catch {
+      await this.look(session_id)
     }
+  }
+
+  // After an error in a session that is idle: says so if its last push did not come into the conversation. Without an error nobody can know
+  // yet, and the same push simply comes again.
+  async look(session_id) {
+    const push = this.#pushes.get(session_id)
+    if (!push || this.shown.has(push.mark)) return
+    const { client, directory } = this.sessions.get(session_id) ?? {}
+    if (!(await isMissing(client, session_id, push.message_id))) return
+    this.#pushes.delete(session_id)
+    this.tell({ hook_event_name: "push.failed", session_id, cwd: directory, shown: { marks: [push.mark] } })
   }
 }
 
@@ -125,13 +135,10 @@ async function lastVoice(client, id) {
   }
 }
 
-async function isStored(client, id, messageID) {
-  try {
-    const { data } = await client.session.message({ path: { id, messageID }, throwOnError: true })
-    return data?.info?.id === messageID
-  } catch {
-    return false
-  }
+// Whether the server says that there is no such message. Any other answer is no answer.
+async function isMissing(client, id, messageID) {
+  const { response } = await client.session.message({ path: { id, messageID } })
+  return response?.status === 404
 }
 
 // One link per process, however often the plugin is loaded.
@@ -183,7 +190,9 @@ export const Baton = async ({ client, directory }) => {
   const idleAfterError = async (session) => {
     await new Promise((resolve) => setTimeout(resolve, 500).unref?.())
     const { data } = await client.session.status({})
-    if (data && !data[session]) await tell("session.idle", session)
+    if (!data || data[session]) return
+    await tell("session.idle", session)
+    await link.look(session)
   }
 
   const events = {
