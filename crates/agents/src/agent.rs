@@ -3,6 +3,7 @@
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::tools::Tools;
+use crate::wake::{Idle, Read, Route};
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::id::Nonce;
@@ -125,6 +126,27 @@ pub trait Agent: Sync {
     /// [`takes`](Self::takes) for an idle session.
     fn push(&self, _push: &Push<'_>) -> Option<serde_json::Value> {
         None
+    }
+
+    /// How an idle session of it can be made to take a turn, best first. What is listed is tried only if it is really there.
+    fn routes(&self, _idle: &Idle<'_>, _read: Read<'_>) -> Vec<Route> {
+        if self.takes(EventKind::IdleNotice).is_some() { vec![Route::Plugin] } else { Vec::new() }
+    }
+
+    /// Whether sessions of it run on when their terminal is closed, so that waking one could begin a turn which nobody watches. Then a process of it
+    /// that has this one's folder and is [`is_client`](Self::is_client) must be there.
+    fn outlives_terminals(&self) -> bool {
+        false
+    }
+
+    /// Whether a process of this agent is one that a person sits in front of.
+    fn is_client(&self, _args: &[String]) -> bool {
+        true
+    }
+
+    /// Whether a hook of ours should wait in the background of this session to wake it, as its environment says.
+    fn wants_waiter(&self, _env: Env<'_>) -> bool {
+        false
     }
 
     /// Whether its payloads and transcripts name turns. One that has no names must write each line before what follows from it, and ask its

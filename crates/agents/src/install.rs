@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::config::diff;
 use crate::config::json::{Container, Made, Was};
 pub use error::InstallError;
-pub use hooks::{Form, HookRow, Server};
+pub use hooks::{Form, HookRow, Server, WAIT};
 pub(crate) use manifest::sha256;
 pub use plan::{Applied, Plan};
 

@@ -20,5 +20,6 @@ mod payload;
 pub mod pi;
 mod surrogates;
 pub mod tools;
+pub mod wake;
 
 pub use agent::{ALL, Agent, McpCaller, Push, Shell, TranscriptReader, by_name};

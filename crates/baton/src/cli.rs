@@ -56,6 +56,10 @@ enum Command {
     Inbox(commands::inbox::Inbox),
     /// One message in full, or the history with the state of every delivery
     Mail(commands::mail::Mail),
+    /// Make an idle session notice its mail now
+    Wake(commands::wake::Wake),
+    /// Let mail for a session wait, or come again
+    Dnd(commands::wake::Dnd),
     /// The trail of everything that happened
     Log(commands::log::Log),
     /// Every setting, its value and where it came from
@@ -111,6 +115,8 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
         Command::Reply(reply) => reply.run(&session, out),
         Command::Inbox(inbox) => inbox.run(&session, out),
         Command::Mail(mail) => mail.run(&session, out),
+        Command::Wake(wake) => wake.run(&session, out),
+        Command::Dnd(dnd) => dnd.run(&session, out),
         Command::Log(log) => log.run(&session, out),
         Command::Hook => Err(Error::new(Code::Usage, "baton hook takes no option before the agent")),
     };

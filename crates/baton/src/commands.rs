@@ -11,6 +11,7 @@ pub mod mail;
 pub mod mcp;
 pub mod send;
 pub mod setup;
+pub mod wake;
 pub mod who;
 
 use crate::cli::Global;

@@ -4,13 +4,16 @@
 //! bounded by one deadline: for input, for a locked store, for a reader of the output.
 
 use crate::{environment, settings};
-use baton_agents::ALL;
+use baton_agents::install::WAIT;
+use baton_agents::wake::{Idle, Route};
+use baton_agents::{ALL, Agent};
 use baton_core::event::Reply;
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
 use baton_mail::line::{self, Caller, Outcome};
-use baton_mail::unknown;
-use baton_store::{Role, Store};
+use baton_mail::wake::waiter::{self, Waited};
+use baton_mail::{bell, identity, unknown};
+use baton_store::{HookView, Role, Store};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
@@ -43,30 +46,86 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         note(&log, &format!("internal: {panic}"));
         std::process::exit(0);
     }));
-    if let Err(error) = answer(&call, &home, deadline) {
-        note(&home, &format!("{}: {}: {}", call.agent, error.code(), error.message()));
-    }
+    let done =
+        if call.wait { wait(&call, &home, deadline) } else { answer(&call, &home, deadline).map(|()| 0) };
     // Skips the closing of the store: the kernel does that faster.
-    std::process::exit(0);
+    std::process::exit(done.unwrap_or_else(|error| {
+        note(&home, &format!("{}: {}: {}", call.agent, error.code(), error.message()));
+        0
+    }));
+}
+
+/// Waits in the background of a session for a reason to wake it, where nothing else can. The exit code that wakes it is its agent's.
+fn wait(call: &Call, home: &Path, deadline: Instant) -> Result<i32, Error> {
+    let agent = baton_agents::by_name(&call.agent)?;
+    let payload = read_payload(deadline)?;
+    let foreign = |other: &&dyn Agent| {
+        other.name() != agent.name() && other.runs_foreign_hook(&payload, &environment::get)
+    };
+    if !agent.wants_waiter(&environment::get) || ALL.iter().any(foreign) {
+        return Ok(0);
+    }
+    let event = agent.parse(&payload, None)?;
+    let Some(process) = identity::agent_process(agent, &environment::get) else { return Ok(0) };
+    let arguments = baton_mail::process::arguments(process.pid);
+    let idle = Idle {
+        session_id: &event.session_id,
+        transcript: event.transcript.as_deref(),
+        cwd: event.cwd.as_deref(),
+        pid: Some(process.pid),
+        arguments: &arguments,
+    };
+    let routes = agent.routes(&idle, &|file| std::fs::read(file).ok());
+    if event.subagent.is_some() || routes.first() != Some(&Route::Waiter) {
+        return Ok(0);
+    }
+    let Some(view) = registered(home, agent, &event.session_id, deadline)? else { return Ok(0) };
+    Ok(match waiter::wait(home, view.session, view.participant, process)? {
+        Waited::Leave => 0,
+        Waited::Wake => {
+            eprintln!("{}", baton_core::wake::LINE);
+            2
+        }
+    })
 }
 
 struct Call {
     agent: String,
     event: Option<String>,
     home: Option<PathBuf>,
+    wait: bool,
 }
 
 impl Call {
     fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
-        let mut call = Self { agent: arguments.next()?.into_string().ok()?, event: None, home: None };
+        let mut call =
+            Self { agent: arguments.next()?.into_string().ok()?, event: None, home: None, wait: false };
         while let Some(argument) = arguments.next() {
             if argument == "--home" {
                 call.home = Some(PathBuf::from(arguments.next()?));
+            } else if argument == WAIT {
+                call.wait = true;
             } else {
                 call.event = Some(argument.into_string().ok()?);
             }
         }
         Some(call)
+    }
+}
+
+/// What is known of a session. At its very start the hook beside this one registers it; nothing announces that, so it is looked for until the deadline.
+fn registered(
+    home: &Path,
+    agent: &dyn Agent,
+    session_id: &str,
+    deadline: Instant,
+) -> Result<Option<HookView>, Error> {
+    loop {
+        let view = Store::open(home, Role::Hook)?.hook_view(agent.name(), session_id)?;
+        if view.is_some() || Instant::now() >= deadline {
+            return Ok(view);
+        }
+        std::thread::sleep(Duration::from_millis(50));
     }
 }
 
@@ -105,6 +164,9 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     let outcome = line::handle(&mut store, &caller, &event)?;
     if outcome.reply != Reply::Silent {
         deliver(&mut store, &agent.render(&event, &outcome.reply), &outcome, deadline)?;
+    }
+    if let Some(participant) = outcome.rings {
+        bell::ring(home, participant);
     }
     // Also after silence: where nobody sends anything, what sessions do is all that is ever written.
     store.tidy();

@@ -26,6 +26,8 @@ pub enum Origin {
 enum Setting {
     Count(u64),
     Length(Span),
+    /// Off or on, and the word for the latter.
+    Switch(bool, &'static str),
 }
 
 impl std::fmt::Display for Setting {
@@ -33,8 +35,18 @@ impl std::fmt::Display for Setting {
         match self {
             Self::Count(count) => write!(f, "{count}"),
             Self::Length(span) => f.write_str(&span.coarse()),
+            Self::Switch(on, word) => f.write_str(if *on { word } else { "off" }),
         }
     }
+}
+
+/// Who may set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Setter {
+    /// The user, and a project that lowers it.
+    Anybody,
+    /// The user alone: nothing that a repository says counts.
+    User,
 }
 
 /// One row: key, meaning, smallest and largest allowed, how to read it out of and put it into the limits.
@@ -42,6 +54,7 @@ struct Row {
     key: &'static str,
     meaning: &'static str,
     range: (Setting, Setting),
+    setter: Setter,
     get: fn(&Limits) -> Setting,
     set: fn(&mut Limits, Setting),
 }
@@ -52,6 +65,7 @@ macro_rules! count {
             key: $key,
             meaning: $meaning,
             range: (Setting::Count($range.0 as u64), Setting::Count($range.1 as u64)),
+            setter: Setter::Anybody,
             get: |limits| Setting::Count(limits.$field as u64),
             set: |limits, value| {
                 if let Setting::Count(count) = value {
@@ -68,10 +82,28 @@ macro_rules! length {
             key: $key,
             meaning: $meaning,
             range: (Setting::Length($range.0), Setting::Length($range.1)),
+            setter: Setter::Anybody,
             get: |limits| Setting::Length(limits.$field),
             set: |limits, value| {
                 if let Setting::Length(span) = value {
                     limits.$field = span;
+                }
+            },
+        }
+    };
+}
+
+macro_rules! switch {
+    ($key:literal, $field:ident, $word:literal, $meaning:literal) => {
+        Row {
+            key: $key,
+            meaning: $meaning,
+            range: (Setting::Switch(false, $word), Setting::Switch(true, $word)),
+            setter: Setter::User,
+            get: |limits| Setting::Switch(limits.$field, $word),
+            set: |limits, value| {
+                if let Setting::Switch(on, _) = value {
+                    limits.$field = on;
                 }
             },
         }
@@ -135,6 +167,20 @@ const TABLE: &[Row] = &[
         (1 << 20, 1_u64 << 40),
         "store size past which seen mail is trimmed early"
     ),
+    switch!("wake", wake, "auto", "whether idle sessions are woken when mail comes"),
+    switch!(
+        "wake_unattended",
+        wake_unattended,
+        "on",
+        "whether a session may be woken that nobody sits in front of"
+    ),
+    count!(
+        "limits.wakes_per_hour",
+        wakes_per_hour,
+        u32,
+        (0, 3600),
+        "automatic wakes of one session within an hour"
+    ),
 ];
 
 /// One setting with where its value came from, for showing.
@@ -194,11 +240,13 @@ impl Settings {
             malformed(file, &format!("line {}: {}", line_of(&text, at), error.message()))
         })?;
         for (section, item) in document.iter() {
-            let Item::Table(table) = item else {
-                return Err(unknown(file, &text, item, section));
+            let items: Vec<(String, &Item)> = match item {
+                Item::Table(table) => {
+                    table.iter().map(|(name, item)| (format!("{section}.{name}"), item)).collect()
+                }
+                item => vec![(section.to_owned(), item)],
             };
-            for (name, item) in table {
-                let key = format!("{section}.{name}");
+            for (key, item) in items {
                 let Some(at) = TABLE.iter().position(|row| row.key == key) else {
                     return Err(unknown(file, &text, item, &key));
                 };
@@ -212,8 +260,8 @@ impl Settings {
 
     fn apply(&mut self, at: usize, value: Setting, file: &Path, only_lower: bool) {
         let row = &TABLE[at];
-        // A repository may tighten, never loosen.
-        if only_lower && value >= (row.get)(&self.limits) {
+        // A repository may tighten, never loosen, and some things are not its business.
+        if only_lower && (row.setter == Setter::User || value >= (row.get)(&self.limits)) {
             return;
         }
         (row.set)(&mut self.limits, value);
@@ -230,6 +278,13 @@ fn value_of(row: &Row, item: &Item) -> Result<Setting, String> {
         (Setting::Length(_), Some(Value::String(text))) => Setting::Length(
             Span::parse(text.value()).map_err(|_| "must be a duration such as \"10m\"".to_owned())?,
         ),
+        (Setting::Switch(_, word), Some(Value::String(text))) if text.value() == word => {
+            Setting::Switch(true, word)
+        }
+        (Setting::Switch(_, word), Some(Value::String(text))) if text.value() == "off" => {
+            Setting::Switch(false, word)
+        }
+        (Setting::Switch(_, word), _) => return Err(format!("must be \"{word}\" or \"off\"")),
         (Setting::Count(_), _) => return Err("must be a whole number".to_owned()),
         (Setting::Length(_), _) => return Err("must be a duration such as \"10m\"".to_owned()),
     };
@@ -285,6 +340,8 @@ mod tests {
             "x = 1",
             "[mail]\nttl = 5",
             "[mail]\nttl = \"-1s\"",
+            "wake = true",
+            "wake = \"never\"",
             "[limits",
         ] {
             let error = read(bad, false).unwrap_err();
@@ -307,6 +364,10 @@ mod tests {
     fn a_project_only_tightens() {
         assert_eq!(read("[limits]\nhops = 3\n", true).unwrap().limits.hops, 3);
         assert_eq!(read("[limits]\nhops = 30\n", true).unwrap().limits.hops, 8);
+        // Not its business, either way.
+        assert!(read("wake = \"off\"\n", true).unwrap().limits.wake);
+        assert!(!read("wake_unattended = \"on\"\n", true).unwrap().limits.wake_unattended);
+        assert!(!read("wake = \"off\"\n", false).unwrap().limits.wake);
     }
 
     #[test]

@@ -136,4 +136,6 @@ pub enum Reply {
     Context(String),
     /// Text for the model, and the turn goes on instead of stopping.
     Continue(String),
+    /// The prompt goes no further, and the person is told why.
+    Block(String),
 }

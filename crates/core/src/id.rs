@@ -117,6 +117,10 @@ pub struct OfferId(pub i64);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MessageRow(pub i64);
 
+/// The row of a wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WakeId(pub i64);
+
 #[cfg(test)]
 mod tests {
     use super::*;

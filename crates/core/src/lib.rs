@@ -18,5 +18,6 @@ pub mod name;
 pub mod session;
 pub mod time;
 pub mod tool;
+pub mod wake;
 
 pub use error::{Code, Error};

@@ -71,6 +71,12 @@ pub struct Limits {
     pub keep_bytes: u64,
     /// Messages that may wait in one mailbox.
     pub mailbox: u32,
+    /// Whether idle sessions are woken at all.
+    pub wake: bool,
+    /// Automatic wakes of one recipient within an hour.
+    pub wakes_per_hour: u32,
+    /// Whether a session may be woken although nobody sits in front of it.
+    pub wake_unattended: bool,
 }
 
 impl Default for Limits {
@@ -86,6 +92,9 @@ impl Default for Limits {
             keep: Span::days(30),
             keep_bytes: 200 << 20,
             mailbox: 10_000,
+            wake: true,
+            wakes_per_hour: 60,
+            wake_unattended: false,
         }
     }
 }

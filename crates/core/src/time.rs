@@ -26,6 +26,32 @@ impl Moment {
     }
 }
 
+impl Moment {
+    /// Reads what [`to_rfc3339`](Self::to_rfc3339) writes; seconds may be left out.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
+        let numbers = |text: &str, by| -> Option<Vec<i64>> {
+            let parts = text
+                .split(by)
+                .map(|part| part.bytes().all(|b| b.is_ascii_digit()).then(|| part.parse().ok())?);
+            parts.collect()
+        };
+        let [year, month, day] = <[i64; 3]>::try_from(numbers(date, '-')?).ok()?;
+        let (hour, minute, second) = match numbers(time, ':')?[..] {
+            [hour, minute] => (hour, minute, 0),
+            [hour, minute, second] => (hour, minute, second),
+            _ => return None,
+        };
+        if !(1970..=9999).contains(&year) || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        // The day of that name, found by its number: there is one function for the calendar, and it is the other way round.
+        let about = (year - 1970) * 146_097 / 400 + (month - 1) * 30 + day - 1;
+        let days = (about - 40..about + 40).find(|days| civil(*days) == (year, month, day))?;
+        Some(Self((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000))
+    }
+}
+
 /// Days since 1970-01-01 as year, month, day (proleptic Gregorian).
 fn civil(days: i64) -> (i64, i64, i64) {
     // Years run from March here, so that the leap day is the last of its year.
@@ -102,6 +128,27 @@ impl Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn moments_read_back() {
+        for text in
+            ["1970-01-01T00:00:00Z", "2026-11-20T08:00:00Z", "2024-02-29T23:59:59Z", "9999-12-31T00:00:01Z"]
+        {
+            assert_eq!(Moment::parse(text).map(Moment::to_rfc3339).as_deref(), Some(text));
+        }
+        assert_eq!(Moment::parse("2026-11-20T08:00Z"), Moment::parse("2026-11-20T08:00:00Z"));
+        for text in [
+            "",
+            "17:30",
+            "2026-02-30T00:00:00Z",
+            "2026-11-20T24:00:00Z",
+            "2026-11-20T08:00:00",
+            "T",
+            "-1-1-1T0:0Z",
+        ] {
+            assert_eq!(Moment::parse(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn moments_print_as_utc() {

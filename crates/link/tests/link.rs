@@ -129,6 +129,7 @@ impl World {
             key: None,
             waiter: None,
             ttl: Limits::default().ttl,
+            urgent: false,
             now: baton_mail::now(),
         };
         store.accept_mail(mail, &Limits::default()).unwrap();

@@ -7,11 +7,13 @@
 use baton_core::id::ParticipantId;
 use baton_core::limits;
 use baton_core::{Code, Error};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::Write as _;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -63,6 +65,17 @@ impl Bell {
         }
         self.watch.wait(left.min(limits::SWEEP.to_std()));
         true
+    }
+
+    /// Waits for a ring or for the end of something, at most so long.
+    pub fn wait_or_end(&mut self, ending: Option<&OwnedFd>, longest: Duration) {
+        let timeout =
+            Timespec { tv_sec: longest.as_secs().cast_signed(), tv_nsec: i64::from(longest.subsec_nanos()) };
+        let mut fds = vec![PollFd::new(&self.watch, PollFlags::IN)];
+        fds.extend(ending.map(|ending| PollFd::new(ending, PollFlags::IN)));
+        // Interrupted or not: whoever waits looks again.
+        poll(&mut fds, Some(&timeout)).ok();
+        self.watch.drain();
     }
 
     /// The kernel's watch, for an event loop.

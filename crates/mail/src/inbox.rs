@@ -119,6 +119,7 @@ fn offer(
         state: None,
         transcript: None,
         turn: None,
+        confirms: None,
         claim: Some(claim.clone()),
         now: crate::now(),
     };
@@ -170,5 +171,6 @@ pub(crate) fn claim_at(store: &Store, place: &Place) -> Result<Claim, Error> {
         read_from: evidence::start_of_look(turn_from, length),
         claimer: process::this(),
         at_stop: false,
+        only_urgent: false,
     })
 }

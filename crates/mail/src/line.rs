@@ -7,12 +7,12 @@ use baton_agents::Agent;
 use baton_agents::agent::Env;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::{self, Budget, Framed, Letter};
-use baton_core::id::{Nonce, OfferId};
+use baton_core::id::{Nonce, OfferId, ParticipantId};
 use baton_core::limits::{self, Limits};
 use baton_core::mail::{self, Anchor, Look, Occasion, Settle, Turns, View, turn};
 use baton_core::session;
 use baton_core::time::Moment;
-use baton_core::{Code, Error};
+use baton_core::{Code, Error, wake};
 use baton_store::{Claim, HookStep, HookView, OpenOffer, SessionSeen, Sighting, Store};
 use std::path::Path;
 use std::time::Instant;
@@ -24,6 +24,9 @@ const REMINDER_SIZE: usize = 2_500;
 /// Asks of each kind in that list.
 const REMINDER_ASKS: usize = 5;
 
+/// What the person is told when a wake finds nothing to bring.
+const NOTHING_WAITS: &str = "baton: the mail has been delivered already; nothing is waiting.";
+
 /// What a hook call came to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -31,11 +34,13 @@ pub struct Outcome {
     pub reply: Reply,
     /// The offer that the reply carries; to be given to [`give_back`] if it could not be printed.
     pub offer: Option<OfferId>,
+    /// Whose doorbell is to be rung then: there is something new about it.
+    pub rings: Option<ParticipantId>,
 }
 
 impl Outcome {
     fn silent() -> Self {
-        Self { reply: Reply::Silent, offer: None }
+        Self { reply: Reply::Silent, offer: None, rings: None }
     }
 }
 
@@ -82,6 +87,11 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
     step(store, caller, event, &view, resumed)
 }
 
+/// Whether only urgent mail may reach the session now.
+fn is_not_to_be_disturbed(view: &HookView) -> bool {
+    view.dnd_until.is_some_and(|until| until > crate::now())
+}
+
 /// Mail to be pushed into an idle session.
 #[derive(Debug)]
 pub struct Pushed {
@@ -102,7 +112,9 @@ pub struct Pushed {
 pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<Option<Pushed>, Error> {
     let Some(view) = store.hook_view(caller.agent.name(), session_id)? else { return Ok(None) };
     let takes = caller.agent.takes(EventKind::IdleNotice);
-    let seen = View { open: view.mail_offer.is_some(), queued: view.queued, ..View::default() };
+    let only_urgent = is_not_to_be_disturbed(&view);
+    let queued = view.queued && (!only_urgent || store.urgent_waits(view.participant)?);
+    let seen = View { open: view.mail_offer.is_some(), queued, ..View::default() };
     if let Some(offer) = view.mail_offer.filter(|_| view.state == session::State::Idle) {
         return push_again(store, &view, offer, takes);
     }
@@ -119,6 +131,7 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
         read_from: 0,
         claimer: process::this(),
         at_stop: false,
+        only_urgent,
     };
     let step = HookStep {
         session: view.session,
@@ -127,6 +140,7 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
         state: None,
         transcript: None,
         turn: None,
+        confirms: None,
         claim: Some(claim),
         now,
     };
@@ -204,11 +218,17 @@ fn step(
     let kept = |id: OfferId| !settle.iter().any(|(settled, how)| *settled == id && *how != Settle::Keep);
     let still_open = view.mail_offer.is_some_and(kept);
     let returns = settle.iter().any(|(_, settle)| matches!(settle, Settle::Return | Settle::Doubt));
+    let only_urgent = is_not_to_be_disturbed(view);
+    // What comes back to the queue now waits with the rest of it.
+    let waits = if only_urgent {
+        view.queued && store.urgent_waits(view.participant)?
+    } else {
+        view.queued || returns
+    };
     // Nothing waits: nothing to limit, and a quiet hook does not read the settings.
-    let rules = if view.queued || returns { (caller.limits)() } else { Limits::default() };
+    let rules = if waits { (caller.limits)() } else { Limits::default() };
     let takes = agent.takes(event.kind);
-    let mut seen =
-        View { open: still_open, queued: view.queued || returns, stops: view.stops, turn_running: false };
+    let mut seen = View { open: still_open, queued: waits, stops: view.stops, turn_running: false };
     let mut length = None;
     if event.kind == EventKind::Prompt && agent.holds_typed_ahead() {
         seen.turn_running = event.turn.is_some() && view.turn == event.turn;
@@ -221,8 +241,8 @@ fn step(
     }
     // A request may still be one of the turn before a prompt that was typed meanwhile.
     let new_turn = event.turn.is_some() && event.turn != view.turn && event.kind != EventKind::Request;
-    let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
-    let state = session::after(event).filter(|state| *state != view.state);
+    let woken = event.kind == EventKind::Prompt && event.prompt.as_deref().is_some_and(wake::is_line);
+    let by_person = event.kind == EventKind::Prompt && !seen.turn_running && !woken;
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
     let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
     let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
@@ -231,15 +251,25 @@ fn step(
             && agent.stops_when_interrupted()
             && transcript.is_some_and(|file| evidence::turn_is_taken_back(agent, file, view.turn_from)));
     let reminder = reminder(store, event, view)?;
+    // A wake whose mail has been delivered otherwise: its line goes no further, and no turn begins.
+    let swallowed = woken && !deliver && !still_open && !seen.turn_running;
+    let state = session::after(event).filter(|state| *state != view.state && !swallowed);
+    let new_turn = new_turn && !swallowed;
+    let confirms = view.wake.filter(|_| session::after(event) == Some(session::State::Busy));
     if !deliver
         && state.is_none()
         && !new_turn
         && !by_person
         && new_transcript.is_none()
+        && confirms.is_none()
         && settle.iter().all(|(_, settle)| *settle == Settle::Keep)
     {
-        return Ok(reminder
-            .map_or_else(Outcome::silent, |text| Outcome { reply: Reply::Context(text), offer: None }));
+        let reply = match reminder {
+            _ if swallowed => Reply::Block(NOTHING_WAITS.to_owned()),
+            Some(text) => Reply::Context(text),
+            None => Reply::Silent,
+        };
+        return Ok(Outcome { reply, offer: None, rings: None });
     }
     let length = length
         .unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
@@ -253,6 +283,7 @@ fn step(
         read_from: evidence::start_of_look(turn_from, length),
         claimer: process::this(),
         at_stop: event.kind == EventKind::Stop,
+        only_urgent,
     });
     let step = HookStep {
         session: view.session,
@@ -260,6 +291,7 @@ fn step(
         settle,
         state,
         transcript: new_transcript,
+        confirms,
         turn: (new_turn || by_person).then(|| (event.turn.clone(), turn_from, by_person)),
         claim,
         now: crate::now(),
@@ -275,9 +307,15 @@ fn step(
             reminder.is_some(),
         )
     })?;
+    // Mail that this turn does not take any more waits for the next; a wake was confirmed; a session is over. Whoever listens is to look.
+    let left = event.kind == EventKind::Stop && claimed.is_none() && waits && !still_open;
+    let rings = (left || confirms.is_some() || event.kind == EventKind::End).then_some(view.participant);
     Ok(match (claimed, reminder) {
-        (None, None) => Outcome::silent(),
-        (None, Some(text)) => Outcome { reply: Reply::Context(text), offer: None },
+        (None, _) if swallowed => {
+            Outcome { reply: Reply::Block(NOTHING_WAITS.to_owned()), offer: None, rings }
+        }
+        (None, None) => Outcome { rings, ..Outcome::silent() },
+        (None, Some(text)) => Outcome { reply: Reply::Context(text), offer: None, rings },
         (Some(claimed), reminder) => {
             let text = match reminder {
                 Some(reminder) => format!("{reminder}\n{}", claimed.text),
@@ -285,7 +323,7 @@ fn step(
             };
             let reply =
                 if event.kind == EventKind::Stop { Reply::Continue(text) } else { Reply::Context(text) };
-            Outcome { reply, offer: Some(claimed.offer) }
+            Outcome { reply, offer: Some(claimed.offer), rings }
         }
     })
 }

@@ -1,15 +1,15 @@
 //! Sending: from a caller's wish to an accepted message and a ring at each recipient's door.
 
-use crate::identity::Identity;
-use crate::{bell, directory, random, reconcile};
+use crate::identity::{Identity, Kind};
+use crate::wake::{self, Wish};
+use crate::{bell, directory, random};
 use baton_core::body::Body;
-use baton_core::event::EventKind;
 use baton_core::id::{MessageId, MessageRow};
 use baton_core::limits::Limits;
-use baton_core::session::State;
 use baton_core::time::Span;
+use baton_core::wake::Outcome;
 use baton_core::{Code, Error};
-use baton_store::{Accepted, NewMail, Participant, Process, Store, Verb, check_label};
+use baton_store::{Accepted, NewMail, Process, Store, Verb, check_label};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
@@ -28,40 +28,32 @@ pub struct Draft<'a> {
     pub key: Option<&'a str>,
     /// How long it may wait.
     pub ttl: Option<Span>,
+    /// It passes a wish not to be disturbed; for the person only.
+    pub urgent: bool,
 }
 
-/// What becomes of a wish to wake a recipient, by what it does.
-pub fn wake_outcome(wanted: bool, recipient: &Participant) -> &'static str {
-    let pushed = || {
-        baton_agents::by_name(&recipient.agent)
-            .is_ok_and(|agent| agent.takes(EventKind::IdleNotice).is_some())
-    };
-    match recipient.state {
-        _ if !wanted => "skipped_disabled",
-        State::Busy => "pending_turn_end",
-        State::Blocked => "skipped_dialog",
-        State::Gone => "no_client",
-        State::Idle if pushed() => "pushed",
-        State::Idle => "no_route",
-    }
-}
-
-/// What becomes of waking each recipient of an accepted message, in their order, by what they really do now. A store that fails at this
-/// is no failure of the send: then it is by what they did last.
-pub fn wake_outcomes(store: &mut Store, accepted: &Accepted, wanted: bool) -> Vec<&'static str> {
+/// Wakes each recipient of an accepted message, as far as that is right; in their order. What goes wrong at it is no failure of the send.
+pub fn wake(
+    store: &mut Store,
+    home: &Path,
+    accepted: &Accepted,
+    wanted: bool,
+    rules: &Limits,
+) -> Vec<Outcome> {
+    let wish = Wish { home, rules, wanted, by_hand: false };
     let mut to = accepted.to.clone();
     to.iter_mut()
         .map(|recipient| {
-            reconcile::state(store, recipient).ok();
-            wake_outcome(wanted, recipient)
+            let woken = wake::wake(store, recipient, &wish);
+            woken.map_or(Outcome::NoRoute, |woken| woken.outcome)
         })
         .collect()
 }
 
 /// The one outcome that all of them share; `None` where they differ.
-pub fn common_outcome(outcomes: &[&'static str]) -> Option<&'static str> {
+pub fn common_outcome(outcomes: &[Outcome]) -> Option<Outcome> {
     let (first, rest) = outcomes.split_first()?;
-    rest.iter().all(|other| other == first).then_some(first)
+    rest.iter().all(|other| other == first).then_some(*first)
 }
 
 /// Sends a message.
@@ -119,6 +111,7 @@ pub fn reply(
         key,
         waiter: None,
         ttl: rules.ttl,
+        urgent: false,
         now: crate::now(),
     };
     let accepted = store.accept_mail(mail, rules)?;
@@ -151,6 +144,10 @@ fn deliver(
     if let Some(before) = repeated(store, from, verb, key)? {
         return Ok(before);
     }
+    if draft.urgent && from.kind != Kind::Person {
+        return Err(Error::new(Code::NotAPerson, "urgent mail is for the person at a terminal")
+            .hint("send it without --urgent; it waits until the recipient may be disturbed"));
+    }
     let parent = draft.reply_to.map(|text| referred(store, from, text)).transpose()?;
     let recipients = directory::resolve(store, &from.project, from.participant.id, draft.to)?;
     if verb == Verb::Ask && recipients.len() > 1 {
@@ -170,6 +167,7 @@ fn deliver(
         key,
         waiter,
         ttl: draft.ttl.unwrap_or(rules.ttl),
+        urgent: draft.urgent,
         now: crate::now(),
     };
     let accepted = store.accept_mail(mail, rules)?;

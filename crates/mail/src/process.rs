@@ -1,6 +1,8 @@
 //! Processes: who runs, since when, below whom. What differs between systems lies in one module each.
 
 use baton_store::Process;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -45,6 +47,17 @@ pub fn ancestors() -> Vec<Process> {
 /// The arguments of a process.
 pub fn arguments(pid: i32) -> Vec<String> {
     os::arguments(pid)
+}
+
+/// Something that becomes readable when that very process ends; `None` where there is no such thing, or it has ended.
+pub fn ending(process: Process) -> Option<OwnedFd> {
+    // Looked at after it was opened: until then the number may have become another's.
+    os::ending(process.pid).filter(|_| is_alive(process))
+}
+
+/// The processes that have a terminal and work in that folder.
+pub fn at_terminals(folder: &Path) -> Vec<i32> {
+    os::at_terminals(folder)
 }
 
 /// What the kernel says about a process.

@@ -30,6 +30,12 @@ pub(crate) fn identify(desk: &Desk, store: &mut Store, caller: &McpCaller) -> Re
     Ok(Identity { project: participant.project.clone(), participant, kind })
 }
 
+/// The participant that this server serves, by where it runs and what it was told; `None` while that is not known.
+pub(crate) fn bound(desk: &Desk, store: &mut Store) -> Result<Option<Participant>, Error> {
+    let found = by_place(desk, store)?;
+    found.map(|(participant, _)| store.participant(participant.id)).transpose().map(Option::flatten)
+}
+
 /// Whether a subagent calls, by what the call says or by what its hook announced.
 pub(crate) fn is_subagent(store: &Store, caller: &McpCaller) -> Result<bool, Error> {
     if caller.subagent {

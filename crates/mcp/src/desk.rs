@@ -65,6 +65,20 @@ impl Desk {
         self.with(&self.mail, Role::Command, limits::COMMAND_LOCK_WAIT, work)
     }
 
+    /// Works with a store of its own beside everything else: for what takes longer than another call may wait.
+    pub(crate) async fn aside<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&mut Store, &Desk) -> Result<T, Error> + Send + 'static,
+    ) -> Result<T, Error> {
+        let desk = Arc::clone(self);
+        let done = tokio::task::spawn_blocking(move || {
+            let mut store = Store::open(&desk.options.home, Role::Command)?;
+            work(&mut store, &desk)
+        });
+        done.await
+            .map_err(|error| Error::new(Code::Internal, format!("work beside the calls broke: {error}")))?
+    }
+
     /// Works with the store as a hook does.
     pub(crate) fn hooks<T>(&self, work: impl FnOnce(&mut Store) -> Result<T, Error>) -> Result<T, Error> {
         self.with(&self.hooks, Role::Hook, limits::HOOK_BUDGET, work)

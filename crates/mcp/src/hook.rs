@@ -9,7 +9,7 @@ use baton_agents::McpCaller;
 use baton_core::event::{Event, Reply};
 use baton_core::frame::shown;
 use baton_core::{Code, Error};
-use baton_mail::{line, unknown};
+use baton_mail::{bell, line, unknown};
 use baton_store::Store;
 use serde_json::{Map, Value};
 
@@ -77,6 +77,9 @@ fn handle(desk: &Desk, store: &mut Store, caller: &McpCaller, event: &Event) -> 
     }
     let caller = line::Caller { agent, env: &|_| None, limits: &*desk.options.limits };
     let outcome = line::handle(store, &caller, event)?;
+    if let Some(participant) = outcome.rings {
+        bell::ring(&desk.options.home, participant);
+    }
     if event.subagent.is_none() {
         desk.name_by_hook(&event.session_id);
     }

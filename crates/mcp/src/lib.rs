@@ -22,6 +22,7 @@ mod hook;
 mod server;
 mod tools;
 mod upkeep;
+mod waker;
 mod wire;
 
 /// Reads the environment; passed in, because libraries don't.
@@ -61,6 +62,7 @@ async fn run(options: Options) -> Result<(), Error> {
     let (input, output) = rmcp::transport::stdio_pipes();
     let wire = wire::Wire::new(input, output, gone);
     let upkeep = tokio::spawn(upkeep::keep(Arc::clone(&desk)));
+    let waker = tokio::spawn(waker::keep(Arc::clone(&desk)));
     let outcome = match server::Server::new(desk).serve(wire).await {
         Ok(running) => running
             .waiting()
@@ -74,5 +76,6 @@ async fn run(options: Options) -> Result<(), Error> {
         Err(error) => Err(Error::new(Code::Internal, format!("the client can't be served: {error}"))),
     };
     upkeep.abort();
+    waker.abort();
     outcome
 }

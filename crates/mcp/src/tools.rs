@@ -92,10 +92,10 @@ pub(crate) fn list() -> Vec<Tool> {
 pub(crate) async fn run(call: &Call<'_>, name: &str, arguments: Map<String, Value>) -> Result<Value, Error> {
     match name {
         who::NAME => output(who::run(call, &input(arguments)?)?),
-        send::NAME => output(send::run(call, input(arguments)?)?),
+        send::NAME => output(send::run(call, input(arguments)?).await?),
         read::NAME => output(read::run(call, &input(arguments)?).await?),
         ask::NAME => output(ask::run(call, input(arguments)?).await?),
-        reply::NAME => output(reply::run(call, input(arguments)?)?),
+        reply::NAME => output(reply::run(call, input(arguments)?).await?),
         claim::NAME => output(claim::run(call, &input(arguments)?)?),
         other => {
             let names: Vec<_> = list().into_iter().map(|tool| tool.name).collect();

@@ -64,6 +64,8 @@ pub struct NewMail<'a> {
     pub waiter: Option<Process>,
     /// How long it may wait.
     pub ttl: Span,
+    /// It passes a wish not to be disturbed.
+    pub urgent: bool,
     /// Now.
     pub now: Moment,
 }
@@ -218,8 +220,8 @@ fn recent_between(
 
 fn insert(conn: &Connection, mail: &NewMail<'_>, hops: u32) -> Result<MessageRow, Error> {
     conn.prepare(
-        "INSERT INTO message (public, sender, sender_session, body, thread, reply_to, ask, waiter, waiter_start, hops, verb, key, digest, sent_at, expires_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)",
+        "INSERT INTO message (public, sender, sender_session, body, thread, reply_to, ask, waiter, waiter_start, hops, verb, key, digest, sent_at, expires_at, urgent)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )
     .and_then(|mut insert| {
         insert.execute((
@@ -238,6 +240,7 @@ fn insert(conn: &Connection, mail: &NewMail<'_>, hops: u32) -> Result<MessageRow
             mail.key.map(|(_, digest)| digest),
             mail.now.0,
             mail.now.plus(mail.ttl).0,
+            mail.urgent,
         ))
     })
     .map_err(failure)?;

@@ -7,10 +7,10 @@ use crate::failure::{failure, foreign};
 use crate::open::Store;
 use crate::schema::{delivery_code, delivery_state};
 use crate::sessions::Process;
-use crate::{accept, trail};
+use crate::{accept, trail, wake};
 use baton_core::Error;
 use baton_core::frame::{Framed, Letter};
-use baton_core::id::{MessageId, MessageRow, Nonce, OfferId, ParticipantId, SessionRow};
+use baton_core::id::{MessageId, MessageRow, Nonce, OfferId, ParticipantId, SessionRow, WakeId};
 use baton_core::limits::Limits;
 use baton_core::mail::mailbox::{self, Entry};
 use baton_core::mail::{Anchor, Delivery, Settle};
@@ -45,6 +45,10 @@ pub struct HookView {
     pub open: Vec<OfferId>,
     /// Something is queued.
     pub queued: bool,
+    /// Its wake that no event has confirmed yet.
+    pub wake: Option<WakeId>,
+    /// Until when only urgent mail reaches it.
+    pub dnd_until: Option<Moment>,
 }
 
 /// An open offer with what is needed to look for its proof.
@@ -93,6 +97,8 @@ pub struct Claim {
     pub claimer: Process,
     /// It keeps the session from stopping.
     pub at_stop: bool,
+    /// Only what is urgent.
+    pub only_urgent: bool,
 }
 
 /// What a claim gave.
@@ -121,6 +127,8 @@ pub struct HookStep {
     pub transcript: Option<String>,
     /// A turn begins: its id, the transcript's length, and whether a person began it.
     pub turn: Option<(Option<String>, u64, bool)>,
+    /// The wake that this event confirms.
+    pub confirms: Option<WakeId>,
     /// Mail to claim.
     pub claim: Option<Claim>,
     /// Now.
@@ -134,7 +142,7 @@ impl Store {
             .prepare(
                 "SELECT s.id, s.participant, p.name, s.state, s.turn, s.turn_from, s.stops, s.pid, s.pid_start, s.transcript, p.offer,
                     EXISTS (SELECT 1 FROM delivery d WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2),
-                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0)
+                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0), p.wake, p.dnd_until
                  FROM session s JOIN participant p ON p.id = s.participant WHERE s.agent = ?1 AND s.native = ?2",
             )
             .and_then(|mut select| {
@@ -157,6 +165,8 @@ impl Store {
                             mail_offer: row.get::<_, Option<i64>>(10)?.map(OfferId),
                             open: open.iter().flat_map(|ids| ids.split(',')).filter_map(|id| id.parse().ok().map(OfferId)).collect(),
                             queued: row.get(11)?,
+                            wake: row.get::<_, Option<i64>>(13)?.map(WakeId),
+                            dnd_until: row.get::<_, Option<i64>>(14)?.map(Moment),
                         })
                     })
                     .optional()
@@ -248,6 +258,9 @@ impl Store {
             settle_offer(&tx, *offer, *settle, step.now)?;
         }
         note_session(&tx, step)?;
+        if let Some(id) = step.confirms {
+            wake::confirm(&tx, step.participant, id, step.now)?;
+        }
         let claimed = match &step.claim {
             Some(claim) => claim_mail(&tx, step, claim, limits, alive, render)?,
             None => None,
@@ -294,7 +307,14 @@ fn claim_mail(
     alive: &dyn Fn(Process) -> bool,
     render: &dyn Fn(&[Letter], usize, &Nonce) -> Framed,
 ) -> Result<Option<Claimed>, Error> {
-    let queue = queued_letters(conn, step.participant, step.now, limits.messages_per_event, alive)?;
+    let queue = queued_letters(
+        conn,
+        step.participant,
+        step.now,
+        limits.messages_per_event,
+        claim.only_urgent,
+        alive,
+    )?;
     if queue.letters.is_empty() || queue.held_back {
         return Ok(None);
     }
@@ -383,11 +403,13 @@ pub(crate) fn queued_letters(
     participant: ParticipantId,
     now: Moment,
     most: usize,
+    only_urgent: bool,
     alive: &dyn Fn(Process) -> bool,
 ) -> Result<Queue, Error> {
+    let urgent = if only_urgent { "AND m.urgent = 1 " } else { "" };
     let mut select = conn
         .prepare(&format!(
-            "{LETTERS} WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.expires_at > ?2 ORDER BY d.message"
+            "{LETTERS} WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.expires_at > ?2 {urgent}ORDER BY d.message"
         ))
         .map_err(failure)?;
     let mut rows = select.query((participant.0, now.0)).map_err(failure)?;

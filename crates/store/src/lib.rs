@@ -15,6 +15,7 @@ mod schema;
 mod sessions;
 mod trail;
 mod upkeep;
+mod wake;
 
 pub use accept::{Accepted, NewMail, Verb, check_label};
 pub use asks::{AskState, Waiter};
@@ -26,3 +27,4 @@ pub use schema::VERSION;
 pub use sessions::{Heard, Process, SessionInfo, SessionSeen, Sighting};
 pub use trail::TrailRow;
 pub use upkeep::Upkeep;
+pub use wake::{NewWake, WakeRow, WakeView};

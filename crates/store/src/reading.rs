@@ -90,7 +90,7 @@ impl Store {
         most: usize,
         alive: &dyn Fn(Process) -> bool,
     ) -> Result<(Vec<(MessageRow, Letter)>, usize), Error> {
-        let queue = hook::queued_letters(&self.conn, participant, now, most, alive)?;
+        let queue = hook::queued_letters(&self.conn, participant, now, most, false, alive)?;
         Ok((queue.rows.into_iter().zip(queue.letters).collect(), queue.waiting))
     }
 

@@ -6,10 +6,11 @@
 use baton_core::mail::Delivery;
 
 /// The version that this program writes.
-pub const VERSION: i32 = 1;
+pub const VERSION: i32 = 2;
 
 /// `STEPS[n]` brings a store of version n to n + 1.
-pub(crate) const STEPS: [&str; VERSION as usize] = [include_str!("schema/v1.sql")];
+pub(crate) const STEPS: [&str; VERSION as usize] =
+    [include_str!("schema/v1.sql"), include_str!("schema/v2.sql")];
 
 /// The number that stands for a state in the store.
 pub(crate) fn delivery_code(state: Delivery) -> i64 {

@@ -157,6 +157,11 @@ impl Store {
             [since.0],
         )
         .map_err(failure)?;
+        tx.execute(
+            "DELETE FROM wake WHERE id IN (SELECT id FROM wake WHERE at < ?1 AND id < (SELECT max(id) FROM wake) LIMIT 500)",
+            [since.0],
+        )
+        .map_err(failure)?;
         tx.execute("DELETE FROM subagent_call WHERE at < ?1", [since.0]).map_err(failure)?;
         tx.commit().map_err(failure)?;
         Ok(ids.len())

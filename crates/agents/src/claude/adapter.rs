@@ -3,11 +3,12 @@
 //! Mail goes out at SessionStart, UserPromptSubmit, PostToolBatch (once per batch, after failures too) and Stop. At Stop it travels as
 //! `additionalContext`: a blocking reason is shown to the model twice. Text over 10,000 UTF-16 units is moved to a file.
 
-use super::transcript;
+use super::{transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::wake::{Idle, Read, Route};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
@@ -41,7 +42,11 @@ impl Agent for Claude {
         payload::read(payload, |payload| {
             let turn = given(payload.prompt_id.clone());
             let kind = kind(&payload);
-            payload.event(kind, turn)
+            let mut event = payload.event(kind, turn);
+            if let Some(line) = event.prompt.as_deref().and_then(wake::unwrapped) {
+                event.prompt = Some(line.to_owned());
+            }
+            event
         })
     }
 
@@ -52,6 +57,7 @@ impl Agent for Claude {
                 json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
                     .to_string()
             }
+            Reply::Block(reason) => json!({"decision": "block", "reason": reason}).to_string(),
         }
     }
 
@@ -118,6 +124,18 @@ impl Agent for Claude {
             "waiting" => Some(State::Blocked),
             _ => None,
         }
+    }
+
+    fn routes(&self, idle: &Idle<'_>, read: Read<'_>) -> Vec<Route> {
+        let transcript = idle.transcript.map(Path::to_string_lossy);
+        let registry = idle.pid.zip(transcript).and_then(|(pid, transcript)| self.registry(pid, &transcript));
+        wake::routes(registry, idle, read)
+    }
+
+    fn wants_waiter(&self, env: Env<'_>) -> bool {
+        // A headless run waits for its hooks in the background, for up to a minute.
+        env("CLAUDE_CODE_ENTRYPOINT").is_some_and(|entry| entry == "cli")
+            && env("CLAUDE_CODE_SESSION_ATTENDED").is_none_or(|attended| attended != "0")
     }
 
     fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {

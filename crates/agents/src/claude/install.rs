@@ -19,6 +19,8 @@ const TRUST: &str = "Claude Code asks each person once before it starts a server
 const COMMAND_TIMEOUT: u32 = 10;
 /// Seconds that a call of our MCP server may take.
 const TOOL_TIMEOUT: u32 = 10;
+/// Seconds that a hook may wait in the background: a week. It ends with its session.
+const WAITER_TIMEOUT: u32 = 7 * 24 * 3600;
 
 /// Who reads `settings.json`. Seen with 2.1.325; a byte order mark is skipped.
 const SETTINGS: Reader = Reader {
@@ -39,7 +41,9 @@ const STATE: Reader = Reader {
 /// a call to an absent server shows the person an error at each stop). Between tools, where each millisecond counts, a call of the
 /// session's MCP server, which costs no process. Before our own tools, the same: it tells which calls are a subagent's.
 ///
-/// Commands alone in a project: Copilot reads that file too, and one hook of another form makes it ignore all of them, other people's included.
+/// At start and stop one more, in the background: it waits there to wake the session, where nothing better can.
+///
+/// Commands alone in a project, and none in the background: Copilot reads that file too, and one hook of another form makes it ignore all of them, other people's included.
 pub fn hook_rows(scope: &Scope) -> Vec<HookRow> {
     let form = Form::Command { timeout: COMMAND_TIMEOUT };
     let command = |event| HookRow { event, matcher: None, form: form.clone() };
@@ -47,7 +51,7 @@ pub fn hook_rows(scope: &Scope) -> Vec<HookRow> {
         Scope::User => tool(event, matcher, more),
         Scope::Project(_) => HookRow { event, matcher, form: form.clone() },
     };
-    vec![
+    let mut rows = vec![
         command("SessionStart"),
         command("SessionEnd"),
         command("UserPromptSubmit"),
@@ -64,7 +68,12 @@ pub fn hook_rows(scope: &Scope) -> Vec<HookRow> {
             Some("mcp__baton__.*"),
             &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")],
         ),
-    ]
+    ];
+    if *scope == Scope::User {
+        let waiter = |event| HookRow { event, matcher: None, form: Form::Waiter { timeout: WAITER_TIMEOUT } };
+        rows.extend([waiter("SessionStart"), waiter("Stop")]);
+    }
+    rows
 }
 
 /// A call of our MCP server. A field that an event lacks arrives as an empty string.

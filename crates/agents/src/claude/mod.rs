@@ -6,5 +6,6 @@ pub mod install;
 mod requests;
 pub mod tools;
 mod transcript;
+mod wake;
 
 pub use adapter::Claude;

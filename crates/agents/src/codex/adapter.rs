@@ -3,11 +3,12 @@
 //! Mail goes out at SessionStart (which fires with the first prompt), UserPromptSubmit, PostToolUse (one per tool, in parallel) and Stop.
 //! Everything is cut at 10,000 bytes. One unknown key in an answer voids the whole of it.
 
-use super::transcript;
+use super::{transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::wake::{Idle, Read, Route};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
@@ -51,7 +52,9 @@ impl Agent for Codex {
                 json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
                     .to_string()
             }
-            Reply::Continue(text) => json!({"decision": "block", "reason": text}).to_string(),
+            Reply::Continue(text) | Reply::Block(text) => {
+                json!({"decision": "block", "reason": text}).to_string()
+            }
         }
     }
 
@@ -90,6 +93,18 @@ impl Agent for Codex {
 
     fn is_shared_process(&self, args: &[String]) -> bool {
         args.iter().any(|arg| arg == "app-server")
+    }
+
+    fn routes(&self, idle: &Idle<'_>, _read: Read<'_>) -> Vec<Route> {
+        wake::routes(idle)
+    }
+
+    fn outlives_terminals(&self) -> bool {
+        true
+    }
+
+    fn is_client(&self, args: &[String]) -> bool {
+        wake::is_client(args)
     }
 
     fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {

@@ -7,5 +7,6 @@ pub mod install;
 pub mod tools;
 mod transcript;
 mod trust;
+mod wake;
 
 pub use adapter::Codex;

@@ -137,7 +137,9 @@ impl Agent for Copilot {
         match reply {
             Reply::Silent => String::new(),
             Reply::Context(text) => json!({ "additionalContext": text }).to_string(),
-            Reply::Continue(text) => json!({ "decision": "block", "reason": text }).to_string(),
+            Reply::Continue(text) | Reply::Block(text) => {
+                json!({ "decision": "block", "reason": text }).to_string()
+            }
         }
     }
 

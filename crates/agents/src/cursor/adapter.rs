@@ -101,7 +101,8 @@ impl Agent for Cursor {
 
     fn render(&self, _event: &Event, reply: &Reply) -> String {
         match reply {
-            Reply::Silent => String::new(),
+            // It can't be woken, so no prompt is ours.
+            Reply::Silent | Reply::Block(_) => String::new(),
             Reply::Context(text) => json!({ "additional_context": text }).to_string(),
             Reply::Continue(text) => json!({ "followup_message": text }).to_string(),
         }

@@ -11,6 +11,7 @@ use crate::agent::{Agent, Env, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload};
+use crate::wake::{Idle, Read, Route};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
@@ -60,6 +61,7 @@ impl Agent for Gemini {
                     .to_string()
             }
             Reply::Silent | Reply::Context(_) => String::new(),
+            Reply::Block(reason) => json!({"decision": "block", "reason": reason}).to_string(),
             Reply::Continue(text) => {
                 json!({"decision": "block", "reason": text, "systemMessage": TURN_GOES_ON}).to_string()
             }
@@ -74,6 +76,10 @@ impl Agent for Gemini {
             EventKind::AfterTool => Some((7_500, Unit::Utf16)),
             _ => None,
         }
+    }
+
+    fn routes(&self, _idle: &Idle<'_>, _read: Read<'_>) -> Vec<Route> {
+        vec![Route::Terminal]
     }
 
     fn names_turns(&self) -> bool {

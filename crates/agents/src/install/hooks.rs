@@ -10,6 +10,9 @@ use std::path::Path;
 use super::{InstallError, SERVER, shell};
 use crate::config::json::{Container, Json, Made, Reader, Step, Tree};
 
+/// What tells a hook to wait in the background.
+pub const WAIT: &str = "--wait";
+
 /// One hook to install.
 #[derive(Clone, Debug)]
 pub struct HookRow {
@@ -27,6 +30,11 @@ pub enum Form {
     /// Our program, with the payload on stdin.
     Command {
         /// In the agent's unit, seconds or milliseconds.
+        timeout: u32,
+    },
+    /// Our program in the session's background, where it waits until there is a reason to wake it.
+    Waiter {
+        /// Seconds.
         timeout: u32,
     },
     /// A tool of our MCP server in the same session.
@@ -100,12 +108,19 @@ impl HookSet<'_> {
         format!("{} hook {} --home {}", shell::quote(self.baton), self.agent, shell::quote(self.home))
     }
 
+    fn waiter(&self) -> String {
+        format!("{} hook {} {WAIT} --home {}", shell::quote(self.baton), self.agent, shell::quote(self.home))
+    }
+
     /// The handler of a row, as it is written.
     pub fn handler(&self, row: &HookRow) -> Value {
         match &row.form {
             Form::Command { timeout } => {
                 json!({ "type": "command", "command": self.command(), "timeout": timeout })
             }
+            Form::Waiter { timeout } => json!({
+                "type": "command", "command": self.waiter(), "async": true, "asyncRewake": true, "timeout": timeout
+            }),
             Form::McpTool { tool, input, timeout } => {
                 let input: Map<_, _> = input.iter().map(|(k, v)| (k.to_string(), json!(v))).collect();
                 let input = Value::Object(input);
@@ -187,8 +202,9 @@ impl HookSet<'_> {
         match text("type") {
             Some("command") => {
                 let words = text("command").and_then(shell::words).unwrap_or_default();
-                let tail = ["hook", self.agent, "--home", self.home];
-                words.len() == 1 + tail.len() && words[1..].iter().zip(tail).all(|(w, t)| w == t)
+                let runs = |tail: &[&str]| words.len() == 1 + tail.len() && words[1..].iter().eq(tail);
+                runs(&["hook", self.agent, "--home", self.home])
+                    || runs(&["hook", self.agent, WAIT, "--home", self.home])
             }
             Some("mcp_tool") => server == Server::Ours && text("server") == Some(SERVER),
             _ => false,
@@ -212,6 +228,7 @@ impl HookSet<'_> {
                 f.event == row.event
                     && f.matcher.as_deref() == row.matcher
                     && f.value["type"] == wanted["type"]
+                    && f.value["async"] == wanted["async"]
             };
             match free.iter().position(fits) {
                 Some(i) => {

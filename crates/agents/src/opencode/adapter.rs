@@ -52,7 +52,8 @@ impl Agent for OpenCode {
 
     fn render(&self, _event: &Event, reply: &Reply) -> String {
         match reply {
-            Reply::Silent => String::new(),
+            // Its wakes carry the mail, so no prompt of ours can be empty.
+            Reply::Silent | Reply::Block(_) => String::new(),
             Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
         }
     }

@@ -335,7 +335,7 @@ fn two_runs_at_once_make_one_installation() {
     let disk = Disk::new();
     let path = disk.put("user/.claude/settings.json", "{}");
     let commands =
-        hook_rows(&Scope::User).iter().filter(|row| matches!(row.form, Form::Command { .. })).count();
+        hook_rows(&Scope::User).iter().filter(|row| !matches!(row.form, Form::McpTool { .. })).count();
     let tools = hook_rows(&Scope::User).len() - commands;
     for _ in 0..5 {
         std::thread::scope(|scope| {

@@ -62,11 +62,13 @@ impl Ask {
                     thread: None,
                     key: self.key.as_deref(),
                     ttl: None,
+                    urgent: false,
                 };
                 let accepted = post::ask(&mut store, &session.home, &me, &draft, process::this(), &rules)?;
                 if accepted.again {
                     ask::wait_again(&mut store, &me, &accepted.id)?;
                 }
+                post::wake(&mut store, &session.home, &accepted, true, &rules);
                 accepted.id
             }
             (None, None) => {

@@ -5,6 +5,7 @@ use crate::print::{Out, Tone, done};
 use baton_core::Error;
 use baton_core::error::Exit;
 use baton_core::time::Span;
+use baton_core::wake::Outcome;
 use baton_mail::post::{self, Draft};
 use baton_store::{Accepted, Store};
 use clap::{Args, ValueEnum};
@@ -32,6 +33,9 @@ pub struct Send {
     /// Whether to wake an idle recipient
     #[arg(long, value_enum, default_value = "auto")]
     wake: Wake,
+    /// Let it pass a wish not to be disturbed (only the person may)
+    #[arg(long)]
+    urgent: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -67,9 +71,11 @@ impl Send {
             thread: self.thread.as_deref(),
             key: self.key.as_deref(),
             ttl,
+            urgent: self.urgent,
         };
         let accepted = post::send(&mut store, &session.home, &me, &draft, &rules)?;
-        report(&mut store, &accepted, self.wake == Wake::Auto, out)
+        let woken = post::wake(&mut store, &session.home, &accepted, self.wake == Wake::Auto, &rules);
+        report(&mut store, &accepted, &woken, out)
     }
 }
 
@@ -82,17 +88,13 @@ impl Reply {
         let me = session.identity(&mut store)?;
         let accepted =
             post::reply(&mut store, &session.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
-        report(&mut store, &accepted, true, out)
+        let woken = post::wake(&mut store, &session.home, &accepted, true, &rules);
+        report(&mut store, &accepted, &woken, out)
     }
 }
 
-fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Result<Exit, Error> {
-    // Only who reads JSON is told, and only then is it found out.
-    let document = if out.is_json() {
-        describe(accepted, &post::wake_outcomes(store, accepted, wake))
-    } else {
-        Value::Null
-    };
+fn report(store: &mut Store, accepted: &Accepted, woken: &[Outcome], out: &Out) -> Result<Exit, Error> {
+    let document = if out.is_json() { describe(accepted, woken) } else { Value::Null };
     let shown = out.data(&document, || {
         let names: Vec<_> = accepted.to.iter().map(|to| out.tone(Tone::Bold, &to.name)).collect();
         let again = if accepted.again { " (accepted before, under this key)" } else { "" };
@@ -105,8 +107,9 @@ fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Resu
 }
 
 /// What was accepted, as JSON.
-fn describe(accepted: &Accepted, outcomes: &[&'static str]) -> Value {
+fn describe(accepted: &Accepted, outcomes: &[Outcome]) -> Value {
     let to: Vec<_> = accepted.to.iter().map(|to| json!({"session_id": to.native, "name": to.name})).collect();
-    let wake = post::common_outcome(outcomes).map_or_else(|| json!(outcomes), |one| json!(one));
+    let each = || outcomes.iter().map(|outcome| outcome.as_str()).collect::<Vec<_>>();
+    let wake = post::common_outcome(outcomes).map_or_else(|| json!(each()), |one| json!(one.as_str()));
     json!({"message_id": accepted.id.as_str(), "to": to, "wake": wake})
 }

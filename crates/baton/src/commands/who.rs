@@ -4,10 +4,13 @@ use super::Session;
 use crate::print::{Out, Tone, done, table};
 use baton_core::error::Exit;
 use baton_core::session::State;
+use baton_core::time::Moment;
+use baton_core::wake::Outcome;
 use baton_core::{Code, Error};
 use baton_mail::identity::Kind;
-use baton_mail::{directory, post, project};
-use baton_store::Participant;
+use baton_mail::wake::{self, Outlook, Wish};
+use baton_mail::{directory, project};
+use baton_store::{Participant, WakeRow};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
@@ -47,6 +50,9 @@ enum TagAction {
     },
 }
 
+/// A participant, what a wake would come to, and what the last one did.
+type Row = (Participant, Outlook, Option<WakeRow>);
+
 impl Who {
     /// Shows who is there.
     pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
@@ -54,12 +60,21 @@ impl Who {
         let project = project::of(&session.cwd);
         let scope = (!self.all).then_some(project.as_str());
         let everybody = directory::who(&mut store, scope, self.all)?;
-        let document: Vec<Value> = everybody.iter().map(describe).collect();
-        out.data(&Value::Array(document), || self.shown(*out, &everybody))?;
+        let rules = session.limits()?;
+        let wish = Wish { home: &session.home, rules: &rules, wanted: true, by_hand: false };
+        let mut rows = Vec::new();
+        for participant in everybody {
+            let outlook = wake::outlook(&store, &participant, &wish)?;
+            let last = store.last_wake(participant.id)?;
+            rows.push((participant, outlook, last));
+        }
+        let document =
+            rows.iter().map(|(who, outlook, last)| describe(who, outlook, last.as_ref())).collect();
+        out.data(&Value::Array(document), || self.shown(*out, &rows))?;
         done()
     }
 
-    fn shown(&self, out: Out, everybody: &[Participant]) -> String {
+    fn shown(&self, out: Out, everybody: &[Row]) -> String {
         if everybody.is_empty() {
             out.say("nobody is here yet; `baton setup` connects your agents");
             return String::new();
@@ -67,13 +82,14 @@ impl Who {
         let now = baton_mail::now();
         let rows: Vec<Vec<String>> = everybody
             .iter()
-            .map(|participant| {
+            .map(|(participant, outlook, last)| {
                 let mut row = vec![
                     participant.name.clone(),
                     participant.agent.clone(),
                     participant.state.as_str().to_owned(),
                     now.since(participant.state_since).coarse(),
                     participant.unread.to_string(),
+                    woken(outlook, last.as_ref(), now),
                     participant.tags.iter().map(|tag| format!("#{tag}")).collect::<Vec<_>>().join(" "),
                 ];
                 if self.all {
@@ -82,7 +98,7 @@ impl Who {
                 row
             })
             .collect();
-        let mut head = vec!["NAME", "AGENT", "STATE", "SINCE", "MAIL", "TAGS"];
+        let mut head = vec!["NAME", "AGENT", "STATE", "SINCE", "MAIL", "WAKE", "TAGS"];
         if self.all {
             head.push("PROJECT");
         }
@@ -90,8 +106,23 @@ impl Who {
     }
 }
 
+/// How the session can be woken, or why not, and what the last wake came to.
+fn woken(outlook: &Outlook, last: Option<&WakeRow>, now: Moment) -> String {
+    let now_or_why = match outlook.routes.first().filter(|_| outlook.outcome.is_under_way()) {
+        Some(route) => route.as_str(),
+        None => outlook.outcome.as_str(),
+    };
+    match last {
+        Some(last) => {
+            let became = last.outcome.map_or("under way", Outcome::as_str);
+            format!("{now_or_why} ({became} {} ago)", now.since(last.at).coarse())
+        }
+        None => now_or_why.to_owned(),
+    }
+}
+
 /// A participant as JSON, in the shape of cli.md.
-pub fn describe(participant: &Participant) -> Value {
+fn describe(participant: &Participant, outlook: &Outlook, last: Option<&WakeRow>) -> Value {
     json!({
         "name": participant.name,
         "session_id": participant.native,
@@ -103,7 +134,14 @@ pub fn describe(participant: &Participant) -> Value {
         "unread": participant.unread,
         "pid": participant.process.map(|(pid, _)| pid).filter(|_| participant.state != State::Gone),
         "machine": Value::Null,
-        "wake": post::wake_outcome(true, participant),
+        "wake": outlook.outcome.as_str(),
+        "wake_routes": outlook.routes.iter().map(|route| route.as_str()).collect::<Vec<_>>(),
+        "last_wake": last.map(|last| json!({
+            "at": last.at.to_rfc3339(),
+            "route": last.route.as_str(),
+            "outcome": last.outcome.map(Outcome::as_str),
+            "detail": last.detail,
+        })),
         "tags": participant.tags,
     })
 }

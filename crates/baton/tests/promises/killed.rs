@@ -175,7 +175,7 @@ fn m8_an_ask_killed_anywhere_delivers_its_answer_once() {
 fn m3_sender_killed_anywhere_and_a_retry_with_the_same_key_give_one_message() {
     let world = World::talkative();
     let sender = Puppet::start(&world, Style::Claude, "sender");
-    let mut puppet = Puppet::start(&world, Style::Codex, "reader");
+    let mut puppet = Puppet::start(&world, Style::Claude, "reader");
     puppet.turn_in_peace();
     let (home, length) = (world.save(), puppet.paper.length());
     let command = sender.shell_command(&["send", "reader", "once", "--key", "k1", "--json"]);

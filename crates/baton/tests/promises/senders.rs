@@ -195,9 +195,9 @@ fn what_became_of_waking_several_is_one_word_where_they_agree_and_a_list_where_n
         let arguments = [&["send", "#team", "hello", "--json"], more].concat();
         sender.shell(&arguments).expect(0).json()["wake"].clone()
     };
-    assert_eq!(send(&[]), "no_route");
+    assert_eq!(send(&[]), "no_client", "nobody sits in front of these threads");
     assert_eq!(send(&["--wake", "off"]), "skipped_disabled");
     team[1].event(Moment::Prompt);
-    assert_eq!(send(&[]), json!(["no_route", "pending_turn_end", "no_route"]));
+    assert_eq!(send(&[]), json!(["no_client", "pending_turn_end", "no_client"]));
     assert_eq!(send(&["--wake", "off"]), "skipped_disabled");
 }

@@ -1,8 +1,11 @@
 //! Processes by /proc.
 
 use super::Status;
+use rustix::process::{Pid, PidfdFlags};
 use std::fs::File;
 use std::io::Read as _;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 
 pub(super) fn status(pid: i32) -> Option<Status> {
     // The kernel gives all of it to the first read that has room, and it is shorter than this. A send reads one for each process above it.
@@ -24,6 +27,26 @@ pub(super) fn arguments(pid: i32) -> Vec<String> {
         .filter(|arg| !arg.is_empty())
         .map(|arg| String::from_utf8_lossy(arg).into_owned())
         .collect()
+}
+
+pub(super) fn ending(pid: i32) -> Option<OwnedFd> {
+    rustix::process::pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
+}
+
+pub(super) fn at_terminals(folder: &Path) -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| {
+        has_terminal(*pid) && std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder)
+    })
+    .collect()
+}
+
+fn has_terminal(pid: i32) -> bool {
+    let Ok(text) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    // Behind the name: state, parent, group, session, terminal.
+    let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_ascii_whitespace());
+    fields.and_then(|mut fields| fields.nth(4)).is_some_and(|terminal| terminal != "0")
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 //! Not verified with a real machine yet.
 
 use super::Status;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::process::Command;
 
 fn ps(pid: i32, columns: &str) -> Option<String> {
@@ -30,4 +32,13 @@ pub(super) fn arguments(pid: i32) -> Vec<String> {
     ps(pid, "args=")
         .map(|text| text.split_ascii_whitespace().map(str::to_owned).collect())
         .unwrap_or_default()
+}
+
+pub(super) fn ending(_pid: i32) -> Option<OwnedFd> {
+    None
+}
+
+pub(super) fn at_terminals(_folder: &Path) -> Vec<i32> {
+    // Not known without unsafe code; then nobody sits there, and nothing is woken that might run unattended.
+    Vec::new()
 }

@@ -5,7 +5,7 @@
 //! it goes away, and when anything fails.
 
 use super::message::{self, Message, NOTE};
-use super::{Call, Effect, given};
+use super::{Call, Effect, given, send};
 use crate::bells::Rings;
 use crate::desk::Desk;
 use baton_core::body::Body;
@@ -17,7 +17,7 @@ use baton_mail::identity::Identity;
 use baton_mail::inbox::Place;
 use baton_mail::post::{self, Draft};
 use baton_mail::process;
-use baton_store::Store;
+use baton_store::{Accepted, Store};
 use rmcp::model::{ProgressNotificationParam, Tool};
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,12 @@ pub(super) fn tool() -> Tool {
 
 pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
     let timeout = given(input.timeout.as_ref()).map(Span::parse).transpose()?.unwrap_or(DEFAULT).min(LONGEST);
-    let mut wait = call.desk.mail(|store| begin(call, store, input))?;
+    let (mut wait, accepted) = call.desk.mail(|store| begin(call, store, input))?;
+    if let Some(accepted) = accepted {
+        // Beside the wait: the answer may be there before the wake is done.
+        let desk = Arc::clone(call.desk);
+        tokio::spawn(async move { send::wake(&desk, &accepted).await });
+    }
     let waited = wait.run(call, timeout).await?;
     call.desk.mail(|store| answer(store, &wait, waited, timeout))
 }
@@ -104,15 +109,15 @@ struct Wait {
 }
 
 /// Asks, or goes back to an earlier question. Nothing may fail once there is a [`Wait`]: giving it up needs the store that is in use here.
-fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<Wait, Error> {
+fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<(Wait, Option<Accepted>), Error> {
     let identity = call.own_identity(store)?;
     let options = &call.desk.options;
     // Before the question goes out, so that no ring is missed.
     let rings = call.desk.bells.listen(&options.home, identity.participant.id);
     let rings =
         rings.inspect_err(|error| call.desk.log(&format!("mcp: waiting without a bell: {error}"))).ok();
-    let (ask, waits_already) = match (given(input.resume.as_ref()), input.to, input.body) {
-        (Some(resume), None, None) => (request(resume)?, false),
+    let (ask, accepted) = match (given(input.resume.as_ref()), input.to, input.body) {
+        (Some(resume), None, None) => (request(resume)?, None),
         (None, Some(to), Some(body)) => {
             let body = Body::from_text(body)?;
             let draft = Draft {
@@ -122,27 +127,29 @@ fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<Wait, Error
                 thread: None,
                 key: given(input.key.as_ref()),
                 ttl: None,
+                urgent: false,
             };
             let accepted =
                 post::ask(store, &options.home, &identity, &draft, process::this(), &(options.limits)())?;
-            (accepted.id, !accepted.again)
+            (accepted.id.clone(), Some(accepted))
         }
         _ => {
             return Err(Error::new(Code::Usage, "ask_peer takes either to and body, or resume alone")
                 .hint("see the tool's input schema"));
         }
     };
-    if !waits_already {
+    if accepted.as_ref().is_none_or(|accepted| accepted.again) {
         ask::wait_again(store, &identity, &ask)?;
     }
-    Ok(Wait {
+    let wait = Wait {
         desk: Arc::clone(call.desk),
         place: call.place(&identity),
         identity,
         ask,
         rings,
         answered: false,
-    })
+    };
+    Ok((wait, accepted))
 }
 
 fn request(text: &str) -> Result<MessageId, Error> {

@@ -33,14 +33,13 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
+pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
     let body = Body::from_text(input.body)?;
     let options = &call.desk.options;
-    call.desk.mail(|store| {
+    let accepted = call.desk.mail(|store| {
         let identity = call.own_identity(store)?;
         let key = given(input.key.as_ref());
-        let accepted =
-            post::reply(store, &options.home, &identity, &input.message_id, &body, key, &(options.limits)())?;
-        send::output(store, accepted)
-    })
+        post::reply(store, &options.home, &identity, &input.message_id, &body, key, &(options.limits)())
+    })?;
+    Ok(send::output(call, accepted).await)
 }

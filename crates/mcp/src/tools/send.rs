@@ -1,15 +1,18 @@
 //! `send_message`: mail that nobody waits for.
 
 use super::{Call, Effect, given};
+use crate::desk::Desk;
 use baton_core::Error;
 use baton_core::body::Body;
 use baton_core::frame::defuse;
 use baton_core::time::Span;
+use baton_core::wake::Outcome;
 use baton_mail::post::{self, Draft};
-use baton_store::{Accepted, Store};
+use baton_store::Accepted;
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 pub(super) const NAME: &str = "send_message";
 
@@ -72,7 +75,7 @@ pub(super) fn tool() -> Tool {
     )
 }
 
-pub(super) fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
+pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
     let body = Body::from_text(input.body)?;
     let ttl = given(input.ttl.as_ref()).map(Span::parse).transpose()?;
     let draft = Draft {
@@ -82,18 +85,19 @@ pub(super) fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
         thread: given(input.thread.as_ref()),
         key: given(input.key.as_ref()),
         ttl,
+        urgent: false,
     };
     let options = &call.desk.options;
-    call.desk.mail(|store| {
+    let accepted = call.desk.mail(|store| {
         let identity = call.identity(store)?;
-        let accepted = post::send(store, &options.home, &identity, &draft, &(options.limits)())?;
-        output(store, accepted)
-    })
+        post::send(store, &options.home, &identity, &draft, &(options.limits)())
+    })?;
+    Ok(output(call, accepted).await)
 }
 
 /// What the sender is told about an accepted message.
-pub(super) fn output(store: &mut Store, accepted: Accepted) -> Result<Output, Error> {
-    let outcomes = post::wake_outcomes(store, &accepted, true);
+pub(super) async fn output(call: &Call<'_>, accepted: Accepted) -> Output {
+    let outcomes = wake(call.desk, &accepted).await;
     let to = accepted
         .to
         .into_iter()
@@ -101,9 +105,24 @@ pub(super) fn output(store: &mut Store, accepted: Accepted) -> Result<Output, Er
         .map(|(recipient, wake)| To {
             session_id: recipient.native.as_deref().map(defuse),
             name: recipient.name,
-            wake,
+            wake: wake.as_str(),
         })
         .collect();
-    let wake = post::common_outcome(&outcomes).map_or(Wake::Each(outcomes), Wake::All);
-    Ok(Output { message_id: accepted.id.to_string(), to, wake, again: accepted.again })
+    let each = || Wake::Each(outcomes.iter().map(|outcome| outcome.as_str()).collect());
+    let wake = post::common_outcome(&outcomes).map_or_else(each, |one| Wake::All(one.as_str()));
+    Output { message_id: accepted.id.to_string(), to, wake, again: accepted.again }
+}
+
+/// Wakes the recipients of what was accepted. That may take a moment, in which other calls go on.
+pub(super) async fn wake(desk: &Arc<Desk>, accepted: &Accepted) -> Vec<Outcome> {
+    let (all, count) = (accepted.clone(), accepted.to.len());
+    let woken = desk.aside(move |store, desk| {
+        let rules = (desk.options.limits)();
+        Ok(post::wake(store, &desk.options.home, &all, true, &rules))
+    });
+    // What goes wrong at it is no failure of the send.
+    woken.await.unwrap_or_else(|error| {
+        desk.log(&format!("mcp: a wake failed: {error}"));
+        vec![Outcome::NoRoute; count]
+    })
 }

@@ -3,8 +3,10 @@
 use super::{Call, Effect};
 use baton_core::frame::defuse;
 use baton_core::session::State;
+use baton_core::wake::Outcome;
 use baton_core::{Code, Error, limits};
-use baton_mail::{directory, post, project};
+use baton_mail::wake::{self, Wish};
+use baton_mail::{directory, project};
 use baton_store::Participant;
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
@@ -49,7 +51,7 @@ struct Entry {
     pid: Option<i32>,
     /// Null for this machine.
     machine: Option<String>,
-    /// What would become of a wake: pending_turn_end, no_route, skipped_dialog, no_client, …
+    /// What would become of a wake: pushed, typed, pending_turn_end, no_route, skipped_dialog, no_client, …
     wake: &'static str,
 }
 
@@ -72,19 +74,23 @@ pub(super) fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
             Err(error) => return Err(error),
         };
         let found = directory::who(store, (!all).then_some(&*here), all)?;
-        let (sessions, left_out) = bounded(found);
+        let rules = (call.desk.options.limits)();
+        let wish = Wish { home: &call.desk.options.home, rules: &rules, wanted: true, by_hand: false };
+        let (sessions, left_out) = bounded(found, &|participant| {
+            wake::outlook(store, participant, &wish).map_or(Outcome::NoRoute, |outlook| outlook.outcome)
+        });
         Ok(Output { sessions, left_out, you })
     })
 }
 
 /// As many as a context can bear, those that run first; and how many are left out.
-fn bounded(mut found: Vec<Participant>) -> (Vec<Entry>, usize) {
+fn bounded(mut found: Vec<Participant>, wake: &dyn Fn(&Participant) -> Outcome) -> (Vec<Entry>, usize) {
     found.sort_by_key(|participant| participant.state == State::Gone);
     let total = found.len();
     let mut room = limits::WHO_BYTES;
     let sessions: Vec<Entry> = found
         .into_iter()
-        .map(entry)
+        .map(|participant| entry(wake(&participant), participant))
         .take(limits::WHO_SESSIONS)
         .take_while(|entry| {
             let size = serde_json::to_string(entry).map_or(usize::MAX, |text| text.len());
@@ -97,9 +103,9 @@ fn bounded(mut found: Vec<Participant>) -> (Vec<Entry>, usize) {
     (sessions, left_out)
 }
 
-fn entry(participant: Participant) -> Entry {
+fn entry(wake: Outcome, participant: Participant) -> Entry {
     Entry {
-        wake: post::wake_outcome(true, &participant),
+        wake: wake.as_str(),
         session_id: participant.native.as_deref().map(defuse),
         cwd: participant.cwd.as_deref().map(defuse),
         project: defuse(&participant.project),

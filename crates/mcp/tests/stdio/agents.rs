@@ -46,7 +46,15 @@ impl Person {
         let participant = store.ensure_outsider(name::USER, baton_mail::now()).expect("a mailbox");
         let identity = Identity { participant, kind: Kind::Person, project };
         let body = Body::from_text(text.to_owned()).expect("a body");
-        let draft = Draft { to: session, body: &body, reply_to: None, thread: None, key: None, ttl: None };
+        let draft = Draft {
+            to: session,
+            body: &body,
+            reply_to: None,
+            thread: None,
+            key: None,
+            ttl: None,
+            urgent: false,
+        };
         let sent =
             post::send(&mut store, &self.home, &identity, &draft, &Limits::default()).expect("accepted");
         self.posted.lock().expect("no panic").push(sent.id);

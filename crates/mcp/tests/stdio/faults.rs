@@ -107,6 +107,7 @@ fn hold_the_store(world: &World, codex: &mut Client) -> Sender<()> {
         read_from: 0,
         claimer: process::this(),
         at_stop: false,
+        only_urgent: false,
     };
     let (settle, claim) = (Vec::new(), Some(claim));
     let step = HookStep {
@@ -118,6 +119,7 @@ fn hold_the_store(world: &World, codex: &mut Client) -> Sender<()> {
         turn: None,
         claim,
         now: baton_mail::now(),
+        confirms: None,
     };
     let ((release, released), (begun, has_begun)) = (channel::<()>(), channel());
     std::thread::spawn(move || {

@@ -234,7 +234,7 @@ fn what_became_of_waking_several_is_one_word_where_they_agree_and_a_list_where_n
     store.correct_state(*row, second.state_since, State::Idle, baton_mail::now()).unwrap();
     let sent = wake();
     let each: Vec<&Value> = sent["to"].as_array().unwrap().iter().map(|to| &to["wake"]).collect();
-    assert_eq!(each, ["pending_turn_end", "no_route", "pending_turn_end"]);
+    assert_eq!(each, ["pending_turn_end", "no_client", "pending_turn_end"]);
     assert_eq!(sent["wake"], json!(each));
 }
 

@@ -63,6 +63,7 @@ pub fn send(
         key: None,
         waiter: None,
         ttl: Span::days(7),
+        urgent: false,
         now: NOW,
     };
     let accepted = store.accept_mail(mail, &generous()).unwrap();
@@ -89,6 +90,7 @@ pub fn claim(
         read_from: 0,
         claimer: Process { pid: 1, start: 1 },
         at_stop: false,
+        only_urgent: false,
     };
     let step = HookStep {
         session,
@@ -97,6 +99,7 @@ pub fn claim(
         state: None,
         transcript: None,
         turn: None,
+        confirms: None,
         claim: Some(claim),
         now: NOW,
     };

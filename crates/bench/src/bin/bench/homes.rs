@@ -161,6 +161,7 @@ impl Home {
                     key: None,
                     waiter: None,
                     ttl: rules.ttl,
+                    urgent: false,
                     now: now(),
                 },
                 &rules,

@@ -1,0 +1,384 @@
+//! Waking an idle session: whether, and by which of its routes.
+//!
+//! A wake is an accelerator, never the truth: one fixed line that makes the agent take a turn, in which its own hooks bring the mail by offer and proof.
+//! So a route that lies, holds the line back for hours, fails late or fires twice neither loses nor doubles anything. What it must never do is harm, and
+//! that is decided here, by what is known right now.
+
+use crate::id::MessageRow;
+use crate::session::State;
+use crate::time::{Moment, Span};
+
+/// What a session is woken with. The hook at its prompt brings the mail; where there is none any more, the hook swallows the line.
+pub const LINE: &str = "[baton] Mail is waiting for you.";
+
+/// No second wake of a recipient so soon.
+pub const DEBOUNCE: Span = Span::seconds(1);
+/// A wake that no event of the session has confirmed by now has failed. `codex queue` and a typed line take a second at most; a loaded machine more.
+pub const CONFIRM: Span = Span::seconds(10);
+/// The window of [`Limits::wakes_per_hour`](crate::limits::Limits::wakes_per_hour).
+pub const WINDOW: Span = Span::minutes(60);
+/// Tries for the same mail, over all routes: whoever claimed a wake may have been killed before he performed it.
+pub const TRIES: u32 = 3;
+
+/// Whether a prompt is nothing but our line.
+pub fn is_line(prompt: &str) -> bool {
+    prompt.trim() == LINE
+}
+
+/// A way to make an idle session take a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RouteKind {
+    /// A plugin of ours pushes the mail itself, under ids that can't be taken twice.
+    Plugin,
+    /// A socket on which the session takes messages.
+    Socket,
+    /// A command of the agent's own that queues a prompt.
+    Queue,
+    /// A hook of ours that waits in the session's background.
+    Waiter,
+    /// Its terminal, if that shows an empty prompt.
+    Terminal,
+}
+
+impl RouteKind {
+    const ALL: [Self; 5] = [Self::Plugin, Self::Socket, Self::Queue, Self::Waiter, Self::Terminal];
+
+    /// As stored and shown.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Plugin => "plugin",
+            Self::Socket => "socket",
+            Self::Queue => "queue",
+            Self::Waiter => "waiter",
+            Self::Terminal => "terminal",
+        }
+    }
+
+    /// Reads what [`as_str`](Self::as_str) wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|route| route.as_str() == text)
+    }
+}
+
+/// What became of a wish to wake a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// Passed on by a route that is no terminal.
+    Pushed,
+    /// Typed into its terminal.
+    Typed,
+    /// A turn runs; the mail comes with it, at its end at the latest.
+    PendingTurnEnd,
+    /// The agent keeps it from the model until its person has agreed.
+    Held,
+    /// A turn runs that takes no mail.
+    SkippedBusy,
+    /// It asks its person for a permission.
+    SkippedDialog,
+    /// Its person is typing.
+    SkippedDraft,
+    /// It does not want to be disturbed.
+    SkippedDnd,
+    /// It was woken a moment ago.
+    SkippedDebounced,
+    /// It was woken too often.
+    SkippedRateLimited,
+    /// A wake for this mail is on its way, or there is nothing to bring.
+    SkippedDeduped,
+    /// Waking is switched off.
+    SkippedDisabled,
+    /// It is not running, or nobody sits in front of it.
+    NoClient,
+    /// It can't be woken here.
+    NoRoute,
+    /// The session took a turn.
+    Confirmed,
+    /// It never did.
+    Unconfirmed,
+}
+
+impl Outcome {
+    const ALL: [Self; 16] = [
+        Self::Pushed,
+        Self::Typed,
+        Self::PendingTurnEnd,
+        Self::Held,
+        Self::SkippedBusy,
+        Self::SkippedDialog,
+        Self::SkippedDraft,
+        Self::SkippedDnd,
+        Self::SkippedDebounced,
+        Self::SkippedRateLimited,
+        Self::SkippedDeduped,
+        Self::SkippedDisabled,
+        Self::NoClient,
+        Self::NoRoute,
+        Self::Confirmed,
+        Self::Unconfirmed,
+    ];
+
+    /// As stored and shown.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pushed => "pushed",
+            Self::Typed => "typed",
+            Self::PendingTurnEnd => "pending_turn_end",
+            Self::Held => "held",
+            Self::SkippedBusy => "skipped_busy",
+            Self::SkippedDialog => "skipped_dialog",
+            Self::SkippedDraft => "skipped_draft",
+            Self::SkippedDnd => "skipped_dnd",
+            Self::SkippedDebounced => "skipped_debounced",
+            Self::SkippedRateLimited => "skipped_rate_limited",
+            Self::SkippedDeduped => "skipped_deduped",
+            Self::SkippedDisabled => "skipped_disabled",
+            Self::NoClient => "no_client",
+            Self::NoRoute => "no_route",
+            Self::Confirmed => "confirmed",
+            Self::Unconfirmed => "unconfirmed",
+        }
+    }
+
+    /// Reads what [`as_str`](Self::as_str) wrote.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|outcome| outcome.as_str() == text)
+    }
+
+    /// Whether something was passed on that an event of the session can confirm.
+    pub fn is_under_way(self) -> bool {
+        matches!(self, Self::Pushed | Self::Typed)
+    }
+
+    /// What it means, for people.
+    pub fn meaning(self) -> &'static str {
+        match self {
+            Self::Pushed => "told it that mail is waiting",
+            Self::Typed => "typed into its terminal that mail is waiting",
+            Self::PendingTurnEnd => "it is busy, and gets its mail with this turn",
+            Self::Held => "its agent keeps the wake until the person there has agreed",
+            Self::SkippedBusy => "it is busy",
+            Self::SkippedDialog => "it asks its person for a permission",
+            Self::SkippedDraft => "its person is typing",
+            Self::SkippedDnd => "it does not want to be disturbed (baton dnd)",
+            Self::SkippedDebounced => "it was woken a moment ago",
+            Self::SkippedRateLimited => "it was woken too often (limits.wakes_per_hour)",
+            Self::SkippedDeduped => "a wake is on its way already, or nothing waits for it",
+            Self::SkippedDisabled => "waking is switched off",
+            Self::NoClient => "it is not running, or nobody sits in front of it",
+            Self::NoRoute => "there is no way to wake it; it gets its mail with its next prompt",
+            Self::Confirmed => "it took a turn",
+            Self::Unconfirmed => "it never took a turn",
+        }
+    }
+}
+
+/// The last wake of a recipient.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Last {
+    /// When it was claimed.
+    pub at: Moment,
+    /// How many tries for the same mail came before it.
+    pub tried: u32,
+    /// The newest message that waited then.
+    pub newest: MessageRow,
+    /// What became of it so far; `None` between claim and performance, and for ever if whoever claimed it was killed.
+    pub outcome: Option<Outcome>,
+    /// Mail has been put into the session since.
+    pub brought: bool,
+}
+
+/// Everything that decides about a wake.
+#[derive(Clone, Copy, Debug)]
+pub struct Facts<'a> {
+    /// The settings, and whoever sends, allow it.
+    pub wanted: bool,
+    /// The recipient does not want to be disturbed, and nothing urgent waits.
+    pub dnd: bool,
+    /// What it does now: by its agent's own registry where there is one, else by its last event.
+    pub state: State,
+    /// Somebody sits in front of it, or the person allows turns that nobody watches.
+    pub attended: bool,
+    /// The newest message that waits for it.
+    pub newest: Option<MessageRow>,
+    /// Its last wake.
+    pub last: Option<Last>,
+    /// How many wakes were performed within [`WINDOW`].
+    pub recent: u32,
+    /// How many there may be.
+    pub most: u32,
+    /// What can be used now, best first.
+    pub routes: &'a [RouteKind],
+    /// A person asks for it by hand: only what could do harm stops it.
+    pub by_hand: bool,
+    /// Now.
+    pub now: Moment,
+}
+
+/// What to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// Try this route; so many tries for the same mail came before.
+    Wake(RouteKind, u32),
+    /// Nothing, for this reason.
+    Skip(Outcome),
+}
+
+/// Decides about a wake.
+pub fn decide(facts: &Facts<'_>) -> Decision {
+    use Decision::{Skip, Wake};
+    if !facts.wanted {
+        return Skip(Outcome::SkippedDisabled);
+    }
+    match facts.state {
+        State::Gone => return Skip(Outcome::NoClient),
+        State::Busy => return Skip(Outcome::PendingTurnEnd),
+        State::Blocked => return Skip(Outcome::SkippedDialog),
+        State::Idle => {}
+    }
+    if facts.dnd && !facts.by_hand {
+        return Skip(Outcome::SkippedDnd);
+    }
+    let Some(newest) = facts.newest else { return Skip(Outcome::SkippedDeduped) };
+    if !facts.attended {
+        return Skip(Outcome::NoClient);
+    }
+    let Some(best) = facts.routes.first() else { return Skip(Outcome::NoRoute) };
+    if !facts.by_hand && facts.recent >= facts.most {
+        return Skip(Outcome::SkippedRateLimited);
+    }
+    let Some(last) = facts.last else { return Wake(*best, 0) };
+    // A clock that was set back must not silence a session for an hour.
+    let age = facts.now.0.saturating_sub(last.at.0);
+    if (0..DEBOUNCE.0).contains(&age) {
+        return Skip(Outcome::SkippedDebounced);
+    }
+    let news = newest > last.newest || last.brought;
+    match last.outcome {
+        Some(Outcome::Confirmed) if !news && !facts.by_hand => Skip(Outcome::SkippedDeduped),
+        Some(Outcome::Confirmed) => Wake(*best, 0),
+        None | Some(Outcome::Pushed | Outcome::Typed) if (0..CONFIRM.0).contains(&age) => {
+            Skip(Outcome::SkippedDeduped)
+        }
+        _ => {
+            let tried = last.tried + 1;
+            if tried < TRIES {
+                Wake(facts.routes[tried as usize % facts.routes.len()], tried)
+            } else if news || facts.by_hand {
+                Wake(*best, 0)
+            } else {
+                Skip(Outcome::Unconfirmed)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const ROUTES: &[RouteKind] = &[RouteKind::Socket, RouteKind::Terminal];
+
+    fn facts(last: Option<Last>) -> Facts<'static> {
+        Facts {
+            wanted: true,
+            dnd: false,
+            state: State::Idle,
+            attended: true,
+            newest: Some(MessageRow(5)),
+            last,
+            recent: 0,
+            most: 60,
+            routes: ROUTES,
+            by_hand: false,
+            now: Moment(1_000_000),
+        }
+    }
+
+    fn last(age: i64, outcome: Option<Outcome>, newest: i64, tried: u32) -> Option<Last> {
+        let at = Moment(1_000_000 - age);
+        Some(Last { at, tried, newest: MessageRow(newest), outcome, brought: false })
+    }
+
+    #[test]
+    fn outcomes_and_routes_read_back() {
+        for outcome in Outcome::ALL {
+            assert_eq!(Outcome::parse(outcome.as_str()), Some(outcome));
+        }
+        for route in RouteKind::ALL {
+            assert_eq!(RouteKind::parse(route.as_str()), Some(route));
+        }
+    }
+
+    #[test]
+    fn only_an_idle_session_that_wants_it_is_woken() {
+        use Outcome as O;
+        let idle = facts(None);
+        let table: &[(Facts<'_>, Decision)] = &[
+            (idle, Decision::Wake(RouteKind::Socket, 0)),
+            (Facts { wanted: false, ..idle }, Decision::Skip(O::SkippedDisabled)),
+            (Facts { state: State::Busy, ..idle }, Decision::Skip(O::PendingTurnEnd)),
+            (Facts { state: State::Blocked, ..idle }, Decision::Skip(O::SkippedDialog)),
+            (Facts { state: State::Gone, ..idle }, Decision::Skip(O::NoClient)),
+            (Facts { dnd: true, ..idle }, Decision::Skip(O::SkippedDnd)),
+            (Facts { newest: None, ..idle }, Decision::Skip(O::SkippedDeduped)),
+            (Facts { attended: false, ..idle }, Decision::Skip(O::NoClient)),
+            (Facts { routes: &[], ..idle }, Decision::Skip(O::NoRoute)),
+            (Facts { recent: 60, ..idle }, Decision::Skip(O::SkippedRateLimited)),
+            (Facts { recent: 60, dnd: true, by_hand: true, ..idle }, Decision::Wake(RouteKind::Socket, 0)),
+        ];
+        for (facts, decision) in table {
+            assert_eq!(decide(facts), *decision, "{facts:?}");
+        }
+    }
+
+    #[test]
+    fn a_wake_on_its_way_is_waited_for_and_then_tried_by_another_route() {
+        let skip = Decision::Skip;
+        assert_eq!(decide(&facts(last(300, None, 5, 0))), skip(Outcome::SkippedDebounced));
+        assert_eq!(decide(&facts(last(5_000, Some(Outcome::Pushed), 5, 0))), skip(Outcome::SkippedDeduped));
+        // Also with newer mail: one wake brings all of it.
+        assert_eq!(decide(&facts(last(5_000, Some(Outcome::Pushed), 4, 0))), skip(Outcome::SkippedDeduped));
+        let late = |tried| decide(&facts(last(11_000, Some(Outcome::Pushed), 5, tried)));
+        assert_eq!(late(0), Decision::Wake(RouteKind::Terminal, 1));
+        assert_eq!(late(1), Decision::Wake(RouteKind::Socket, 2));
+        assert_eq!(late(2), skip(Outcome::Unconfirmed));
+        // Whoever claimed it was killed before he performed it.
+        assert_eq!(decide(&facts(last(11_000, None, 5, 0))), Decision::Wake(RouteKind::Terminal, 1));
+        // What a route refused at once need not be waited for.
+        let refused = decide(&facts(last(2_000, Some(Outcome::SkippedDraft), 5, 0)));
+        assert_eq!(refused, Decision::Wake(RouteKind::Terminal, 1));
+    }
+
+    #[test]
+    fn a_confirmed_wake_is_the_last_for_its_mail() {
+        let confirmed = Some(Outcome::Confirmed);
+        let same = facts(last(60_000, confirmed, 5, 0));
+        assert_eq!(decide(&same), Decision::Skip(Outcome::SkippedDeduped));
+        assert_eq!(decide(&facts(last(60_000, confirmed, 4, 0))), Decision::Wake(RouteKind::Socket, 0));
+        // It brought some of it, and the session stopped before the rest.
+        let some = same.last.map(|last| Last { brought: true, ..last });
+        assert_eq!(decide(&Facts { last: some, ..same }), Decision::Wake(RouteKind::Socket, 0));
+    }
+
+    proptest! {
+        /// A session that is not idle, or whose routes are gone, is never woken, whatever else holds; and mail that nobody takes is tried a bounded number of times.
+        #[test]
+        fn never_into_a_session_that_is_not_idle(
+            state in prop::sample::select(vec![State::Busy, State::Blocked, State::Gone]),
+            by_hand: bool, dnd: bool, age in -20_000_i64..100_000, tried in 0_u32..6, brought: bool,
+            outcome in prop::option::of(prop::sample::select(Outcome::ALL.to_vec())),
+        ) {
+            let last = last(age, outcome, 5, tried).map(|last| Last { brought, ..last });
+            let facts = Facts { by_hand, dnd, ..facts(last) };
+            let awake = Facts { state, ..facts };
+            prop_assert!(matches!(decide(&awake), Decision::Skip(_)));
+            let stranded = Facts { routes: &[], ..facts };
+            prop_assert!(matches!(decide(&stranded), Decision::Skip(_)));
+            if let Decision::Wake(_, tries) = decide(&facts) {
+                prop_assert!(tries < TRIES);
+                prop_assert!(tries == 0 || tries == tried + 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Wakes: what is known before one, claiming it, and what became of it.
+//!
+//! A wake is claimed in one transaction before anything is done, and only by whoever saw the last one: of two that decide at the same instant, one wakes.
+
+use crate::failure::{failure, foreign};
+use crate::open::Store;
+use crate::trail;
+use baton_core::Error;
+use baton_core::id::{MessageRow, ParticipantId, SessionRow, WakeId};
+use baton_core::time::Moment;
+use baton_core::wake::{Last, Outcome, RouteKind};
+use rusqlite::{Connection, OptionalExtension as _};
+
+/// What the store knows that decides about a wake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WakeView {
+    /// The newest message that waits.
+    pub newest: Option<MessageRow>,
+    /// The last wake.
+    pub last: Option<(WakeId, Last)>,
+    /// Wakes that were passed on since the given moment.
+    pub recent: u32,
+    /// Until when only urgent mail reaches the participant.
+    pub dnd_until: Option<Moment>,
+    /// Something urgent waits.
+    pub urgent: bool,
+    /// It is never woken.
+    pub off: bool,
+}
+
+/// A wake to be claimed.
+#[derive(Clone, Copy, Debug)]
+pub struct NewWake {
+    /// Whom.
+    pub participant: ParticipantId,
+    /// In which session.
+    pub session: SessionRow,
+    /// The wake that was the last one when this was decided.
+    pub after: Option<WakeId>,
+    /// The newest message that waits.
+    pub newest: MessageRow,
+    /// Tries for the same mail before this one.
+    pub tried: u32,
+    /// How.
+    pub route: RouteKind,
+}
+
+/// A wake, for showing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WakeRow {
+    /// Its row.
+    pub id: WakeId,
+    /// When it was claimed.
+    pub at: Moment,
+    /// How.
+    pub route: RouteKind,
+    /// What became of it; `None` while it is performed.
+    pub outcome: Option<Outcome>,
+    /// More about that.
+    pub detail: Option<String>,
+}
+
+impl Store {
+    /// Everything about a participant that decides about a wake.
+    pub fn wake_view(&self, participant: ParticipantId, since: Moment) -> Result<WakeView, Error> {
+        let conn = &self.conn;
+        let (newest, dnd_until, off): (Option<i64>, Option<i64>, bool) = conn
+            .query_row(
+                "SELECT (SELECT max(message) FROM delivery WHERE recipient = p.id AND state = 0 AND state < 2), dnd_until, wake_off
+                 FROM participant p WHERE id = ?1",
+                [participant.0],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .map_err(failure)?;
+        let recent = conn
+            .query_row(
+                "SELECT count(*) FROM wake WHERE participant = ?1 AND at >= ?2 AND (outcome IS NULL OR outcome IN ('pushed', 'typed', 'confirmed', 'unconfirmed'))",
+                (participant.0, since.0),
+                |row| row.get(0),
+            )
+            .map_err(failure)?;
+        let last = last(conn, participant)?;
+        let urgent = dnd_until.is_some() && self.urgent_waits(participant)?;
+        Ok(WakeView {
+            newest: newest.map(MessageRow),
+            last,
+            recent,
+            dnd_until: dnd_until.map(Moment),
+            urgent,
+            off,
+        })
+    }
+
+    /// Whether urgent mail waits for a participant.
+    pub fn urgent_waits(&self, participant: ParticipantId) -> Result<bool, Error> {
+        self.conn
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message
+                 WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.urgent = 1)",
+                [participant.0],
+                |row| row.get(0),
+            )
+            .map_err(failure)
+    }
+
+    /// Claims a wake, unless somebody else claimed one since it was decided.
+    pub fn claim_wake(&mut self, wake: &NewWake, now: Moment) -> Result<Option<WakeId>, Error> {
+        let tx = self.begin()?;
+        if last(&tx, wake.participant)?.map(|(id, _)| id) != wake.after {
+            return Ok(None);
+        }
+        tx.execute(
+            "INSERT INTO wake (participant, session, newest, tried, route, at) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            (
+                wake.participant.0,
+                wake.session.0,
+                wake.newest.0,
+                wake.tried,
+                wake.route.as_str(),
+                now.0,
+            ),
+        )
+        .map_err(failure)?;
+        let id = WakeId(tx.last_insert_rowid());
+        tx.execute("UPDATE participant SET wake = ?2 WHERE id = ?1", (wake.participant.0, id.0))
+            .map_err(failure)?;
+        tx.commit().map_err(failure)?;
+        Ok(Some(id))
+    }
+
+    /// Writes down what became of a wake that nothing has confirmed meanwhile.
+    pub fn end_wake(
+        &mut self,
+        id: WakeId,
+        outcome: Outcome,
+        detail: Option<&str>,
+        now: Moment,
+    ) -> Result<(), Error> {
+        let tx = self.begin()?;
+        let ended: Option<(i64, String)> = tx
+            .query_row(
+                "UPDATE wake SET outcome = ?2, detail = ?3, decided_at = ?4 WHERE id = ?1 AND (outcome IS NULL OR outcome <> 'confirmed')
+                 RETURNING participant, route",
+                (id.0, outcome.as_str(), detail, now.0),
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()
+            .map_err(failure)?;
+        let Some((participant, route)) = ended else { return Ok(()) };
+        if !outcome.is_under_way() {
+            tx.execute("UPDATE participant SET wake = NULL WHERE id = ?1 AND wake = ?2", (participant, id.0))
+                .map_err(failure)?;
+        }
+        let what = match detail {
+            Some(detail) => format!("{} by {route}: {detail}", outcome.as_str()),
+            None => format!("{} by {route}", outcome.as_str()),
+        };
+        trail::note(&tx, now, "wake", Some(ParticipantId(participant)), None, Some(&what))?;
+        tx.commit().map_err(failure)
+    }
+
+    /// The wake that a hook in the background of a session is to perform, if there is one.
+    pub fn wake_for_waiter(&self, session: SessionRow) -> Result<Option<WakeId>, Error> {
+        self.conn
+            .query_row(
+                "SELECT w.id FROM participant p JOIN wake w ON w.id = p.wake WHERE w.session = ?1 AND w.route = ?2",
+                (session.0, RouteKind::Waiter.as_str()),
+                |row| row.get(0).map(WakeId),
+            )
+            .optional()
+            .map_err(failure)
+    }
+
+    /// The last wake of a participant, for showing.
+    pub fn last_wake(&self, participant: ParticipantId) -> Result<Option<WakeRow>, Error> {
+        self.conn
+            .query_row(
+                "SELECT id, at, route, outcome, detail FROM wake WHERE participant = ?1 ORDER BY id DESC LIMIT 1",
+                [participant.0],
+                |row| {
+                    let route: String = row.get(2)?;
+                    let outcome: Option<String> = row.get(3)?;
+                    Ok(WakeRow {
+                        id: WakeId(row.get(0)?),
+                        at: Moment(row.get(1)?),
+                        route: RouteKind::parse(&route).unwrap_or(RouteKind::Terminal),
+                        outcome: outcome.as_deref().and_then(Outcome::parse),
+                        detail: row.get(4)?,
+                    })
+                },
+            )
+            .optional()
+            .map_err(failure)
+    }
+
+    /// Lets only urgent mail through to a participant until then; `None` for everything again.
+    pub fn set_dnd(
+        &mut self,
+        participant: ParticipantId,
+        until: Option<Moment>,
+        now: Moment,
+    ) -> Result<(), Error> {
+        let tx = self.begin()?;
+        tx.execute(
+            "UPDATE participant SET dnd_until = ?2 WHERE id = ?1",
+            (participant.0, until.map(|at| at.0)),
+        )
+        .map_err(failure)?;
+        let what = match until {
+            Some(Moment(i64::MAX)) => "on".to_owned(),
+            Some(until) => format!("until {}", until.to_rfc3339()),
+            None => "off".to_owned(),
+        };
+        trail::note(&tx, now, "dnd", Some(participant), None, Some(&what))?;
+        tx.commit().map_err(failure)
+    }
+
+    /// Lets a participant be woken, or never.
+    pub fn set_wake(&mut self, participant: ParticipantId, on: bool, now: Moment) -> Result<(), Error> {
+        let tx = self.begin()?;
+        tx.execute("UPDATE participant SET wake_off = ?2 WHERE id = ?1", (participant.0, !on))
+            .map_err(failure)?;
+        let what = if on { "switched on" } else { "switched off" };
+        trail::note(&tx, now, "wake", Some(participant), None, Some(what))?;
+        tx.commit().map_err(failure)
+    }
+
+    /// Until when a participant does not want to be disturbed.
+    pub fn dnd_until(&self, participant: ParticipantId) -> Result<Option<Moment>, Error> {
+        self.conn
+            .query_row("SELECT dnd_until FROM participant WHERE id = ?1", [participant.0], |row| {
+                row.get::<_, Option<i64>>(0)
+            })
+            .map(|until| until.map(Moment))
+            .map_err(failure)
+    }
+}
+
+/// An event of the session has come: its wake did what it should.
+pub(crate) fn confirm(
+    conn: &Connection,
+    participant: ParticipantId,
+    id: WakeId,
+    now: Moment,
+) -> Result<(), Error> {
+    conn.execute("UPDATE participant SET wake = NULL WHERE id = ?1 AND wake = ?2", (participant.0, id.0))
+        .map_err(failure)?;
+    conn.execute(
+        "UPDATE wake SET outcome = ?2, decided_at = ?3 WHERE id = ?1",
+        (id.0, Outcome::Confirmed.as_str(), now.0),
+    )
+    .map_err(failure)?;
+    trail::note(conn, now, "wake", Some(participant), None, Some(Outcome::Confirmed.as_str()))
+}
+
+fn last(conn: &Connection, participant: ParticipantId) -> Result<Option<(WakeId, Last)>, Error> {
+    let found: Option<(i64, i64, u32, i64, Option<String>)> = conn
+        .query_row(
+            "SELECT id, at, tried, newest, outcome FROM wake WHERE participant = ?1 ORDER BY id DESC LIMIT 1",
+            [participant.0],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?)),
+        )
+        .optional()
+        .map_err(failure)?;
+    let Some((id, at, tried, newest, outcome)) = found else { return Ok(None) };
+    let outcome = outcome
+        .map(|text| Outcome::parse(&text).ok_or_else(|| foreign("an outcome of a wake")))
+        .transpose()?;
+    let brought = offered_since(conn, participant, Moment(at))?;
+    Ok(Some((WakeId(id), Last { at: Moment(at), tried, newest: MessageRow(newest), outcome, brought })))
+}
+
+/// Whether mail was put into a context of the participant since then. Walks back from the newest offer, so no index is needed.
+fn offered_since(conn: &Connection, participant: ParticipantId, since: Moment) -> Result<bool, Error> {
+    let mut select = conn
+        .prepare("SELECT participant, made_at FROM offer WHERE answer = 0 ORDER BY id DESC")
+        .map_err(failure)?;
+    let mut rows = select.query([]).map_err(failure)?;
+    while let Some(row) = rows.next().map_err(failure)? {
+        let (whose, at): (i64, i64) = (row.get(0).map_err(failure)?, row.get(1).map_err(failure)?);
+        if at < since.0 {
+            return Ok(false);
+        }
+        if whose == participant.0 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
