@@ -21,6 +21,12 @@ pub mod mailbox;
 pub mod proof;
 pub mod turn;
 
+/// The prompt that wakes an idle session whose prompt hook then brings the mail. It carries none itself: whoever passes it on late or twice
+/// does no harm.
+pub const WAKE: &str = "baton: you have mail from another session.";
+/// What the person is told when such a prompt finds nothing to bring.
+pub const NOTHING_WAITS: &str = "baton: the mail has been taken meanwhile";
+
 pub use delivery::Delivery;
 pub use mailbox::Mailbox;
 pub use proof::{Anchor, Item, Look, MARK, Search, Turns, look_at_request, mark};

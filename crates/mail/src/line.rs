@@ -37,6 +37,10 @@ impl Outcome {
     fn silent() -> Self {
         Self { reply: Reply::Silent, offer: None }
     }
+
+    fn in_vain() -> Self {
+        Self { reply: Reply::Block(mail::NOTHING_WAITS.to_owned()), offer: None }
+    }
 }
 
 /// Where a hook call comes from.
@@ -142,6 +146,16 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
     }))
 }
 
+/// Whether a session is to be woken now, so that its prompt hook brings the mail: it is idle, and mail waits. An open offer is no hindrance:
+/// the prompt is the occasion to look for its proof, and one that only lacks an answer gets it.
+pub fn may_wake(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<bool, Error> {
+    let Some(view) = store.hook_view(caller.agent.name(), session_id)? else { return Ok(false) };
+    let takes = caller.agent.takes(EventKind::Woken).is_some();
+    let seen = View { queued: view.queued, ..View::default() };
+    Ok(turn::may_push(view.state, seen, takes)
+        && store.mail_waits(view.participant, crate::now(), &process::is_alive)?)
+}
+
 fn push_again(
     store: &Store,
     view: &HookView,
@@ -219,17 +233,20 @@ fn step(
                 .is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, now, turn));
         }
     }
-    // A request may still be one of the turn before a prompt that was typed meanwhile.
-    let new_turn = event.turn.is_some() && event.turn != view.turn && event.kind != EventKind::Request;
-    let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
-    let state = session::after(event).filter(|state| *state != view.state);
-    // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
-    let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
-    let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
     let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules)
         && !(event.kind == EventKind::Stop
             && agent.stops_when_interrupted()
             && transcript.is_some_and(|file| evidence::turn_is_taken_back(agent, file, view.turn_from)));
+    // Then no turn begins.
+    let in_vain = !deliver && turn::is_in_vain(event, seen);
+    // A request may still be one of the turn before a prompt that was typed meanwhile.
+    let new_turn =
+        event.turn.is_some() && event.turn != view.turn && event.kind != EventKind::Request && !in_vain;
+    let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
+    let state = session::after(event).filter(|state| *state != view.state && !in_vain);
+    // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
+    let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
     let reminder = reminder(store, event, view)?;
     if !deliver
         && state.is_none()
@@ -238,8 +255,11 @@ fn step(
         && new_transcript.is_none()
         && settle.iter().all(|(_, settle)| *settle == Settle::Keep)
     {
-        return Ok(reminder
-            .map_or_else(Outcome::silent, |text| Outcome { reply: Reply::Context(text), offer: None }));
+        return Ok(match reminder {
+            Some(text) => Outcome { reply: Reply::Context(text), offer: None },
+            None if in_vain => Outcome::in_vain(),
+            None => Outcome::silent(),
+        });
     }
     let length = length
         .unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
@@ -276,6 +296,7 @@ fn step(
         )
     })?;
     Ok(match (claimed, reminder) {
+        (None, _) if turn::is_in_vain(event, seen) => Outcome::in_vain(),
         (None, None) => Outcome::silent(),
         (None, Some(text)) => Outcome { reply: Reply::Context(text), offer: None },
         (Some(claimed), reminder) => {
@@ -396,7 +417,7 @@ fn occasion(event: &Event, view: &HookView, offer: &OpenOffer, resumed: bool) ->
 fn anchor(event: &Event) -> Anchor {
     match event.kind {
         EventKind::Start(_) => Anchor::Start,
-        EventKind::Prompt => Anchor::Prompt,
+        EventKind::Prompt | EventKind::Woken => Anchor::Prompt,
         EventKind::Stop => Anchor::Stop,
         _ => Anchor::Tools(event.calls.clone()),
     }

@@ -3,7 +3,6 @@
 use crate::identity::Identity;
 use crate::{bell, directory, random, reconcile};
 use baton_core::body::Body;
-use baton_core::event::EventKind;
 use baton_core::id::{MessageId, MessageRow};
 use baton_core::limits::Limits;
 use baton_core::session::State;
@@ -31,29 +30,30 @@ pub struct Draft<'a> {
 }
 
 /// What becomes of a wish to wake a recipient, by what it does.
-pub fn wake_outcome(wanted: bool, recipient: &Participant) -> &'static str {
-    let pushed = || {
-        baton_agents::by_name(&recipient.agent)
-            .is_ok_and(|agent| agent.takes(EventKind::IdleNotice).is_some())
-    };
+pub fn wake_outcome(home: &Path, wanted: bool, recipient: &Participant) -> &'static str {
     match recipient.state {
         _ if !wanted => "skipped_disabled",
         State::Busy => "pending_turn_end",
         State::Blocked => "skipped_dialog",
         State::Gone => "no_client",
-        State::Idle if pushed() => "pushed",
+        State::Idle if bell::is_attended(home, recipient.id) => "pushed",
         State::Idle => "no_route",
     }
 }
 
 /// What becomes of waking each recipient of an accepted message, in their order, by what they really do now. A store that fails at this
 /// is no failure of the send: then it is by what they did last.
-pub fn wake_outcomes(store: &mut Store, accepted: &Accepted, wanted: bool) -> Vec<&'static str> {
+pub fn wake_outcomes(
+    store: &mut Store,
+    home: &Path,
+    accepted: &Accepted,
+    wanted: bool,
+) -> Vec<&'static str> {
     let mut to = accepted.to.clone();
     to.iter_mut()
         .map(|recipient| {
             reconcile::state(store, recipient).ok();
-            wake_outcome(wanted, recipient)
+            wake_outcome(home, wanted, recipient)
         })
         .collect()
 }

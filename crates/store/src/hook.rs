@@ -235,6 +235,16 @@ impl Store {
         Ok((letters, made_at))
     }
 
+    /// Whether mail waits that may be offered to a participant, once no offer is open.
+    pub fn mail_waits(
+        &self,
+        participant: ParticipantId,
+        now: Moment,
+        alive: &dyn Fn(Process) -> bool,
+    ) -> Result<bool, Error> {
+        queued_letters(&self.conn, participant, now, 1, alive).map(|queue| !queue.letters.is_empty())
+    }
+
     /// Does what one hook run decided. `render` frames the letters that are queued; the claim holds as many as it took.
     pub fn hook_step(
         &mut self,

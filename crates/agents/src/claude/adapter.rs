@@ -52,6 +52,7 @@ impl Agent for Claude {
                 json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
                     .to_string()
             }
+            Reply::Block(text) => json!({"decision": "block", "reason": text}).to_string(),
         }
     }
 

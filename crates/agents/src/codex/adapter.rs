@@ -51,7 +51,9 @@ impl Agent for Codex {
                 json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
                     .to_string()
             }
-            Reply::Continue(text) => json!({"decision": "block", "reason": text}).to_string(),
+            Reply::Continue(text) | Reply::Block(text) => {
+                json!({"decision": "block", "reason": text}).to_string()
+            }
         }
     }
 

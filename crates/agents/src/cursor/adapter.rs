@@ -104,6 +104,7 @@ impl Agent for Cursor {
             Reply::Silent => String::new(),
             Reply::Context(text) => json!({ "additional_context": text }).to_string(),
             Reply::Continue(text) => json!({ "followup_message": text }).to_string(),
+            Reply::Block(text) => json!({ "continue": false, "user_message": text }).to_string(),
         }
     }
 

@@ -63,6 +63,7 @@ impl Agent for Gemini {
             Reply::Continue(text) => {
                 json!({"decision": "block", "reason": text, "systemMessage": TURN_GOES_ON}).to_string()
             }
+            Reply::Block(text) => json!({"decision": "deny", "reason": text}).to_string(),
         }
     }
 

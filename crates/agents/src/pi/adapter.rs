@@ -50,7 +50,8 @@ impl Agent for Pi {
 
     fn render(&self, _event: &Event, reply: &Reply) -> String {
         match reply {
-            Reply::Silent => String::new(),
+            // It is pushed the mail itself, so no prompt of ours is ever in vain.
+            Reply::Silent | Reply::Block(_) => String::new(),
             Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
         }
     }

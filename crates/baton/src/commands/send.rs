@@ -9,6 +9,7 @@ use baton_mail::post::{self, Draft};
 use baton_store::{Accepted, Store};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use std::path::Path;
 
 // `baton send`
 #[derive(Debug, Args)]
@@ -69,7 +70,7 @@ impl Send {
             ttl,
         };
         let accepted = post::send(&mut store, &session.home, &me, &draft, &rules)?;
-        report(&mut store, &accepted, self.wake == Wake::Auto, out)
+        report(&mut store, &session.home, &accepted, self.wake == Wake::Auto, out)
     }
 }
 
@@ -82,14 +83,14 @@ impl Reply {
         let me = session.identity(&mut store)?;
         let accepted =
             post::reply(&mut store, &session.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
-        report(&mut store, &accepted, true, out)
+        report(&mut store, &session.home, &accepted, true, out)
     }
 }
 
-fn report(store: &mut Store, accepted: &Accepted, wake: bool, out: &Out) -> Result<Exit, Error> {
+fn report(store: &mut Store, home: &Path, accepted: &Accepted, wake: bool, out: &Out) -> Result<Exit, Error> {
     // Only who reads JSON is told, and only then is it found out.
     let document = if out.is_json() {
-        describe(accepted, &post::wake_outcomes(store, accepted, wake))
+        describe(accepted, &post::wake_outcomes(store, home, accepted, wake))
     } else {
         Value::Null
     };

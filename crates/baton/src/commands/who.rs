@@ -10,6 +10,7 @@ use baton_mail::{directory, post, project};
 use baton_store::Participant;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
+use std::path::Path;
 
 // `baton who`
 #[derive(Debug, Args)]
@@ -54,7 +55,7 @@ impl Who {
         let project = project::of(&session.cwd);
         let scope = (!self.all).then_some(project.as_str());
         let everybody = directory::who(&mut store, scope, self.all)?;
-        let document: Vec<Value> = everybody.iter().map(describe).collect();
+        let document: Vec<Value> = everybody.iter().map(|one| describe(&session.home, one)).collect();
         out.data(&Value::Array(document), || self.shown(*out, &everybody))?;
         done()
     }
@@ -91,7 +92,7 @@ impl Who {
 }
 
 /// A participant as JSON, in the shape of cli.md.
-pub fn describe(participant: &Participant) -> Value {
+pub fn describe(home: &Path, participant: &Participant) -> Value {
     json!({
         "name": participant.name,
         "session_id": participant.native,
@@ -103,7 +104,7 @@ pub fn describe(participant: &Participant) -> Value {
         "unread": participant.unread,
         "pid": participant.process.map(|(pid, _)| pid).filter(|_| participant.state != State::Gone),
         "machine": Value::Null,
-        "wake": post::wake_outcome(true, participant),
+        "wake": post::wake_outcome(home, true, participant),
         "tags": participant.tags,
     })
 }

@@ -41,6 +41,6 @@ pub(super) fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
         let key = given(input.key.as_ref());
         let accepted =
             post::reply(store, &options.home, &identity, &input.message_id, &body, key, &(options.limits)())?;
-        send::output(store, accepted)
+        send::output(store, &options.home, accepted)
     })
 }

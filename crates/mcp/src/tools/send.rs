@@ -10,6 +10,7 @@ use baton_store::{Accepted, Store};
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 pub(super) const NAME: &str = "send_message";
 
@@ -87,13 +88,13 @@ pub(super) fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
     call.desk.mail(|store| {
         let identity = call.identity(store)?;
         let accepted = post::send(store, &options.home, &identity, &draft, &(options.limits)())?;
-        output(store, accepted)
+        output(store, &options.home, accepted)
     })
 }
 
 /// What the sender is told about an accepted message.
-pub(super) fn output(store: &mut Store, accepted: Accepted) -> Result<Output, Error> {
-    let outcomes = post::wake_outcomes(store, &accepted, true);
+pub(super) fn output(store: &mut Store, home: &Path, accepted: Accepted) -> Result<Output, Error> {
+    let outcomes = post::wake_outcomes(store, home, &accepted, true);
     let to = accepted
         .to
         .into_iter()

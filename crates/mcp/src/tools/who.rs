@@ -9,6 +9,7 @@ use baton_store::Participant;
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 pub(super) const NAME: &str = "who";
 
@@ -72,19 +73,19 @@ pub(super) fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
             Err(error) => return Err(error),
         };
         let found = directory::who(store, (!all).then_some(&*here), all)?;
-        let (sessions, left_out) = bounded(found);
+        let (sessions, left_out) = bounded(&call.desk.options.home, found);
         Ok(Output { sessions, left_out, you })
     })
 }
 
 /// As many as a context can bear, those that run first; and how many are left out.
-fn bounded(mut found: Vec<Participant>) -> (Vec<Entry>, usize) {
+fn bounded(home: &Path, mut found: Vec<Participant>) -> (Vec<Entry>, usize) {
     found.sort_by_key(|participant| participant.state == State::Gone);
     let total = found.len();
     let mut room = limits::WHO_BYTES;
     let sessions: Vec<Entry> = found
         .into_iter()
-        .map(entry)
+        .map(|participant| entry(home, participant))
         .take(limits::WHO_SESSIONS)
         .take_while(|entry| {
             let size = serde_json::to_string(entry).map_or(usize::MAX, |text| text.len());
@@ -97,9 +98,9 @@ fn bounded(mut found: Vec<Participant>) -> (Vec<Entry>, usize) {
     (sessions, left_out)
 }
 
-fn entry(participant: Participant) -> Entry {
+fn entry(home: &Path, participant: Participant) -> Entry {
     Entry {
-        wake: post::wake_outcome(true, &participant),
+        wake: post::wake_outcome(home, true, &participant),
         session_id: participant.native.as_deref().map(defuse),
         cwd: participant.cwd.as_deref().map(defuse),
         project: defuse(&participant.project),
