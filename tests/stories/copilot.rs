@@ -1,7 +1,7 @@
 //! GitHub Copilot CLI: mail at a prompt, between tools, at a stop and on resume; its tools, its subagents, its clear, and its files.
 
 use crate::moments;
-use crate::stage::{LIMIT, Stage};
+use crate::stage::{LIMIT, Stage, rounds};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::copilot::Copilot;
 use baton_testkit::model::{Kind, Request};
@@ -13,6 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const WHO: Agent = Agent::Copilot;
+/// The line that wakes a session.
+const WAKE: &str = "baton: you have mail from another session.";
 
 fn stage(script: Script) -> Stage {
     Stage::with(&[WHO], script)
@@ -75,6 +77,89 @@ fn copilot_a_model_reads_by_tool_and_by_command_and_nothing_is_shown_twice() {
             stage.seen_once(body);
         }
         assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
+    });
+}
+
+/// A stage on which Copilot loads its extensions.
+fn pushing(script: Script) -> Stage {
+    let stage = stage(script);
+    Copilot::new(&stage.sandbox, &stage.model).turn_extensions_on();
+    stage
+}
+
+fn talk() -> Script {
+    Script::by(|_| Step::say("finished"))
+}
+
+fn idle(stage: &Stage) {
+    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
+    assert!(idle, "it is never idle: {}{}", stage.json(&["who"]), stage.trouble());
+}
+
+/// It came to the model, once, and its sender can see that.
+#[track_caller]
+fn arrived(stage: &Stage, body: &str) {
+    stage.request(|request| request.shows(body));
+    stage.seen_once(body);
+}
+
+#[test]
+fn an_idle_copilot_gets_its_mail_at_once() {
+    isolated(|| {
+        for _ in 0..rounds() {
+            let stage = pushing(talk());
+            let terminal = stage.open(WHO, Session::New);
+            // Before anything was ever asked.
+            let name = stage.name_of(WHO);
+            assert_eq!(stage.json(&["send", &name, "MAIL-IDLE-1"])["wake"], "pushed", "{}", stage.trouble());
+            arrived(&stage, "MAIL-IDLE-1");
+            idle(&stage);
+            terminal.submit("PROMPT-OF-THE-PERSON");
+            stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
+            idle(&stage);
+            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
+                assert_eq!(stage.json(&["who"]).as_array().map(Vec::len), Some(1), "one participant");
+                stage.send(&name, body);
+                arrived(&stage, body);
+                idle(&stage);
+            }
+            let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+            assert_eq!(last.count(WAKE), 4, "a wake for each message: {:?}", last.said());
+        }
+    });
+}
+
+/// Two to five at the same instant, while the session is idle, or just becoming so.
+#[test]
+fn copilot_messages_of_one_instant_come_once_each() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        for round in 0..rounds().max(4) {
+            let bodies: Vec<_> = (0..2 + round % 4).map(|n| format!("MAIL-WAKE-{round}-{n}.")).collect();
+            std::thread::scope(|scope| {
+                for body in &bodies {
+                    scope.spawn(|| stage.send(&name, body));
+                }
+            });
+            for body in &bodies {
+                stage.request(|request| request.shows(body));
+                stage.shown_once(body);
+            }
+            // Every second round begins while the turn of the last is still ending.
+            if round % 2 == 0 {
+                for body in &bodies {
+                    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+                }
+            }
+        }
+        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
+        for round in 0..rounds().max(4) {
+            for n in 0..2 + round % 4 {
+                assert_eq!(last.count(&format!("MAIL-WAKE-{round}-{n}.")), 1, "round {round}, {n}");
+            }
+        }
     });
 }
 

@@ -1,8 +1,8 @@
 //! The sessions that a plugin has spoken of: their doorbells, and when to try a push again.
 
-use baton_core::{Code, Error};
 use baton_core::event::{Event, EventKind};
 use baton_core::id::ParticipantId;
+use baton_core::{Code, Error};
 use baton_mail::bell::{Attendance, Bell, Watch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

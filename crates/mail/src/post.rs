@@ -43,12 +43,7 @@ pub fn wake_outcome(home: &Path, wanted: bool, recipient: &Participant) -> &'sta
 
 /// What becomes of waking each recipient of an accepted message, in their order, by what they really do now. A store that fails at this
 /// is no failure of the send: then it is by what they did last.
-pub fn wake_outcomes(
-    store: &mut Store,
-    home: &Path,
-    accepted: &Accepted,
-    wanted: bool,
-) -> Vec<&'static str> {
+pub fn wake_outcomes(store: &mut Store, home: &Path, accepted: &Accepted, wanted: bool) -> Vec<&'static str> {
     let mut to = accepted.to.clone();
     to.iter_mut()
         .map(|recipient| {
