@@ -238,7 +238,7 @@ fn step(
             && agent.stops_when_interrupted()
             && transcript.is_some_and(|file| evidence::turn_is_taken_back(agent, file, view.turn_from)));
     // Then no turn begins.
-    let in_vain = !deliver && turn::is_in_vain(event, seen);
+    let in_vain = turn::is_in_vain(event, seen);
     // A request may still be one of the turn before a prompt that was typed meanwhile.
     let new_turn =
         event.turn.is_some() && event.turn != view.turn && event.kind != EventKind::Request && !in_vain;
@@ -296,7 +296,7 @@ fn step(
         )
     })?;
     Ok(match (claimed, reminder) {
-        (None, _) if turn::is_in_vain(event, seen) => Outcome::in_vain(),
+        (None, _) if in_vain => Outcome::in_vain(),
         (None, None) => Outcome::silent(),
         (None, Some(text)) => Outcome { reply: Reply::Context(text), offer: None },
         (Some(claimed), reminder) => {

@@ -81,10 +81,10 @@ pub fn may_push(state: State, view: View, takes: bool) -> bool {
     takes && state == State::Idle && view.queued && !view.open
 }
 
-/// Whether an event that brought no mail is the line that woke a session, in vain: nothing waits behind an open offer either, whose proof
-/// its turn would be.
+/// Whether an event is the line that woke a session, in vain: nothing waits, and no offer is open. One that is may have been made with this
+/// very prompt, by another hook of ours; else the answer to it is the proof that it lacks.
 pub fn is_in_vain(event: &Event, view: View) -> bool {
-    event.kind == EventKind::Woken && !(view.open && view.queued)
+    event.kind == EventKind::Woken && !view.queued && !view.open
 }
 
 /// Whether this event may bring mail. `takes` says whether the agent passes a hook's text on at this event at all.
