@@ -433,7 +433,12 @@ fn copilot_nested_subagents_do_not_eat_their_roots_mail() {
         stage.send(&name, "MAIL-FOR-THE-ROOT");
         stage.request(|request| request.shows("use subagents") && request.shows("MAIL-FOR-THE-ROOT"));
         let below = |request: &Request| !request.shows("use subagents");
-        assert_eq!(stage.model.sightings_where("MAIL-FOR-THE-ROOT", below).first, None, "{}", stage.trouble());
+        assert_eq!(
+            stage.model.sightings_where("MAIL-FOR-THE-ROOT", below).first,
+            None,
+            "{}",
+            stage.trouble()
+        );
         assert!(stage.model.sightings_where("nested", is_nested).first.is_some(), "it had its turns");
         stage.seen_once("MAIL-FOR-THE-ROOT");
         assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");

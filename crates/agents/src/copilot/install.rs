@@ -92,9 +92,15 @@ impl Copilot {
         &self.servers
     }
 
+    /// A project's `.mcp.json` is read by several agents.
+    fn servers_are_shared(&self) -> bool {
+        matches!(self.install.scope(), Scope::Project(_))
+    }
+
     fn server(&self) -> JsonServer<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
-        JsonServer { agent: AGENT, baton, home, reader: &SERVERS }
+        let agent = (!self.servers_are_shared()).then_some(AGENT);
+        JsonServer { agent, baton, home, reader: &SERVERS }
     }
 
     /// The command of a hook.
@@ -150,10 +156,9 @@ impl Copilot {
         on(&["experimental"]) || on(&["enabledFeatureFlags", "EXTENSIONS"])
     }
 
-    /// In a project, the server called `baton` may be the one of another agent that reads the same file.
+    /// In a project, the server called `baton` may be somebody else's, for another agent that reads the same file.
     fn leaves_server(&self, bytes: &[u8]) -> Result<bool, InstallError> {
-        let project = matches!(self.install.scope(), Scope::Project(_));
-        Ok(project && self.server().owner(&self.servers, bytes)? == Server::Others)
+        Ok(self.servers_are_shared() && self.server().owner(&self.servers, bytes)? == Server::Others)
     }
 }
 
@@ -168,6 +173,10 @@ impl Target for Copilot {
 
     fn files(&self) -> Vec<PathBuf> {
         vec![self.hooks.clone(), self.extension.clone(), self.servers.clone(), self.settings.clone()]
+    }
+
+    fn shared(&self) -> Vec<PathBuf> {
+        self.servers_are_shared().then(|| self.servers.clone()).into_iter().collect()
     }
 
     fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError> {
@@ -201,7 +210,7 @@ impl Target for Copilot {
         if *self.install.scope() == Scope::User {
             return off.map(str::to_owned).into_iter().collect();
         }
-        let taken = "Copilot's sessions have no tools of baton's here, because the server `baton` in .mcp.json is another agent's; run `baton setup copilot` for them";
+        let taken = "Copilot's sessions have no tools of baton's here, because the server `baton` in .mcp.json is not this baton's; run `baton setup copilot` for them";
         let leaves = self.leaves_server(now.bytes(&self.servers).unwrap_or_default()).unwrap_or(false);
         [Some(TRUST), leaves.then_some(taken), off].into_iter().flatten().map(str::to_owned).collect()
     }
