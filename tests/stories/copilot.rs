@@ -261,7 +261,9 @@ fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
         terminal.submit("/compact");
         assert!(wait::until(LIMIT, || stage.model.requests().len() > before), "{}", terminal.screen());
         let compaction = stage.model.requests()[before].clone();
+        assert!(compaction.shows("create a detailed summary"), "{:?}", compaction.said());
         stage.send(&name, "MAIL-MEANWHILE");
+        assert!(!terminal.screen().contains("Compaction completed"), "it takes a while");
         let after = stage.request(|request| request.index > before && request.shows("MAIL-MEANWHILE"));
         assert!(!compaction.shows("MAIL-MEANWHILE"), "the compaction is no turn");
         assert!(after.index > compaction.index);
@@ -555,6 +557,53 @@ fn copilot_setup_and_remove_give_every_byte_back() {
         stage.run(WHO, Session::New, "once more");
         assert_eq!(stage.json(&["who", "--all"]), sessions, "nobody is registered any more");
     });
+}
+
+/// Both read the project's `.mcp.json`, and the one server in it serves each as itself.
+#[test]
+fn one_server_of_a_project_serves_claude_and_copilot() {
+    isolated(|| {
+        let stage = Stage::bare(Script::by(|request| match request.results().len() {
+            0 => Step::mcp("baton", "read_messages", json!({})),
+            1 => Step::mcp(
+                "baton",
+                "send_message",
+                json!({"to": "user", "body": format!("FROM-{:?}", request.agent)}),
+            ),
+            _ => Step::say("finished"),
+        }));
+        let (claude, copilot) = (stage.claude(), Copilot::new(&stage.sandbox, &stage.model));
+        claude.edit_settings(|settings| settings["enableAllProjectMcpServers"] = true.into());
+        let untouched = project_files(&stage);
+        stage.baton(&["setup", "claude", "copilot", "--project"]).expect_ok();
+        stage.sandbox.run(&mut claude.headless(Session::New, "please begin"), LIMIT).expect_ok();
+        let mut command = copilot.headless(Session::New, "please begin");
+        stage.sandbox.run(command.arg("--trust-folder"), LIMIT).expect_ok();
+        for (agent, body) in [("claude", "FROM-Claude"), ("copilot", "FROM-Copilot")] {
+            let mail = stage.json(&["mail", "--search", body]);
+            let everybody = stage.json(&["who", "--all"]);
+            let sender = everybody.as_array().into_iter().flatten().find(|row| row["agent"] == agent);
+            assert_eq!(mail[0]["sender"], agent, "{mail}");
+            assert_eq!(mail[0]["from"], sender.expect("it is registered")["session_id"], "{mail}");
+        }
+        stage.baton(&["setup", "claude", "--project", "--remove"]).expect_ok();
+        let before = stage.model.requests().len();
+        let mut command = copilot.headless(Session::New, "once more");
+        stage.sandbox.run(command.arg("--trust-folder"), LIMIT).expect_ok();
+        let asked = |request: &Request| request.index > before && request.results().len() == 1;
+        let answered = stage.request(asked).results()[0].text.clone();
+        assert!(answered.contains("messages"), "it still has its tools: {answered}");
+        stage.baton(&["setup", "copilot", "--project", "--remove"]).expect_ok();
+        assert_eq!(project_files(&stage), untouched);
+    });
+}
+
+/// What lies in the project's folder.
+fn project_files(stage: &Stage) -> Vec<String> {
+    let names = fs::read_dir(stage.sandbox.project()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
 }
 
 #[test]
