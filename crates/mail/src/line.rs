@@ -403,7 +403,8 @@ fn look_at_plugin(event: &Event, offer: &OpenOffer, of_this_session: bool) -> Lo
 fn occasion(event: &Event, view: &HookView, offer: &OpenOffer, resumed: bool) -> Occasion {
     if offer.session == view.session {
         // A second hook of the prompt that the offer was made with, or a prompt typed into its turn: no turn has ended, and none begins.
-        let same_turn = event.kind == EventKind::Prompt && event.turn.is_some() && event.turn == offer.turn;
+        let prompts = matches!(event.kind, EventKind::Prompt | EventKind::Woken);
+        let same_turn = prompts && event.turn.is_some() && event.turn == offer.turn;
         return match (resumed, same_turn) {
             (true, _) => Occasion::Ended,
             (false, true) => Occasion::Passing,
