@@ -1,7 +1,7 @@
 //! GitHub Copilot CLI: mail at a prompt, between tools, at a stop and on resume; its tools, its subagents, its clear, and its files.
 
 use crate::moments;
-use crate::stage::{LIMIT, Stage};
+use crate::stage::{LIMIT, Stage, rounds};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::copilot::Copilot;
 use baton_testkit::model::{Kind, Request};
@@ -13,6 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 const WHO: Agent = Agent::Copilot;
+/// The line that wakes a session.
+const WAKE: &str = "baton: you have mail from another session.";
 
 fn stage(script: Script) -> Stage {
     Stage::with(&[WHO], script)
@@ -78,6 +80,292 @@ fn copilot_a_model_reads_by_tool_and_by_command_and_nothing_is_shown_twice() {
     });
 }
 
+/// A stage on which Copilot loads its extensions.
+fn pushing(script: Script) -> Stage {
+    let stage = stage(script);
+    Copilot::new(&stage.sandbox, &stage.model).turn_extensions_on();
+    stage
+}
+
+fn talk() -> Script {
+    Script::by(|_| Step::say("finished"))
+}
+
+fn idle(stage: &Stage) {
+    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
+    assert!(idle, "it is never idle: {}{}", stage.json(&["who"]), stage.trouble());
+}
+
+/// It came to the model, once, and its sender can see that.
+#[track_caller]
+fn arrived(stage: &Stage, body: &str) {
+    stage.request(|request| request.shows(body));
+    stage.seen_once(body);
+}
+
+#[test]
+fn an_idle_copilot_gets_its_mail_at_once() {
+    isolated(|| {
+        for _ in 0..rounds() {
+            let stage = pushing(talk());
+            let terminal = stage.open(WHO, Session::New);
+            // Before anything was ever asked.
+            let name = stage.name_of(WHO);
+            assert_eq!(stage.json(&["send", &name, "MAIL-IDLE-1"])["wake"], "pushed", "{}", stage.trouble());
+            arrived(&stage, "MAIL-IDLE-1");
+            idle(&stage);
+            terminal.submit("PROMPT-OF-THE-PERSON");
+            stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
+            idle(&stage);
+            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
+                assert_eq!(stage.json(&["who"]).as_array().map(Vec::len), Some(1), "one participant");
+                stage.send(&name, body);
+                arrived(&stage, body);
+                idle(&stage);
+            }
+            let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+            assert_eq!(last.count(WAKE), 4, "a wake for each message: {:?}", last.said());
+        }
+    });
+}
+
+/// Two to five at the same instant, while the session is idle, or just becoming so.
+#[test]
+fn copilot_messages_of_one_instant_come_once_each() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        for round in 0..rounds().max(4) {
+            let bodies: Vec<_> = (0..2 + round % 4).map(|n| format!("MAIL-WAKE-{round}-{n}.")).collect();
+            std::thread::scope(|scope| {
+                for body in &bodies {
+                    scope.spawn(|| stage.send(&name, body));
+                }
+            });
+            for body in &bodies {
+                stage.request(|request| request.shows(body));
+                stage.shown_once(body);
+            }
+            // Every second round begins while the turn of the last is still ending.
+            if round % 2 == 0 {
+                for body in &bodies {
+                    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+                }
+            }
+        }
+        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
+        for round in 0..rounds().max(4) {
+            for n in 0..2 + round % 4 {
+                assert_eq!(last.count(&format!("MAIL-WAKE-{round}-{n}.")), 1, "round {round}, {n}");
+            }
+        }
+    });
+}
+
+#[test]
+fn copilot_is_not_woken_while_it_asks_for_a_permission() {
+    isolated(|| {
+        let script = Script::by(|request| match request.results().len() {
+            0 if request.shows("please ask") => Step::shell("echo ran >> ran.txt; echo allowed"),
+            _ => Step::say("finished"),
+        });
+        let stage = pushing(script);
+        let terminal = Copilot::new(&stage.sandbox, &stage.model).asking().open("copilot", Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("please ask");
+        terminal
+            .wait_for("Do you want to run this command?", LIMIT)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "blocked"), "{}", stage.trouble());
+        let question = || terminal.screen().split_once("\n╭").map(|(_, dialog)| dialog.to_owned());
+        let dialog = question();
+        let asked = stage.model.requests().len();
+        for round in 0..5 {
+            let sent = stage.json(&["send", &name, &format!("MAIL-PENDING-{round}.")]);
+            assert_eq!(sent["wake"], "skipped_dialog");
+        }
+        // Longer than the link's sweep for rings that it missed: whatever would come comes in this time.
+        std::thread::sleep(Duration::from_secs(6));
+        assert_eq!(question(), dialog, "nothing was typed");
+        assert!(!stage.sandbox.project().join("ran.txt").exists(), "nothing was approved");
+        assert_eq!(stage.model.requests().len(), asked, "nothing was asked");
+        assert_eq!(stage.state_of("MAIL-PENDING-0."), "queued");
+        terminal.press(&["Enter"]);
+        for round in 0..5 {
+            arrived(&stage, &format!("MAIL-PENDING-{round}."));
+        }
+        let ran = fs::read_to_string(stage.sandbox.project().join("ran.txt")).unwrap_or_default();
+        assert_eq!(ran.lines().count(), 1, "the tool ran once");
+    });
+}
+
+#[test]
+fn a_draft_in_copilots_input_line_survives_a_push() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        for round in 0..2 {
+            let draft = format!("a draft {round}");
+            terminal.type_text(&draft);
+            terminal.wait_for(&format!("❯ {draft}"), LIMIT).unwrap_or_else(|error| panic!("{error}"));
+            let body = format!("MAIL-BESIDE-A-DRAFT-{round}");
+            stage.send(&name, &body);
+            arrived(&stage, &body);
+            idle(&stage);
+            assert!(terminal.screen().contains(&format!("❯ {draft}")), "it stays: {}", terminal.screen());
+            assert_eq!(stage.model.sightings(&draft).requests, 0, "and was not sent");
+            terminal.press(&["Enter"]);
+            stage.request(|request| request.shows(&draft));
+            idle(&stage);
+        }
+    });
+}
+
+/// A line that comes too late, because the mail has been taken meanwhile, asks the model nothing.
+#[test]
+fn a_wake_that_finds_no_mail_is_blocked() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let terminal = stage.open(WHO, Session::New);
+        terminal.submit("please begin");
+        stage.request(|request| request.shows("please begin"));
+        idle(&stage);
+        let asked = stage.model.requests().len();
+        // As the extension would hand it over.
+        terminal.submit(WAKE);
+        terminal
+            .wait_for("the mail has been taken meanwhile", LIMIT)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(stage.json(&["who"])[0]["state"], "idle");
+        terminal.submit("go on");
+        let next = stage.request(|request| request.shows("go on"));
+        assert_eq!((next.index, next.count(WAKE)), (asked, 0), "{:?}", next.said());
+    });
+}
+
+#[test]
+fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
+    isolated(|| {
+        let stage = pushing(Script::by(|request| {
+            let compacts = request.shows("create a detailed summary") || request.kind != Kind::Main;
+            Step::say("finished").after(Duration::from_secs(if compacts { 3 } else { 0 }))
+        }));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        stage.send(&name, "MAIL-BEFORE");
+        arrived(&stage, "MAIL-BEFORE");
+        idle(&stage);
+        let before = stage.model.requests().len();
+        terminal.submit("/compact");
+        assert!(wait::until(LIMIT, || stage.model.requests().len() > before), "{}", terminal.screen());
+        let compaction = stage.model.requests()[before].clone();
+        assert!(compaction.shows("create a detailed summary"), "{:?}", compaction.said());
+        stage.send(&name, "MAIL-MEANWHILE");
+        assert!(!terminal.screen().contains("Compaction completed"), "it takes a while");
+        let after = stage.request(|request| request.index > before && request.shows("MAIL-MEANWHILE"));
+        assert!(!compaction.shows("MAIL-MEANWHILE"), "the compaction is no turn");
+        assert!(after.index > compaction.index);
+        stage.seen_once("MAIL-MEANWHILE");
+        terminal.submit("go on");
+        let last = stage.request(|request| request.shows("go on"));
+        assert!(last.count("MAIL-BEFORE") <= 1 && last.count("MAIL-MEANWHILE") == 1, "{:?}", last.said());
+    });
+}
+
+/// Killed while the mail is on its way into an idle session, at different moments, and resumed.
+#[test]
+fn an_idle_copilot_that_is_killed_has_it_once_after_its_resume() {
+    isolated(|| {
+        for round in 0..rounds().max(3) {
+            let stage = pushing(Script::by(|request| match request.results().len() {
+                0 if request.shows("MAIL-KILL") => Step::shell("sleep 0.3"),
+                _ => Step::say("finished"),
+            }));
+            let terminal = stage.open(WHO, Session::New);
+            terminal.submit("please begin");
+            stage.request(|request| request.shows("please begin"));
+            idle(&stage);
+            let session = stage.json(&["who"])[0]["session_id"].as_str().expect("an id").to_owned();
+            let body = format!("MAIL-KILL-{round}");
+            stage.send(&session, &body);
+            // From before the wake to after the last answer.
+            std::thread::sleep(Duration::from_millis(u64::try_from(50 + round * 331 % 1500).unwrap()));
+            terminal.kill();
+            drop(terminal);
+            let before = stage.model.requests().len();
+            let again = stage.open(WHO, Session::Resume(&session));
+            idle(&stage);
+            again.submit("go on again");
+            let shows = |request: &Request| request.shows("go on again") && request.shows(&body);
+            stage.request(|request| request.index >= before && shows(request));
+            let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
+            assert_eq!(last.count(&body), 1, "round {round}: {}", stage.trouble());
+            assert_eq!(stage.end_of(&body), "seen", "round {round}: {}", stage.trouble());
+        }
+    });
+}
+
+/// Set up for the user and for the project: Copilot loads one extension of the name.
+#[test]
+fn copilot_with_two_extensions_acts_once() {
+    isolated(|| {
+        let stage = pushing(talk());
+        stage.baton(&["setup", "copilot", "--project"]).expect_ok();
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        for round in 0..3 {
+            let body = format!("MAIL-TWICE-{round}");
+            stage.send(&name, &body);
+            arrived(&stage, &body);
+            idle(&stage);
+        }
+        let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+        assert_eq!(last.count(WAKE), 3, "one wake for each: {:?}", last.said());
+    });
+}
+
+/// Without a terminal nobody waits for a pushed prompt: hooks bring the mail.
+#[test]
+fn copilot_without_a_terminal_is_not_woken() {
+    isolated(|| {
+        let stage = pushing(moments::tools(1, 0.5));
+        let run = stage.run(WHO, Session::New, "please begin");
+        let session = stage.session_id(WHO, &run);
+        stage.send(&session, "MAIL-HEADLESS-1");
+        let agent = stage.start(WHO, Session::Resume(&session), "go on");
+        stage.request(|request| request.shows("MAIL-HEADLESS-1"));
+        stage.send(&session, "MAIL-HEADLESS-2");
+        agent.finish(LIMIT).expect_ok();
+        for body in ["MAIL-HEADLESS-1", "MAIL-HEADLESS-2"] {
+            stage.seen_once(body);
+        }
+        assert_eq!(stage.model.sightings(WAKE).requests, 0);
+    });
+}
+
+/// Nothing tells a hook that a turn was interrupted; the extension does.
+#[test]
+fn an_interrupted_copilot_is_idle_and_gets_its_mail() {
+    isolated(|| {
+        let stage = pushing(Script::by(|request| match request.results().len() {
+            0 if request.last_user_text().contains("be slow") => Step::shell("sleep 30"),
+            _ => Step::say("finished"),
+        }));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("be slow");
+        stage.request(|request| request.shows("be slow"));
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "busy"), "{}", stage.trouble());
+        terminal.wait_for("sleep 30", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        terminal.press(&["Escape"]);
+        idle(&stage);
+        stage.send(&name, "MAIL-AFTER-ESC");
+        arrived(&stage, "MAIL-AFTER-ESC");
+    });
+}
+
 /// Whether a request is the subagent's.
 fn is_subagent(request: &Request) -> bool {
     request.shows("SUBAGENT-PROMPT") && !request.shows("use a subagent")
@@ -109,6 +397,56 @@ fn copilot_a_subagent_does_not_eat_its_parents_mail() {
         let copilots = stage.json(&["who", "--all"]);
         let copilots = copilots.as_array().unwrap().iter().filter(|row| row["agent"] == "copilot").count();
         assert_eq!(copilots, 1, "a subagent is not a participant: {}", stage.trouble());
+    });
+}
+
+fn is_nested(request: &Request) -> bool {
+    request.shows("NESTED-PROMPT") && !request.shows("OUTER-PROMPT")
+}
+
+/// With the extension at work, which hears of subagents too.
+#[test]
+fn copilot_nested_subagents_do_not_eat_their_roots_mail() {
+    isolated(|| {
+        let task = |name: &str, prompt: &str| {
+            let input = json!({"agent_type": "general-purpose", "name": name, "description": "look", "prompt": prompt, "mode": "sync"});
+            Step::tool("task", input)
+        };
+        let script = Script::by(move |request| {
+            let outer = request.shows("OUTER-PROMPT") && !request.shows("use subagents");
+            match (is_nested(request), outer, request.results().len()) {
+                (true, _, 0) => Step::shell("sleep 1; echo nested"),
+                (true, _, 1) => Step::mcp("baton", "read_messages", json!({})),
+                (true, _, 2) => Step::shell("baton inbox; true"),
+                (true, ..) => Step::say("nested finished"),
+                (_, true, 0) => task("inner", "NESTED-PROMPT"),
+                (_, true, 1) => Step::shell("sleep 0.5; echo outer"),
+                (_, true, _) => Step::say("outer finished"),
+                (.., 0) if request.shows("use subagents") => task("outer", "OUTER-PROMPT"),
+                (.., 1) => Step::shell("sleep 0.5"),
+                _ => Step::say("finished"),
+            }
+        });
+        let stage = pushing(script);
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("use subagents");
+        assert!(stage.model.wait_for(LIMIT, is_nested).is_some(), "no nested subagent: {}", stage.trouble());
+        stage.send(&name, "MAIL-FOR-THE-ROOT");
+        stage.request(|request| request.shows("use subagents") && request.shows("MAIL-FOR-THE-ROOT"));
+        let below = |request: &Request| !request.shows("use subagents");
+        assert_eq!(
+            stage.model.sightings_where("MAIL-FOR-THE-ROOT", below).first,
+            None,
+            "{}",
+            stage.trouble()
+        );
+        assert!(stage.model.sightings_where("nested", is_nested).first.is_some(), "it had its turns");
+        stage.seen_once("MAIL-FOR-THE-ROOT");
+        assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
+        idle(&stage);
+        stage.send(&name, "MAIL-AFTER-THEM");
+        arrived(&stage, "MAIL-AFTER-THEM");
     });
 }
 
@@ -219,6 +557,53 @@ fn copilot_setup_and_remove_give_every_byte_back() {
         stage.run(WHO, Session::New, "once more");
         assert_eq!(stage.json(&["who", "--all"]), sessions, "nobody is registered any more");
     });
+}
+
+/// Both read the project's `.mcp.json`, and the one server in it serves each as itself.
+#[test]
+fn one_server_of_a_project_serves_claude_and_copilot() {
+    isolated(|| {
+        let stage = Stage::bare(Script::by(|request| match request.results().len() {
+            0 => Step::mcp("baton", "read_messages", json!({})),
+            1 => Step::mcp(
+                "baton",
+                "send_message",
+                json!({"to": "user", "body": format!("FROM-{:?}", request.agent)}),
+            ),
+            _ => Step::say("finished"),
+        }));
+        let (claude, copilot) = (stage.claude(), Copilot::new(&stage.sandbox, &stage.model));
+        claude.edit_settings(|settings| settings["enableAllProjectMcpServers"] = true.into());
+        let untouched = project_files(&stage);
+        stage.baton(&["setup", "claude", "copilot", "--project"]).expect_ok();
+        stage.sandbox.run(&mut claude.headless(Session::New, "please begin"), LIMIT).expect_ok();
+        let mut command = copilot.headless(Session::New, "please begin");
+        stage.sandbox.run(command.arg("--trust-folder"), LIMIT).expect_ok();
+        for (agent, body) in [("claude", "FROM-Claude"), ("copilot", "FROM-Copilot")] {
+            let mail = stage.json(&["mail", "--search", body]);
+            let everybody = stage.json(&["who", "--all"]);
+            let sender = everybody.as_array().into_iter().flatten().find(|row| row["agent"] == agent);
+            assert_eq!(mail[0]["sender"], agent, "{mail}");
+            assert_eq!(mail[0]["from"], sender.expect("it is registered")["session_id"], "{mail}");
+        }
+        stage.baton(&["setup", "claude", "--project", "--remove"]).expect_ok();
+        let before = stage.model.requests().len();
+        let mut command = copilot.headless(Session::New, "once more");
+        stage.sandbox.run(command.arg("--trust-folder"), LIMIT).expect_ok();
+        let asked = |request: &Request| request.index > before && request.results().len() == 1;
+        let answered = stage.request(asked).results()[0].text.clone();
+        assert!(answered.contains("messages"), "it still has its tools: {answered}");
+        stage.baton(&["setup", "copilot", "--project", "--remove"]).expect_ok();
+        assert_eq!(project_files(&stage), untouched);
+    });
+}
+
+/// What lies in the project's folder.
+fn project_files(stage: &Stage) -> Vec<String> {
+    let names = fs::read_dir(stage.sandbox.project()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    names
 }
 
 #[test]

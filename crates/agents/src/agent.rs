@@ -149,6 +149,16 @@ pub trait Agent: Sync {
         false
     }
 
+    /// What its plugin is told to wake an idle session, where the prompt hook then brings the mail; `None` where a push carries it itself.
+    fn wake(&self, _session_id: &str) -> Option<serde_json::Value> {
+        None
+    }
+
+    /// Whether its sessions end with the plugin. Not where they also have hooks, which go on without it and tell their end.
+    fn ends_with_plugin(&self) -> bool {
+        true
+    }
+
     /// Whether its payloads and transcripts name turns. One that has no names must write each line before what follows from it, and ask its
     /// prompt hooks only between turns.
     fn names_turns(&self) -> bool {

@@ -171,6 +171,10 @@ pub trait Target {
     fn install(&self) -> &Install;
     /// All files that an installation concerns.
     fn files(&self) -> Vec<PathBuf>;
+    /// Those of them in which an entry of ours serves other agents too: whoever leaves last takes it out.
+    fn shared(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
     /// The edits that set baton up. Edits that change nothing may be among them.
     fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError>;
     /// The edits that take baton out.

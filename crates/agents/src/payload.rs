@@ -5,6 +5,7 @@
 use crate::surrogates;
 use baton_core::event::{Event, EventKind, Shown, Source};
 use baton_core::mail::MARK;
+use baton_core::wake;
 use baton_core::{Code, Error};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
@@ -121,7 +122,12 @@ impl Payload<'_> {
         calls.extend(given(self.tool_use_id));
         // What we said at a stop, or pushed, comes back as a prompt in some agents.
         let ours = self.prompt.as_deref().is_some_and(|text| text.contains(MARK));
-        let kind = if ours && kind == EventKind::Prompt { EventKind::Continued } else { kind };
+        let woken = self.prompt.as_deref().is_some_and(wake::is_line);
+        let kind = match kind {
+            EventKind::Prompt if ours => EventKind::Continued,
+            EventKind::Prompt if woken => EventKind::Woken,
+            kind => kind,
+        };
         Event {
             kind,
             native: self.hook_event_name.into_owned(),

@@ -35,6 +35,8 @@ pub enum EventKind {
     Start(Source),
     /// A prompt is about to go to the model.
     Prompt,
+    /// The line with which we woke an idle session comes back as a prompt; whoever asked, it was not the person.
+    Woken,
     /// A turn goes on, or begins, by a text that is not the person's: what a stop hook said, or a note of the agent to itself.
     Continued,
     /// A tool is about to run.

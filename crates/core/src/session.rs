@@ -3,7 +3,7 @@
 //! | event | busy | idle | blocked | gone |
 //! |---|---|---|---|---|
 //! | start (startup, resume, clear) | idle | idle | idle | idle |
-//! | prompt, continued, tool, request | busy | busy | busy | busy |
+//! | prompt, woken, continued, tool, request | busy | busy | busy | busy |
 //! | permission asked | blocked | blocked | blocked | blocked |
 //! | stop, interrupt, idle notice | idle | idle | idle | idle |
 //! | compaction, anything of a subagent | – | – | – | – |
@@ -52,6 +52,7 @@ pub fn after(event: &Event) -> Option<State> {
     match event.kind {
         EventKind::Start(source) if source.is_new_turnless() => Some(State::Idle),
         EventKind::Prompt
+        | EventKind::Woken
         | EventKind::Continued
         | EventKind::BeforeTool
         | EventKind::AfterTool

@@ -11,6 +11,9 @@ use crate::time::{Moment, Span};
 /// What a session is woken with. The hook at its prompt brings the mail; where there is none any more, the hook swallows the line.
 pub const LINE: &str = "[baton] Mail is waiting for you.";
 
+/// What the person is told when such a line finds nothing to bring.
+pub const NOTHING_WAITS: &str = "baton: the mail has been taken meanwhile";
+
 /// No second wake of a recipient so soon.
 pub const DEBOUNCE: Span = Span::seconds(1);
 /// A wake that no event of the session has confirmed by now has failed. `codex queue` and a typed line take a second at most; a loaded machine more.
@@ -23,6 +26,29 @@ pub const TRIES: u32 = 3;
 /// Whether a prompt is nothing but our line.
 pub fn is_line(prompt: &str) -> bool {
     prompt.trim() == LINE
+}
+
+/// How much a message presses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Attention {
+    /// It wakes an idle recipient, unless that one does not want to be disturbed.
+    #[default]
+    Ordinary,
+    /// It also passes that wish. For the person only.
+    Urgent,
+    /// It wakes nobody, and comes with the recipient's next event.
+    Quiet,
+}
+
+impl Attention {
+    /// The number that stands for it in the store.
+    pub fn code(self) -> i64 {
+        match self {
+            Self::Ordinary => 0,
+            Self::Urgent => 1,
+            Self::Quiet => 2,
+        }
+    }
 }
 
 /// A way to make an idle session take a turn.

@@ -92,6 +92,7 @@ impl<O: Write> Link<O> {
             if Instant::now() >= sweep {
                 sweep = Instant::now() + limits::SWEEP.to_std();
                 rung = self.sessions.names();
+                self.sessions.attend();
             }
             rung.extend(self.sessions.due());
             rung.sort_unstable();
@@ -127,7 +128,13 @@ impl<O: Write> Link<O> {
             return Ok(None);
         };
         let event = match self.options.agent.parse(payload.get().as_bytes(), None) {
-            Ok(event) => event,
+            Ok(mut event) => {
+                if event.transcript.is_none() {
+                    event.transcript =
+                        self.options.agent.transcript_path(&event.session_id, &self.options.env);
+                }
+                event
+            }
             Err(error) => {
                 self.note(&error.to_string());
                 return self.write(&json!({"id": id, "answer": null})).map(|()| None);
@@ -181,6 +188,9 @@ impl<O: Write> Link<O> {
 
     fn push(&mut self, session: &str) -> Result<(), Error> {
         let Some(event) = self.sessions.may_try(session) else { return Ok(()) };
+        if let Some(wake) = self.options.agent.wake(session) {
+            return self.wake(session, &event, &wake);
+        }
         let pushed = match self.with_store(&event, |store, caller| line::push(store, caller, session)) {
             Ok(Some(pushed)) => pushed,
             Ok(None) => return Ok(()),
@@ -203,8 +213,26 @@ impl<O: Write> Link<O> {
         written
     }
 
-    /// The agent is gone, and with it all sessions that it ran.
+    /// Wakes a session that is idle and has mail; its prompt hook brings it.
+    fn wake(&mut self, session: &str, event: &Event, wake: &Value) -> Result<(), Error> {
+        match self.with_store(event, |store, caller| line::may_wake(store, caller, session)) {
+            Ok(true) => {
+                self.sessions.tried(session);
+                self.write(&json!({"push": wake}))
+            }
+            Ok(false) => Ok(()),
+            Err(error) => {
+                self.note(&format!("wake: {}: {error}", error.code()));
+                Ok(())
+            }
+        }
+    }
+
+    /// The agent is gone, and with it all sessions that it ran; unless hooks tell of their end.
     fn end(&mut self) {
+        if !self.options.agent.ends_with_plugin() {
+            self.sessions = Sessions::default();
+        }
         for session in self.sessions.names() {
             let event = Event::new(EventKind::End, session.clone());
             if let Err(error) = self.with_store(&event, |store, caller| line::handle(store, caller, &event)) {

@@ -1,9 +1,9 @@
 //! The sessions that a plugin has spoken of: their doorbells, and when to try a push again.
 
-use baton_core::Error;
 use baton_core::event::{Event, EventKind};
 use baton_core::id::ParticipantId;
-use baton_mail::bell::{Bell, Watch};
+use baton_core::{Code, Error};
+use baton_mail::bell::{Attendance, Bell, Watch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,6 +19,7 @@ pub struct Sessions(BTreeMap<String, Known>);
 #[derive(Debug)]
 struct Known {
     bell: Watch,
+    attendance: Attendance,
     cwd: Option<PathBuf>,
     /// Not before.
     next: Option<Instant>,
@@ -29,7 +30,10 @@ impl Sessions {
     /// Listens at a session's door.
     pub fn listen(&mut self, home: &Path, event: &Event, participant: ParticipantId) -> Result<(), Error> {
         let bell = Bell::listen(home, participant)?.into_watch();
-        let known = Known { bell, cwd: event.cwd.clone(), next: None, pause: FIRST_PAUSE };
+        let attendance = Attendance::begin(home, participant).map_err(|error| {
+            Error::new(Code::StoreUnavailable, format!("can't attend to {}: {error}", event.session_id))
+        })?;
+        let known = Known { bell, attendance, cwd: event.cwd.clone(), next: None, pause: FIRST_PAUSE };
         self.0.insert(event.session_id.clone(), known);
         Ok(())
     }
@@ -37,6 +41,11 @@ impl Sessions {
     /// Whether it is listened for.
     pub fn knows(&self, session: &str) -> bool {
         self.0.contains_key(session)
+    }
+
+    /// Attends to all of them, also where somebody else did who is gone.
+    pub fn attend(&mut self) {
+        self.0.values_mut().for_each(|known| known.attendance.renew());
     }
 
     /// The session is over.

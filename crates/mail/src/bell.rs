@@ -8,8 +8,10 @@ use baton_core::id::ParticipantId;
 use baton_core::limits;
 use baton_core::{Code, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::fs::{DirBuilder, OpenOptions};
-use std::io::Write as _;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -34,6 +36,43 @@ pub fn ring(home: &Path, participant: ParticipantId) {
         // Nobody watches a bell that can't be written; the sweep covers it.
         bell.write_all(b"!").ok();
     }
+}
+
+/// Whether somebody brings a participant its mail while it is idle.
+pub fn is_attended(home: &Path, participant: ParticipantId) -> bool {
+    let shared = |file| flock(&file, FlockOperation::NonBlockingLockShared);
+    OpenOptions::new()
+        .read(true)
+        .open(attended(home, participant))
+        .is_ok_and(|file| shared(file) == Err(Errno::WOULDBLOCK))
+}
+
+/// Says that somebody brings a participant its mail while it is idle, for as long as this lives: a lock of the kernel's, which ends with
+/// the process.
+#[derive(Debug)]
+pub struct Attendance {
+    file: File,
+    held: bool,
+}
+
+impl Attendance {
+    /// Begins it.
+    pub fn begin(home: &Path, participant: ParticipantId) -> io::Result<Self> {
+        let path = attended(home, participant);
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
+        let mut attendance = Self { file, held: false };
+        attendance.renew();
+        Ok(attendance)
+    }
+
+    /// Takes over from another one who attended to the same participant, once that one is gone.
+    pub fn renew(&mut self) {
+        self.held = self.held || flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
+    }
+}
+
+fn attended(home: &Path, participant: ParticipantId) -> PathBuf {
+    home.join("bell").join(format!("{}.attended", participant.0))
 }
 
 /// Somebody's ear at a participant's door.
@@ -81,5 +120,27 @@ impl Bell {
     /// The kernel's watch, for an event loop.
     pub fn into_watch(self) -> Watch {
         self.watch
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_attends_is_known_as_long_as_it_does() {
+        let home = tempfile::tempdir().unwrap();
+        let participant = ParticipantId(7);
+        Bell::listen(home.path(), participant).unwrap();
+        let known = || is_attended(home.path(), participant);
+        assert!(!known(), "to listen is not to attend");
+        let first = Attendance::begin(home.path(), participant).unwrap();
+        let mut second = Attendance::begin(home.path(), participant).unwrap();
+        assert!(known() && !is_attended(home.path(), ParticipantId(8)));
+        drop(first);
+        second.renew();
+        assert!(known(), "the second takes over");
+        drop(second);
+        assert!(!known());
     }
 }

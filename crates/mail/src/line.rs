@@ -24,9 +24,6 @@ const REMINDER_SIZE: usize = 2_500;
 /// Asks of each kind in that list.
 const REMINDER_ASKS: usize = 5;
 
-/// What the person is told when a wake finds nothing to bring.
-const NOTHING_WAITS: &str = "baton: the mail has been delivered already; nothing is waiting.";
-
 /// What a hook call came to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -122,6 +119,9 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
         return Ok(None);
     }
     let (rules, takes) = ((caller.limits)(), takes.unwrap_or((0, frame::Unit::Bytes)));
+    if !rules.wake || !store.may_be_woken(view.participant)? {
+        return Ok(None);
+    }
     let (nonce, now) = (Nonce::from_random(random()), crate::now());
     let claim = Claim {
         nonce: nonce.clone(),
@@ -154,6 +154,23 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
         made_at: now,
         again: false,
     }))
+}
+
+/// Whether a session is to be woken now, so that its prompt hook brings the mail: it is idle, and mail waits. An open offer is no hindrance:
+/// the prompt is the occasion to look for its proof, and one that only lacks an answer gets it.
+pub fn may_wake(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<bool, Error> {
+    let Some(view) = store.hook_view(caller.agent.name(), session_id)? else { return Ok(false) };
+    let takes = caller.agent.takes(EventKind::Woken).is_some();
+    let seen = View { queued: view.queued, ..View::default() };
+    Ok(turn::may_push(view.state, seen, takes)
+        && (caller.limits)().wake
+        && store.may_be_woken(view.participant)?
+        && store.mail_waits(
+            view.participant,
+            crate::now(),
+            is_not_to_be_disturbed(&view),
+            &process::is_alive,
+        )?)
 }
 
 fn push_again(
@@ -230,7 +247,7 @@ fn step(
     let takes = agent.takes(event.kind);
     let mut seen = View { open: still_open, queued: waits, stops: view.stops, turn_running: false };
     let mut length = None;
-    if event.kind == EventKind::Prompt && agent.holds_typed_ahead() {
+    if matches!(event.kind, EventKind::Prompt | EventKind::Woken) && agent.holds_typed_ahead() {
         seen.turn_running = event.turn.is_some() && view.turn == event.turn;
         if !seen.turn_running && turn::may_deliver(event, seen, takes.is_some(), &rules) {
             let now = *length.get_or_insert_with(|| evidence::length(transcript));
@@ -239,22 +256,21 @@ fn step(
                 .is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, now, turn));
         }
     }
-    // A request may still be one of the turn before a prompt that was typed meanwhile.
-    let new_turn = event.turn.is_some() && event.turn != view.turn && event.kind != EventKind::Request;
-    let woken = event.kind == EventKind::Prompt && event.prompt.as_deref().is_some_and(wake::is_line);
-    let by_person = event.kind == EventKind::Prompt && !seen.turn_running && !woken;
-    // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
-    let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
-    let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
     let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules)
         && !(event.kind == EventKind::Stop
             && agent.stops_when_interrupted()
             && transcript.is_some_and(|file| evidence::turn_is_taken_back(agent, file, view.turn_from)));
+    // Then no turn begins.
+    let in_vain = turn::is_in_vain(event, seen);
+    // A request may still be one of the turn before a prompt that was typed meanwhile.
+    let new_turn =
+        event.turn.is_some() && event.turn != view.turn && event.kind != EventKind::Request && !in_vain;
+    let by_person = event.kind == EventKind::Prompt && !seen.turn_running;
+    let state = session::after(event).filter(|state| *state != view.state && !in_vain);
+    // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
+    let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
     let reminder = reminder(store, event, view)?;
-    // A wake whose mail has been delivered otherwise: its line goes no further, and no turn begins.
-    let swallowed = woken && !deliver && !still_open && !seen.turn_running;
-    let state = session::after(event).filter(|state| *state != view.state && !swallowed);
-    let new_turn = new_turn && !swallowed;
     let confirms = view.wake.filter(|_| session::after(event) == Some(session::State::Busy));
     if !deliver
         && state.is_none()
@@ -265,8 +281,8 @@ fn step(
         && settle.iter().all(|(_, settle)| *settle == Settle::Keep)
     {
         let reply = match reminder {
-            _ if swallowed => Reply::Block(NOTHING_WAITS.to_owned()),
             Some(text) => Reply::Context(text),
+            None if in_vain => Reply::Block(wake::NOTHING_WAITS.to_owned()),
             None => Reply::Silent,
         };
         return Ok(Outcome { reply, offer: None, rings: None });
@@ -311,8 +327,8 @@ fn step(
     let left = event.kind == EventKind::Stop && claimed.is_none() && waits && !still_open;
     let rings = (left || confirms.is_some() || event.kind == EventKind::End).then_some(view.participant);
     Ok(match (claimed, reminder) {
-        (None, _) if swallowed => {
-            Outcome { reply: Reply::Block(NOTHING_WAITS.to_owned()), offer: None, rings }
+        (None, _) if in_vain => {
+            Outcome { reply: Reply::Block(wake::NOTHING_WAITS.to_owned()), offer: None, rings }
         }
         (None, None) => Outcome { rings, ..Outcome::silent() },
         (None, Some(text)) => Outcome { reply: Reply::Context(text), offer: None, rings },
@@ -420,7 +436,8 @@ fn look_at_plugin(event: &Event, offer: &OpenOffer, of_this_session: bool) -> Lo
 fn occasion(event: &Event, view: &HookView, offer: &OpenOffer, resumed: bool) -> Occasion {
     if offer.session == view.session {
         // A second hook of the prompt that the offer was made with, or a prompt typed into its turn: no turn has ended, and none begins.
-        let same_turn = event.kind == EventKind::Prompt && event.turn.is_some() && event.turn == offer.turn;
+        let prompts = matches!(event.kind, EventKind::Prompt | EventKind::Woken);
+        let same_turn = prompts && event.turn.is_some() && event.turn == offer.turn;
         return match (resumed, same_turn) {
             (true, _) => Occasion::Ended,
             (false, true) => Occasion::Passing,
@@ -434,7 +451,7 @@ fn occasion(event: &Event, view: &HookView, offer: &OpenOffer, resumed: bool) ->
 fn anchor(event: &Event) -> Anchor {
     match event.kind {
         EventKind::Start(_) => Anchor::Start,
-        EventKind::Prompt => Anchor::Prompt,
+        EventKind::Prompt | EventKind::Woken => Anchor::Prompt,
         EventKind::Stop => Anchor::Stop,
         _ => Anchor::Tools(event.calls.clone()),
     }

@@ -7,7 +7,7 @@ use baton_core::body::Body;
 use baton_core::id::{MessageId, MessageRow};
 use baton_core::limits::Limits;
 use baton_core::time::Span;
-use baton_core::wake::Outcome;
+use baton_core::wake::{Attention, Outcome};
 use baton_core::{Code, Error};
 use baton_store::{Accepted, NewMail, Process, Store, Verb, check_label};
 use sha2::{Digest as _, Sha256};
@@ -28,8 +28,8 @@ pub struct Draft<'a> {
     pub key: Option<&'a str>,
     /// How long it may wait.
     pub ttl: Option<Span>,
-    /// It passes a wish not to be disturbed; for the person only.
-    pub urgent: bool,
+    /// How much it presses.
+    pub attention: Attention,
 }
 
 /// Wakes each recipient of an accepted message, as far as that is right; in their order. What goes wrong at it is no failure of the send.
@@ -111,7 +111,7 @@ pub fn reply(
         key,
         waiter: None,
         ttl: rules.ttl,
-        urgent: false,
+        attention: Attention::Ordinary,
         now: crate::now(),
     };
     let accepted = store.accept_mail(mail, rules)?;
@@ -144,7 +144,7 @@ fn deliver(
     if let Some(before) = repeated(store, from, verb, key)? {
         return Ok(before);
     }
-    if draft.urgent && from.kind != Kind::Person {
+    if draft.attention == Attention::Urgent && from.kind != Kind::Person {
         return Err(Error::new(Code::NotAPerson, "urgent mail is for the person at a terminal")
             .hint("send it without --urgent; it waits until the recipient may be disturbed"));
     }
@@ -167,7 +167,7 @@ fn deliver(
         key,
         waiter,
         ttl: draft.ttl.unwrap_or(rules.ttl),
-        urgent: draft.urgent,
+        attention: draft.attention,
         now: crate::now(),
     };
     let accepted = store.accept_mail(mail, rules)?;

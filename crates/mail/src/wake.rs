@@ -151,7 +151,8 @@ fn look(participant: &Participant, wish: &Wish<'_>) -> Looked {
     routes.retain(|route| match route {
         Route::Waiter => waiter::waits(wish.home, session),
         Route::Terminal => false,
-        Route::Plugin | Route::Socket { .. } | Route::Queue { .. } => true,
+        Route::Plugin => bell::is_attended(wish.home, participant.id),
+        Route::Socket { .. } | Route::Queue { .. } => true,
     });
     let kinds = routes.iter().map(Route::kind).collect();
     Looked { routes, kinds, attended: wish.rules.wake_unattended || is_attended(agent, participant) }

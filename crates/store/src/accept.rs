@@ -14,6 +14,7 @@ use baton_core::limits::Limits;
 use baton_core::loops::{self, Traffic};
 use baton_core::mail::Delivery;
 use baton_core::time::{Moment, Span};
+use baton_core::wake::Attention;
 use baton_core::{Code, Error, limits, name};
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -64,8 +65,8 @@ pub struct NewMail<'a> {
     pub waiter: Option<Process>,
     /// How long it may wait.
     pub ttl: Span,
-    /// It passes a wish not to be disturbed.
-    pub urgent: bool,
+    /// How much it presses.
+    pub attention: Attention,
     /// Now.
     pub now: Moment,
 }
@@ -220,7 +221,7 @@ fn recent_between(
 
 fn insert(conn: &Connection, mail: &NewMail<'_>, hops: u32) -> Result<MessageRow, Error> {
     conn.prepare(
-        "INSERT INTO message (public, sender, sender_session, body, thread, reply_to, ask, waiter, waiter_start, hops, verb, key, digest, sent_at, expires_at, urgent)
+        "INSERT INTO message (public, sender, sender_session, body, thread, reply_to, ask, waiter, waiter_start, hops, verb, key, digest, sent_at, expires_at, attention)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
     )
     .and_then(|mut insert| {
@@ -240,7 +241,7 @@ fn insert(conn: &Connection, mail: &NewMail<'_>, hops: u32) -> Result<MessageRow
             mail.key.map(|(_, digest)| digest),
             mail.now.0,
             mail.now.plus(mail.ttl).0,
-            mail.urgent,
+            mail.attention.code(),
         ))
     })
     .map_err(failure)?;

@@ -245,6 +245,18 @@ impl Store {
         Ok((letters, made_at))
     }
 
+    /// Whether mail waits that may be offered to a participant, once no offer is open.
+    pub fn mail_waits(
+        &self,
+        participant: ParticipantId,
+        now: Moment,
+        only_urgent: bool,
+        alive: &dyn Fn(Process) -> bool,
+    ) -> Result<bool, Error> {
+        queued_letters(&self.conn, participant, now, 1, only_urgent, alive)
+            .map(|queue| !queue.letters.is_empty())
+    }
+
     /// Does what one hook run decided. `render` frames the letters that are queued; the claim holds as many as it took.
     pub fn hook_step(
         &mut self,
@@ -406,7 +418,7 @@ pub(crate) fn queued_letters(
     only_urgent: bool,
     alive: &dyn Fn(Process) -> bool,
 ) -> Result<Queue, Error> {
-    let urgent = if only_urgent { "AND m.urgent = 1 " } else { "" };
+    let urgent = if only_urgent { "AND m.attention = 1 " } else { "" };
     let mut select = conn
         .prepare(&format!(
             "{LETTERS} WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.expires_at > ?2 {urgent}ORDER BY d.message"

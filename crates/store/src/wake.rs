@@ -7,6 +7,7 @@ use crate::open::Store;
 use crate::trail;
 use baton_core::Error;
 use baton_core::id::{MessageRow, ParticipantId, SessionRow, WakeId};
+use baton_core::session::State;
 use baton_core::time::Moment;
 use baton_core::wake::{Last, Outcome, RouteKind};
 use rusqlite::{Connection, OptionalExtension as _};
@@ -14,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 /// What the store knows that decides about a wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeView {
-    /// The newest message that waits.
+    /// The newest message that waits and may wake.
     pub newest: Option<MessageRow>,
     /// The last wake.
     pub last: Option<(WakeId, Last)>,
@@ -66,7 +67,8 @@ impl Store {
         let conn = &self.conn;
         let (newest, dnd_until, off): (Option<i64>, Option<i64>, bool) = conn
             .query_row(
-                "SELECT (SELECT max(message) FROM delivery WHERE recipient = p.id AND state = 0 AND state < 2), dnd_until, wake_off
+                "SELECT (SELECT max(d.message) FROM delivery d JOIN message m ON m.id = d.message
+                    WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2 AND m.attention <> 2), dnd_until, wake_off
                  FROM participant p WHERE id = ?1",
                 [participant.0],
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
@@ -91,12 +93,24 @@ impl Store {
         })
     }
 
+    /// Whether something waits for a participant that may wake it, and it may be woken at all.
+    pub fn may_be_woken(&self, participant: ParticipantId) -> Result<bool, Error> {
+        self.conn
+            .query_row(
+                "SELECT wake_off = 0 AND EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message
+                 WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2 AND m.attention <> 2) FROM participant p WHERE id = ?1",
+                [participant.0],
+                |row| row.get(0),
+            )
+            .map_err(failure)
+    }
+
     /// Whether urgent mail waits for a participant.
     pub fn urgent_waits(&self, participant: ParticipantId) -> Result<bool, Error> {
         self.conn
             .query_row(
                 "SELECT EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message
-                 WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.urgent = 1)",
+                 WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.attention = 1)",
                 [participant.0],
                 |row| row.get(0),
             )
@@ -106,7 +120,15 @@ impl Store {
     /// Claims a wake, unless somebody else claimed one since it was decided.
     pub fn claim_wake(&mut self, wake: &NewWake, now: Moment) -> Result<Option<WakeId>, Error> {
         let tx = self.begin()?;
-        if last(&tx, wake.participant)?.map(|(id, _)| id) != wake.after {
+        let idle: bool = tx
+            .query_row(
+                "SELECT state = ?2 FROM session WHERE id = ?1",
+                (wake.session.0, State::Idle.as_str()),
+                |row| row.get(0),
+            )
+            .map_err(failure)?;
+        // A session that has begun a turn meanwhile would never confirm it.
+        if !idle || last(&tx, wake.participant)?.map(|(id, _)| id) != wake.after {
             return Ok(None);
         }
         tx.execute(

@@ -43,8 +43,8 @@ impl Agent for Claude {
             let turn = given(payload.prompt_id.clone());
             let kind = kind(&payload);
             let mut event = payload.event(kind, turn);
-            if let Some(line) = event.prompt.as_deref().and_then(wake::unwrapped) {
-                event.prompt = Some(line.to_owned());
+            if event.kind == EventKind::Prompt && event.prompt.as_deref().is_some_and(wake::is_wrapped_line) {
+                event.kind = EventKind::Woken;
             }
             event
         })
@@ -68,9 +68,11 @@ impl Agent for Claude {
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
-            EventKind::Start(_) | EventKind::Prompt | EventKind::AfterTools | EventKind::Stop => {
-                Some((10_000, Unit::Utf16))
-            }
+            EventKind::Start(_)
+            | EventKind::Prompt
+            | EventKind::Woken
+            | EventKind::AfterTools
+            | EventKind::Stop => Some((10_000, Unit::Utf16)),
             _ => None,
         }
     }

@@ -142,9 +142,15 @@ impl Claude {
         HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &SETTINGS }
     }
 
+    /// A project's `.mcp.json` is read by several agents.
+    fn servers_are_shared(&self) -> bool {
+        matches!(self.install.scope(), Scope::Project(_))
+    }
+
     fn server(&self) -> JsonServer<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
-        JsonServer { agent: AGENT, baton, home, reader: &STATE }
+        let agent = (!self.servers_are_shared()).then_some(AGENT);
+        JsonServer { agent, baton, home, reader: &STATE }
     }
 }
 
@@ -159,6 +165,10 @@ impl Target for Claude {
 
     fn files(&self) -> Vec<PathBuf> {
         vec![self.settings.clone(), self.servers.clone()]
+    }
+
+    fn shared(&self) -> Vec<PathBuf> {
+        self.servers_are_shared().then(|| self.servers.clone()).into_iter().collect()
     }
 
     fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError> {

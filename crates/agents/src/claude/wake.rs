@@ -63,11 +63,11 @@ fn bypasses(argument: &str) -> bool {
     ) || argument.ends_with("=bypassPermissions")
 }
 
-/// The prompt without what Claude Code puts around the line of a hook that wakes it from the background.
-pub(super) fn unwrapped(prompt: &str) -> Option<&'static str> {
-    let said =
-        prompt.trim_start().starts_with("<task-notification>") && prompt.contains("hook feedback</summary>");
-    (said && prompt.lines().any(|line| line.trim_end().ends_with(LINE))).then_some(LINE)
+/// Whether a prompt is the line of a hook that woke the session from its background, with what Claude Code puts around it.
+pub(super) fn is_wrapped_line(prompt: &str) -> bool {
+    prompt.trim_start().starts_with("<task-notification>")
+        && prompt.contains("hook feedback</summary>")
+        && prompt.lines().any(|line| line.trim_end().ends_with(LINE))
 }
 
 #[cfg(test)]
@@ -123,8 +123,8 @@ mod tests {
         let prompt = format!(
             "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\nStop hook blocking error from command \"Stop\": {LINE}\n\n</system-reminder>"
         );
-        assert_eq!(unwrapped(&prompt), Some(LINE));
-        assert_eq!(unwrapped(&format!("what does \"{LINE}\" mean?")), None);
-        assert_eq!(unwrapped(&prompt.replace(LINE, "lint failed")), None);
+        assert!(is_wrapped_line(&prompt));
+        assert!(!is_wrapped_line(&format!("what does \"{LINE}\" mean?")));
+        assert!(!is_wrapped_line(&prompt.replace(LINE, "lint failed")));
     }
 }

@@ -60,9 +60,11 @@ impl Agent for Codex {
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
-            EventKind::Start(_) | EventKind::Prompt | EventKind::AfterTool | EventKind::Stop => {
-                Some((10_000, Unit::Bytes))
-            }
+            EventKind::Start(_)
+            | EventKind::Prompt
+            | EventKind::Woken
+            | EventKind::AfterTool
+            | EventKind::Stop => Some((10_000, Unit::Bytes)),
             _ => None,
         }
     }

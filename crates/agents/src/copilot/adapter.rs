@@ -4,6 +4,10 @@
 //! reaches the model too, but is written down nowhere, so nothing is offered there. After a tool everything beyond 10,240
 //! characters is cut. Payloads name neither event nor tool call; a subagent's have an `agentId`.
 //!
+//! Into an idle session mail comes by way of its prompt: our extension is told to hand it a line without any mail ([`wake::LINE`]), for which the
+//! prompt hook runs as for every prompt, and brings the mail or blocks a line that is too late. What the extension says beside that: that it
+//! has joined a session, that the model is asked, and that nothing runs any more, for which there is no hook after an interruption.
+//!
 //! A call of an MCP tool says nothing about its caller. The hook before it may, though, put words into its `_meta`: see `sign_call`.
 
 use super::{OUR_SERVER, is_continuation, moment, transcript};
@@ -14,6 +18,7 @@ use crate::payload;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Shown, Source};
 use baton_core::frame::Unit;
+use baton_core::wake;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -24,6 +29,10 @@ pub struct Copilot;
 
 /// The event whose answer may sign a call.
 const BEFORE_MCP: &str = "preMcpToolCall";
+/// What our extension tells: an event of Copilot's own, or this one.
+const JOINED: &str = "extension.joined";
+/// The program that runs extensions. It is Copilot's own, but runs no session.
+const EXTENSION_RUNNER: &str = "extension_bootstrap.mjs";
 /// The words of a signed call.
 const SESSION: &str = "baton/session";
 const CALL: &str = "baton/call";
@@ -58,6 +67,12 @@ struct Payload {
     notification_type: Option<String>,
     #[serde(default, rename = "stop_hook_active")]
     stop_hook_active: bool,
+    /// What our extension tells; hooks have it in their command.
+    #[serde(default)]
+    extension_event: Option<String>,
+    /// Whether a turn was running when it joined.
+    #[serde(default)]
+    processing: bool,
 }
 
 impl Agent for Copilot {
@@ -77,7 +92,8 @@ impl Agent for Copilot {
 
     fn parse(&self, payload: &[u8], named: Option<&str>) -> Result<Event, Error> {
         let payload: Payload = payload::owned(payload)?;
-        let kind = kind(named.unwrap_or_default(), &payload);
+        let native = named.or(payload.extension_event.as_deref()).unwrap_or_default().to_owned();
+        let kind = kind(&native, &payload);
         let moment = moment(&payload.timestamp);
         let call = if kind == EventKind::AfterTool { moment.clone() } else { payload.tool_call_id };
         let subagent = payload.agent_id.filter(|id| !id.is_empty());
@@ -88,7 +104,7 @@ impl Agent for Copilot {
         };
         Ok(Event {
             kind,
-            native: named.unwrap_or_default().to_owned(),
+            native,
             session_id,
             transcript: payload.transcript_path.map(PathBuf::from),
             cwd: payload.cwd.map(PathBuf::from),
@@ -98,7 +114,7 @@ impl Agent for Copilot {
                 (_, tool) => tool,
             },
             calls: call.into_iter().collect(),
-            turn: moment.filter(|_| kind == EventKind::Prompt),
+            turn: moment.filter(|_| matches!(kind, EventKind::Prompt | EventKind::Woken)),
             prompt: payload.prompt,
             stop_active: payload.stop_hook_active,
             shown: Shown::default(),
@@ -145,9 +161,21 @@ impl Agent for Copilot {
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
-            EventKind::Prompt | EventKind::AfterTool | EventKind::Stop => Some((10_000, Unit::Bytes)),
+            EventKind::Prompt
+            | EventKind::Woken
+            | EventKind::AfterTool
+            | EventKind::Stop
+            | EventKind::IdleNotice => Some((10_000, Unit::Bytes)),
             _ => None,
         }
+    }
+
+    fn wake(&self, session_id: &str) -> Option<Value> {
+        Some(json!({ "session_id": session_id, "prompt": wake::LINE }))
+    }
+
+    fn ends_with_plugin(&self) -> bool {
+        false
     }
 
     fn transcript(&self) -> TranscriptReader {
@@ -162,11 +190,12 @@ impl Agent for Copilot {
     }
 
     fn is_process(&self, args: &[String]) -> bool {
-        args.iter().take(2).any(|arg| {
-            Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| {
-                name == "copilot" || name.starts_with("copilot-linux-") || name.starts_with("copilot-darwin-")
-            })
-        })
+        let mut names =
+            args.iter().take(2).filter_map(|arg| Path::new(arg).file_name().and_then(|name| name.to_str()));
+        let is_program = |name: &str| {
+            name == "copilot" || name.starts_with("copilot-linux-") || name.starts_with("copilot-darwin-")
+        };
+        names.clone().any(is_program) && names.all(|name| name != EXTENSION_RUNNER)
     }
 
     fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {
@@ -187,6 +216,7 @@ fn kind(event: &str, payload: &Payload) -> EventKind {
         "userPromptSubmitted" if payload.prompt.as_deref().is_some_and(is_continuation) => {
             EventKind::Continued
         }
+        "userPromptSubmitted" if payload.prompt.as_deref().is_some_and(wake::is_line) => EventKind::Woken,
         "userPromptSubmitted" => EventKind::Prompt,
         "preToolUse" | BEFORE_MCP => EventKind::BeforeTool,
         "postToolUse" => EventKind::AfterTool,
@@ -197,6 +227,10 @@ fn kind(event: &str, payload: &Payload) -> EventKind {
             _ => EventKind::Unknown,
         },
         "preCompact" => EventKind::Compacting,
+        // A session that no prompt has begun yet has had no hook either.
+        JOINED if !payload.processing => EventKind::Start(Source::New),
+        JOINED | "assistant.turn_start" => EventKind::Request,
+        "assistant.idle" => EventKind::IdleNotice,
         "subagentStart" => EventKind::SubagentStart,
         "subagentStop" => EventKind::SubagentStop,
         "sessionEnd" => EventKind::End,

@@ -9,7 +9,7 @@ pub const FACTS: Facts = Facts {
     program: "copilot",
     verified: Some("1.0.102"),
     tools: &super::tools::TOOLS,
-    runs: "hooks: a process each",
+    runs: "hooks: a process each; to be woken, an extension and one `baton link` per session",
     proof: "its transcript",
     session: "hooks say it; MCP calls are signed by the hook before them",
     subagents: "`agentId` in hooks",
@@ -21,5 +21,6 @@ pub const FACTS: Facts = Facts {
     holes: &[
         "a hook that takes too long or prints nonsense is passed over, and the mail waits for the next event",
         "mail never comes at the start of a session, only from its first prompt on",
+        "an idle session gets its mail at once only in a terminal, and only with its experimental extensions turned on",
     ],
 };

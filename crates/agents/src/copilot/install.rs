@@ -1,6 +1,8 @@
-//! What baton puts into Copilot's configuration: a hooks file of its own, and an MCP server.
-//! For the user: `hooks/baton.json` and `mcp-config.json` in `$COPILOT_HOME` (`~/.copilot`). For a project:
-//! `.github/hooks/baton.json` and `.mcp.json` in its directory, which Copilot reads in trusted folders only.
+//! What baton puts into Copilot's configuration: a hooks file and an extension of its own, and an MCP server.
+//! For the user: `hooks/baton.json`, `extensions/baton/extension.mjs` and `mcp-config.json` in `$COPILOT_HOME` (`~/.copilot`). For a project:
+//! `.github/hooks/baton.json`, `.github/extensions/baton/extension.mjs` and `.mcp.json` in its directory, which Copilot reads in trusted
+//! folders only. Of two extensions of one name it loads the project's. It loads none at all until the person turns them on, which is
+//! theirs to decide: `settings.json` in `$COPILOT_HOME` is read to say so, and never written.
 //! `HOOKS` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
 
 use std::path::{Path, PathBuf};
@@ -8,7 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::OUR_SERVER;
-use crate::config::json::{Bom, Dialect, Reader};
+use crate::config::json::{Bom, Dialect, Json, Reader, Step};
 use crate::install::own_file::OwnFile;
 use crate::install::server::JsonServer;
 use crate::install::shell::quote;
@@ -18,6 +20,10 @@ use crate::install::{
 
 const AGENT: &str = "copilot";
 const TRUST: &str = "Copilot reads a project's hooks and servers only in folders that you trust: run `copilot` in the project once and say yes";
+const SWITCHED_OFF: &str = "Copilot loads no extensions until you turn them on, so mail for an idle session waits for its next prompt: start `copilot --experimental` once, which it remembers, or set \"enabledFeatureFlags\": {\"EXTENSIONS\": true} in its settings.json";
+
+/// The extension, with the program and the home still to be filled in.
+const EXTENSION: &str = include_str!("extension.mjs");
 /// Seconds that a hook may take.
 const TIMEOUT: u32 = 10;
 
@@ -27,6 +33,10 @@ const SERVERS: Reader = Reader {
     bom: Bom::Malformed,
     dialect: Dialect::Strict,
 };
+
+/// Who reads `settings.json`.
+const SETTINGS: Reader =
+    Reader { malformed: "Copilot ignores it", bom: Bom::Skipped, dialect: Dialect::Comments };
 
 /// The events that are hooked. The command names its event, because the payloads don't.
 const HOOKS: [&str; 6] =
@@ -40,7 +50,11 @@ pub struct Copilot {
     install: Install,
     /// Ours alone.
     hooks: PathBuf,
+    /// Ours alone.
+    extension: PathBuf,
     servers: PathBuf,
+    /// The person's, for all projects.
+    settings: PathBuf,
 }
 
 impl Copilot {
@@ -50,16 +64,17 @@ impl Copilot {
         user_home: &Path,
         copilot_home: Option<&Path>,
     ) -> Result<Self, InstallError> {
-        let (hooks, servers) = match install.scope() {
-            Scope::Project(dir) => (dir.join(".github/hooks/baton.json"), dir.join(".mcp.json")),
-            Scope::User => {
-                let folder = copilot_home.map_or_else(|| user_home.join(".copilot"), Path::to_owned);
-                (folder.join("hooks/baton.json"), folder.join("mcp-config.json"))
-            }
+        let home = copilot_home.map_or_else(|| user_home.join(".copilot"), Path::to_owned);
+        let (folder, servers) = match install.scope() {
+            Scope::Project(dir) => (dir.join(".github"), dir.join(".mcp.json")),
+            Scope::User => (home.clone(), home.join("mcp-config.json")),
         };
-        plain(&hooks)?;
-        plain(&servers)?;
-        Ok(Self { install, hooks, servers })
+        let hooks = folder.join("hooks/baton.json");
+        let extension = folder.join("extensions/baton/extension.mjs");
+        for path in [&hooks, &extension, &servers] {
+            plain(path)?;
+        }
+        Ok(Self { install, hooks, extension, servers, settings: home.join("settings.json") })
     }
 
     /// The file that holds the hooks.
@@ -67,14 +82,25 @@ impl Copilot {
         &self.hooks
     }
 
+    /// The extension's file.
+    pub fn extension_path(&self) -> &Path {
+        &self.extension
+    }
+
     /// The file that holds the MCP entry.
     pub fn servers_path(&self) -> &Path {
         &self.servers
     }
 
+    /// A project's `.mcp.json` is read by several agents.
+    fn servers_are_shared(&self) -> bool {
+        matches!(self.install.scope(), Scope::Project(_))
+    }
+
     fn server(&self) -> JsonServer<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
-        JsonServer { agent: AGENT, baton, home, reader: &SERVERS }
+        let agent = (!self.servers_are_shared()).then_some(AGENT);
+        JsonServer { agent, baton, home, reader: &SERVERS }
     }
 
     /// The command of a hook.
@@ -109,10 +135,30 @@ impl Copilot {
         use_it(OwnFile { path: &self.hooks, what: "the hooks of baton", bytes: &bytes, mark: &mark })
     }
 
-    /// In a project, the server called `baton` may be the one of another agent that reads the same file.
+    fn with_extension<T>(&self, use_it: impl FnOnce(OwnFile<'_>) -> T) -> T {
+        let mark = format!("const HOME = {};", Value::from(self.install.home()));
+        let program = format!("const BATON = {};", Value::from(self.install.baton()));
+        let text = EXTENSION
+            .replace("const BATON = \"{baton}\";", &program)
+            .replace("const HOME = \"{home}\";", &mark);
+        let what = "the extension of baton";
+        use_it(OwnFile { path: &self.extension, what, bytes: text.as_bytes(), mark: &mark })
+    }
+
+    /// Whether the person's settings let Copilot load extensions.
+    fn loads_extensions(&self, now: &Current) -> bool {
+        let settings = now.bytes(&self.settings).unwrap_or_default();
+        let Ok(settings) = Json::parse(settings, &self.settings, &SETTINGS) else { return false };
+        let on = |way: &[&str]| {
+            let way: Vec<Step> = way.iter().map(|key| Step::Key((*key).to_owned())).collect();
+            settings.get(&way) == Some(Value::Bool(true))
+        };
+        on(&["experimental"]) || on(&["enabledFeatureFlags", "EXTENSIONS"])
+    }
+
+    /// In a project, the server called `baton` may be somebody else's, for another agent that reads the same file.
     fn leaves_server(&self, bytes: &[u8]) -> Result<bool, InstallError> {
-        let project = matches!(self.install.scope(), Scope::Project(_));
-        Ok(project && self.server().owner(&self.servers, bytes)? == Server::Others)
+        Ok(self.servers_are_shared() && self.server().owner(&self.servers, bytes)? == Server::Others)
     }
 }
 
@@ -126,12 +172,17 @@ impl Target for Copilot {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        vec![self.hooks.clone(), self.servers.clone()]
+        vec![self.hooks.clone(), self.extension.clone(), self.servers.clone(), self.settings.clone()]
+    }
+
+    fn shared(&self) -> Vec<PathBuf> {
+        self.servers_are_shared().then(|| self.servers.clone()).into_iter().collect()
     }
 
     fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError> {
         let servers = now.bytes(&self.servers);
-        let mut edits = vec![self.with_hooks_file(|file| file.write(now))?];
+        let mut edits =
+            vec![self.with_hooks_file(|file| file.write(now))?, self.with_extension(|file| file.write(now))?];
         if !self.leaves_server(servers.unwrap_or_default())? {
             let server = self.server().install(&self.servers, servers.unwrap_or_default())?;
             let what = summary(&server, "the MCP server `baton`", "MCP servers");
@@ -141,7 +192,9 @@ impl Target for Copilot {
     }
 
     fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError> {
-        let mut edits: Vec<FileEdit> = self.with_hooks_file(|file| file.remove(now)).into_iter().collect();
+        let own =
+            [self.with_hooks_file(|file| file.remove(now)), self.with_extension(|file| file.remove(now))];
+        let mut edits: Vec<FileEdit> = own.into_iter().flatten().collect();
         if let Some(bytes) = now.bytes(&self.servers) {
             let (after, n) = self.server().remove(&self.servers, bytes, records.made(&self.servers))?;
             if n > 0 {
@@ -153,16 +206,19 @@ impl Target for Copilot {
     }
 
     fn notes(&self, now: &Current) -> Vec<String> {
+        let off = (!self.loads_extensions(now)).then_some(SWITCHED_OFF);
         if *self.install.scope() == Scope::User {
-            return Vec::new();
+            return off.map(str::to_owned).into_iter().collect();
         }
-        let taken = "Copilot's sessions have no tools of baton's here, because the server `baton` in .mcp.json is another agent's; run `baton setup copilot` for them";
+        let taken = "Copilot's sessions have no tools of baton's here, because the server `baton` in .mcp.json is not this baton's; run `baton setup copilot` for them";
         let leaves = self.leaves_server(now.bytes(&self.servers).unwrap_or_default()).unwrap_or(false);
-        [Some(TRUST), leaves.then_some(taken)].into_iter().flatten().map(str::to_owned).collect()
+        [Some(TRUST), leaves.then_some(taken), off].into_iter().flatten().map(str::to_owned).collect()
     }
 
-    fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
+    fn trust(&self, now: &Current) -> Result<Trust, InstallError> {
+        let off = !self.loads_extensions(now);
         Ok(match self.install.scope() {
+            Scope::User if off => Trust::Hidden(SWITCHED_OFF.to_owned()),
             Scope::User => Trust::NotAsked,
             Scope::Project(_) => Trust::Hidden(TRUST.to_owned()),
         })

@@ -62,7 +62,7 @@ impl Cursor {
 
     fn server(&self) -> JsonServer<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
-        JsonServer { agent: AGENT, baton, home, reader: &FILES }
+        JsonServer { agent: Some(AGENT), baton, home, reader: &FILES }
     }
 
     fn hook(&self) -> Value {

@@ -71,7 +71,7 @@ impl Agent for Gemini {
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             // It took 60,000. Each angle bracket becomes four characters.
-            EventKind::Prompt | EventKind::Stop => Some((10_000, Unit::Utf16)),
+            EventKind::Prompt | EventKind::Woken | EventKind::Stop => Some((10_000, Unit::Utf16)),
             // Of a tool's result and this together, the last 32,000 are sure to stay.
             EventKind::AfterTool => Some((7_500, Unit::Utf16)),
             _ => None,

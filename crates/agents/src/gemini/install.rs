@@ -81,7 +81,7 @@ impl Gemini {
 
     fn server(&self) -> JsonServer<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
-        JsonServer { agent: AGENT, baton, home, reader: &SETTINGS }
+        JsonServer { agent: Some(AGENT), baton, home, reader: &SETTINGS }
     }
 }
 

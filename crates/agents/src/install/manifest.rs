@@ -118,14 +118,7 @@ impl Records {
     pub fn hand_over(&self, ours: &Entry) -> Result<(), InstallError> {
         let root = ours.made.iter().flatten().find(|c| c.at.is_empty() && c.was == Was::Absent);
         let Some(root) = root else { return Ok(()) };
-        let dir = fs::read_dir(&self.setup).map_err(|e| FileError::io("read", &self.setup, e))?;
-        let stems = dir.filter_map(|file| {
-            let name = file.ok()?.file_name().into_string().ok()?;
-            name.strip_suffix(".json").filter(|stem| *stem != self.stem).map(str::to_owned)
-        });
-        for stem in stems {
-            let other = Self { stem, ..self.clone() };
-            let Some(mut manifest) = other.load()? else { continue };
+        for (other, mut manifest) in self.others()? {
             let Some(entry) = manifest.files.iter_mut().find(|e| e.path == ours.path) else { continue };
             let Some(made) = &mut entry.made else { continue };
             made.retain(|container| !container.at.is_empty());
@@ -134,6 +127,32 @@ impl Records {
             other.save(&manifest)?;
         }
         Ok(())
+    }
+
+    /// What the other agents and scopes know about a file.
+    pub fn elsewhere(&self, path: &Path) -> Result<Vec<Entry>, InstallError> {
+        let others = self.others()?.into_iter();
+        Ok(others.filter_map(|(_, manifest)| manifest.entry(path).cloned()).collect())
+    }
+
+    /// The records of the other agents and scopes.
+    fn others(&self) -> Result<Vec<(Self, Manifest)>, InstallError> {
+        let files = match fs::read_dir(&self.setup) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|e| FileError::io("read", &self.setup, e))?,
+        };
+        let stems = files.filter_map(|file| {
+            let name = file.ok()?.file_name().into_string().ok()?;
+            name.strip_suffix(".json").filter(|stem| *stem != self.stem).map(str::to_owned)
+        });
+        let mut found = Vec::new();
+        for stem in stems {
+            let other = Self { stem, ..self.clone() };
+            if let Some(manifest) = other.load()? {
+                found.push((other, manifest));
+            }
+        }
+        Ok(found)
     }
 
     /// Keeps a copy of what `path` holds, and says where.

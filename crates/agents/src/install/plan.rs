@@ -108,6 +108,11 @@ impl Plan {
         for step in &steps {
             files.push(entry_for(step, &situation, &mut copies));
         }
+        for path in target.shared() {
+            if !files.iter().any(|entry| entry.path == path) {
+                files.extend(adopted(&path, &situation, &mut copies)?);
+            }
+        }
         let kept = situation.manifest.iter().flat_map(|m| &m.files);
         let kept = kept.filter(|entry| !files.iter().any(|f| f.path == entry.path)).cloned();
         let files = kept.collect::<Vec<_>>().into_iter().chain(files).collect();
@@ -121,8 +126,19 @@ impl Plan {
         let mut situation = Situation::read(target)?;
         let mut copies = Vec::new();
         let mut edits = std::mem::take(&mut situation.out);
+        let mut left = Vec::new();
+        for path in target.shared() {
+            // The last one to leave takes it out.
+            if !situation.store.elsewhere(&path)?.is_empty() {
+                left.push(path);
+            }
+        }
+        edits.retain(|edit| !left.contains(&edit.path));
         for snapshot in &situation.snapshots {
             let (path, Some(bytes)) = (snapshot.path(), snapshot.bytes()) else { continue };
+            if left.iter().any(|shared| shared == path) {
+                continue;
+            }
             let by_value = edits.iter_mut().find(|edit| edit.path == path);
             match situation.entry(path).and_then(|entry| exact(entry, bytes, &situation.store)) {
                 Some(original) => match by_value {
@@ -305,6 +321,23 @@ fn entry_for(step: &Step, situation: &Situation, copies: &mut Vec<(PathBuf, Vec<
     dirs.extend(step.snapshot.missing_dirs());
     let after = sha256(after.as_deref().unwrap_or_default());
     Entry { path: path.clone(), after, original, made, dirs }
+}
+
+/// What another agent's manifest says about a file in which its entry serves us too: then either of the two can be the last to leave.
+fn adopted(
+    path: &Path,
+    situation: &Situation,
+    copies: &mut Vec<(PathBuf, Vec<u8>)>,
+) -> Result<Option<Entry>, InstallError> {
+    let Some(now) = situation.now.bytes(path).map(sha256) else { return Ok(None) };
+    let theirs = situation.store.elsewhere(path)?.into_iter().find(|entry| entry.after == now);
+    let Some(mut entry) = theirs else { return Ok(None) };
+    if let Some(backup) = &entry.original {
+        let Some(bytes) = situation.store.restore(backup) else { return Ok(None) };
+        entry.original = Some(situation.store.backup_of(path, &bytes));
+        copies.push((path.to_owned(), bytes));
+    }
+    Ok(Some(entry))
 }
 
 /// Old records with the new ones over them.

@@ -11,11 +11,11 @@ use crate::config::json::{Json, Made, Reader, Step, Tree};
 
 const SERVERS: &str = "mcpServers";
 
-/// The entry of one agent.
+/// The entry of one agent, or of all that read the file.
 #[derive(Clone, Debug)]
 pub struct JsonServer<'a> {
-    /// The agent's name in `baton mcp --agent NAME`.
-    pub agent: &'static str,
+    /// The agent's name in `baton mcp --agent NAME`; `None` where several agents read the file, and the server finds out who started it.
+    pub agent: Option<&'static str>,
     /// Our program.
     pub baton: &'a str,
     /// Our home.
@@ -33,6 +33,14 @@ pub(crate) fn server_args(agent: &str, home: &str) -> Vec<String> {
 pub(crate) fn home_in_args(agent: &str, args: &[&str]) -> Option<String> {
     match args {
         ["mcp", "--agent", a, "--home", home] if *a == agent => Some((*home).to_owned()),
+        _ => None,
+    }
+}
+
+/// The same for a server that finds out who started it. An entry that names one of those agents is an older baton's.
+fn home_in_shared_args(args: &[&str]) -> Option<String> {
+    match args {
+        ["mcp", "--home", home] | ["mcp", "--agent", _, "--home", home] => Some((*home).to_owned()),
         _ => None,
     }
 }
@@ -100,7 +108,11 @@ impl JsonServer<'_> {
     }
 
     fn entry(&self) -> Value {
-        json!({ "type": "stdio", "command": self.baton, "args": server_args(self.agent, self.home) })
+        let args = match self.agent {
+            Some(agent) => server_args(agent, self.home),
+            None => ["mcp", "--home", self.home].map(str::to_owned).to_vec(),
+        };
+        json!({ "type": "stdio", "command": self.baton, "args": args })
     }
 }
 
@@ -108,7 +120,7 @@ fn way() -> Vec<Step> {
     vec![Step::Key(SERVERS.to_owned()), Step::Key(SERVER.to_owned())]
 }
 
-fn home_of(agent: &str, entry: &Value) -> Option<String> {
+fn home_of(agent: Option<&str>, entry: &Value) -> Option<String> {
     let args: Option<Vec<&str>> = entry.get("args")?.as_array()?.iter().map(Value::as_str).collect();
-    home_in_args(agent, &args?)
+    agent.map_or_else(|| home_in_shared_args(args.as_deref()?), |agent| home_in_args(agent, args.as_deref()?))
 }

@@ -58,9 +58,14 @@ fn takes(agent: &dyn Agent, events: &[EventKind]) -> String {
     }
 }
 
-fn pushes(agent: &dyn Agent) -> bool {
+/// Whether a push carries the mail.
+fn carries(agent: &dyn Agent) -> bool {
     let nonce = Nonce::from_random([7; 8]);
     agent.push(&Push { session_id: "s", text: "t", nonce: &nonce, made_at: Moment(1) }).is_some()
+}
+
+fn pushes(agent: &dyn Agent) -> bool {
+    carries(agent) || agent.wake("s").is_some()
 }
 
 type Cell<'a> = &'a dyn Fn(&dyn Agent) -> String;
@@ -134,8 +139,21 @@ fn whoever_is_pushed_says_how_much_it_takes() {
     for agent in ALL {
         assert_eq!(pushes(*agent), agent.takes(EventKind::IdleNotice).is_some(), "{}", agent.name());
         assert!(
-            !pushes(*agent) || agent.shows_requests(),
-            "{}: a push needs proof by requests",
+            !carries(*agent) || agent.shows_requests(),
+            "{}: a push that carries mail needs proof by requests",
+            agent.name()
+        );
+        let woken = agent.wake("s").is_some();
+        assert!(!(woken && carries(*agent)), "{}: one of the two", agent.name());
+        assert!(
+            !woken || agent.takes(EventKind::Woken).is_some(),
+            "{}: its prompt hook brings it",
+            agent.name()
+        );
+        assert_eq!(
+            agent.takes(EventKind::Woken).is_some(),
+            agent.takes(EventKind::Prompt).is_some() && !carries(*agent),
+            "{}: a woken session's prompt is a prompt",
             agent.name()
         );
     }

@@ -6,6 +6,7 @@ use baton_core::error::Exit;
 use baton_core::id::MessageId;
 use baton_core::mail::proof;
 use baton_core::time::Span;
+use baton_core::wake::Attention;
 use baton_core::{Code, Error};
 use baton_mail::ask::{self, Waited};
 use baton_mail::identity::Identity;
@@ -62,7 +63,7 @@ impl Ask {
                     thread: None,
                     key: self.key.as_deref(),
                     ttl: None,
-                    urgent: false,
+                    attention: Attention::Ordinary,
                 };
                 let accepted = post::ask(&mut store, &session.home, &me, &draft, process::this(), &rules)?;
                 if accepted.again {

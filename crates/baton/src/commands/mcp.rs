@@ -42,16 +42,15 @@ impl Mcp {
     }
 }
 
-/// The agent whose environment or process we run in.
+/// The agent that started us: the nearest one above, else the one whose environment we have. That one may be an agent's in whose shell
+/// the other was started.
 fn around_us() -> Result<&'static dyn Agent, Error> {
-    let by_environment = ALL.iter().copied().find(|agent| agent.shell(&environment::get).is_some());
-    let by_process = || {
-        process::ancestors().iter().find_map(|above| {
-            let arguments = process::arguments(above.pid);
-            ALL.iter().copied().find(|agent| agent.is_process(&arguments))
-        })
-    };
-    by_environment.or_else(by_process).ok_or_else(|| {
+    let by_process = process::ancestors().iter().find_map(|above| {
+        let arguments = process::arguments(above.pid);
+        ALL.iter().copied().find(|agent| agent.is_process(&arguments))
+    });
+    let by_environment = || ALL.iter().copied().find(|agent| agent.shell(&environment::get).is_some());
+    by_process.or_else(by_environment).ok_or_else(|| {
         Error::new(Code::UnknownAgent, "no agent is around this server")
             .hint("say which one starts it: baton mcp --agent NAME")
     })

@@ -5,7 +5,7 @@ use crate::print::{Out, Tone, done};
 use baton_core::Error;
 use baton_core::error::Exit;
 use baton_core::time::Span;
-use baton_core::wake::Outcome;
+use baton_core::wake::{Attention, Outcome};
 use baton_mail::post::{self, Draft};
 use baton_store::{Accepted, Store};
 use clap::{Args, ValueEnum};
@@ -71,7 +71,11 @@ impl Send {
             thread: self.thread.as_deref(),
             key: self.key.as_deref(),
             ttl,
-            urgent: self.urgent,
+            attention: match (self.urgent, self.wake) {
+                (true, _) => Attention::Urgent,
+                (false, Wake::Off) => Attention::Quiet,
+                (false, Wake::Auto) => Attention::Ordinary,
+            },
         };
         let accepted = post::send(&mut store, &session.home, &me, &draft, &rules)?;
         let woken = post::wake(&mut store, &session.home, &accepted, self.wake == Wake::Auto, &rules);

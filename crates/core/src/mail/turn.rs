@@ -35,7 +35,7 @@ impl Occasion {
     /// The occasion that an event of the offer's own session is. Whether a start is a resume of a dead process is for the caller to know.
     pub fn of(event: &Event) -> Self {
         match event.kind {
-            EventKind::Stop | EventKind::Prompt | EventKind::IdleNotice => Self::Boundary,
+            EventKind::Stop | EventKind::Prompt | EventKind::Woken | EventKind::IdleNotice => Self::Boundary,
             EventKind::End => Self::Ended,
             _ => Self::Passing,
         }
@@ -81,6 +81,12 @@ pub fn may_push(state: State, view: View, takes: bool) -> bool {
     takes && state == State::Idle && view.queued && !view.open
 }
 
+/// Whether an event is the line that woke a session, in vain: nothing waits, and no offer is open. One that is may have been made with this
+/// very prompt, by another hook of ours; else the answer to it is the proof that it lacks.
+pub fn is_in_vain(event: &Event, view: View) -> bool {
+    event.kind == EventKind::Woken && !view.queued && !view.open && !view.turn_running
+}
+
 /// Whether this event may bring mail. `takes` says whether the agent passes a hook's text on at this event at all.
 pub fn may_deliver(event: &Event, view: View, takes: bool, limits: &Limits) -> bool {
     if !takes || view.open || !view.queued || event.subagent.is_some() {
@@ -90,7 +96,7 @@ pub fn may_deliver(event: &Event, view: View, takes: bool, limits: &Limits) -> b
         EventKind::Start(source) => source.is_new_turnless(),
         EventKind::AfterTool | EventKind::AfterTools => true,
         // A prompt that is typed into a running turn may be held for minutes, or taken back without a trace.
-        EventKind::Prompt => !view.turn_running,
+        EventKind::Prompt | EventKind::Woken => !view.turn_running,
         EventKind::Stop => view.stops < limits.stops_in_a_row,
         // Before a tool it reaches the model no earlier, and is lost when the person interrupts.
         EventKind::BeforeTool

@@ -11,6 +11,7 @@ use crate::desk::Desk;
 use baton_core::body::Body;
 use baton_core::id::{MessageId, RequestId};
 use baton_core::time::Span;
+use baton_core::wake::Attention;
 use baton_core::{Code, Error, frame, limits};
 use baton_mail::ask::{self, Waited};
 use baton_mail::identity::Identity;
@@ -127,7 +128,7 @@ fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<(Wait, Opti
                 thread: None,
                 key: given(input.key.as_ref()),
                 ttl: None,
-                urgent: false,
+                attention: Attention::Ordinary,
             };
             let accepted =
                 post::ask(store, &options.home, &identity, &draft, process::this(), &(options.limits)())?;

@@ -6,7 +6,7 @@ use baton_core::Error;
 use baton_core::body::Body;
 use baton_core::frame::defuse;
 use baton_core::time::Span;
-use baton_core::wake::Outcome;
+use baton_core::wake::{Attention, Outcome};
 use baton_mail::post::{self, Draft};
 use baton_store::Accepted;
 use rmcp::model::Tool;
@@ -85,7 +85,7 @@ pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> 
         thread: given(input.thread.as_ref()),
         key: given(input.key.as_ref()),
         ttl,
-        urgent: false,
+        attention: Attention::Ordinary,
     };
     let options = &call.desk.options;
     let accepted = call.desk.mail(|store| {

@@ -8,6 +8,7 @@ use baton_core::id::MessageId;
 use baton_core::limits::Limits;
 use baton_core::mail::{Delivery, proof};
 use baton_core::name;
+use baton_core::wake::Attention;
 use baton_mail::identity::{Identity, Kind};
 use baton_mail::post::{self, Draft};
 use baton_mail::reconcile;
@@ -53,7 +54,7 @@ impl Person {
             thread: None,
             key: None,
             ttl: None,
-            urgent: false,
+            attention: Attention::Ordinary,
         };
         let sent =
             post::send(&mut store, &self.home, &identity, &draft, &Limits::default()).expect("accepted");

@@ -18,4 +18,5 @@ CREATE INDEX wake_of ON wake (participant);
 ALTER TABLE participant ADD COLUMN wake INTEGER;
 ALTER TABLE participant ADD COLUMN dnd_until INTEGER;
 ALTER TABLE participant ADD COLUMN wake_off INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE message ADD COLUMN urgent INTEGER NOT NULL DEFAULT 0;
+-- How much a message presses: 0 ordinary, 1 urgent (passes dnd), 2 quiet (wakes nobody).
+ALTER TABLE message ADD COLUMN attention INTEGER NOT NULL DEFAULT 0;

@@ -8,6 +8,7 @@ use baton_core::limits::Limits;
 use baton_core::mail::Anchor;
 use baton_core::session::State;
 use baton_core::time::{Moment, Span};
+use baton_core::wake::Attention;
 use baton_store::{Claim, HookStep, NewMail, Process, Sighting, Store, Verb};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,7 +64,7 @@ pub fn send(
         key: None,
         waiter: None,
         ttl: Span::days(7),
-        urgent: false,
+        attention: Attention::Ordinary,
         now: NOW,
     };
     let accepted = store.accept_mail(mail, &generous()).unwrap();

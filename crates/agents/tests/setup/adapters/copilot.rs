@@ -5,8 +5,8 @@ use super::samples::{Offer, Sample, lines, mark, quoted_mark};
 use baton_agents::copilot::Copilot;
 use baton_agents::{Agent as _, McpCaller};
 use baton_core::event::EventKind::{
-    self, AfterTool, BeforeTool, Blocked, Continued, End, Prompt, Start, Stop, SubagentStart, SubagentStop,
-    Unknown,
+    self, AfterTool, BeforeTool, Blocked, Continued, End, IdleNotice, Prompt, Request, Start, Stop,
+    SubagentStart, SubagentStop, Unknown, Woken,
 };
 use baton_core::event::{Reply, Source};
 use baton_core::frame::Unit;
@@ -109,7 +109,46 @@ fn answers_are_flat() {
     let says = |reply| serde_json::from_str::<Value>(&Copilot.render(&event, &reply)).unwrap();
     assert_eq!(says(Reply::Context("a \"b\"".to_owned())), json!({ "additionalContext": "a \"b\"" }));
     assert_eq!(says(Reply::Continue("a".to_owned())), json!({ "decision": "block", "reason": "a" }));
+    assert_eq!(says(Reply::Block("a".to_owned())), json!({ "decision": "block", "reason": "a" }));
     assert_eq!(Copilot.render(&event, &Reply::Silent), "");
+}
+
+/// The extension names its events in the payload; a hook's command does.
+#[test]
+fn what_the_extension_tells_is_read() {
+    let said = |event: &str, processing: bool| {
+        let payload =
+            json!({"sessionId": "s", "cwd": "/p", "extensionEvent": event, "processing": processing});
+        Copilot.parse(payload.to_string().as_bytes(), None).unwrap()
+    };
+    assert_eq!(said("extension.joined", false).kind, Start(Source::New));
+    assert_eq!(said("extension.joined", true).kind, Request);
+    assert_eq!(said("assistant.turn_start", false).kind, Request);
+    assert_eq!(said("assistant.idle", false).kind, IdleNotice);
+    assert_eq!(said("assistant.something", false).kind, Unknown);
+    assert_eq!(said("assistant.idle", false).native, "assistant.idle");
+}
+
+#[test]
+fn the_line_that_wakes_is_told_from_a_persons_prompt() {
+    let prompt = |text: &str| {
+        let mut payload = Recorded::named("copilot", "userPromptSubmitted").stdin;
+        payload["prompt"] = json!(text);
+        Copilot.parse(payload.to_string().as_bytes(), Some("userPromptSubmitted")).unwrap()
+    };
+    let wake = Copilot.wake("s").unwrap();
+    let woken = prompt(wake["prompt"].as_str().unwrap());
+    assert_eq!(woken.kind, Woken);
+    assert_eq!(woken.turn, prompt("hello").turn, "it begins a turn as any other");
+    assert_eq!(prompt(&format!("{} Really.", wake["prompt"].as_str().unwrap())).kind, Prompt);
+}
+
+#[test]
+fn the_process_of_an_extension_runs_no_session() {
+    let is =
+        |args: &[&str]| Copilot.is_process(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>());
+    assert!(is(&["/opt/copilot", "--experimental"]) && is(&["node", "/opt/copilot"]));
+    assert!(!is(&["/opt/copilot", "/cache/copilot/preloads/extension_bootstrap.mjs"]));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use baton_core::id::{MessageId, ParticipantId};
 use baton_core::limits::Limits;
 use baton_core::session::State;
 use baton_core::time::Moment;
+use baton_core::wake::Attention;
 use baton_store::{NewMail, Role, Sighting, Store, Verb};
 use rusqlite::Connection;
 use std::fs;
@@ -161,7 +162,7 @@ impl Home {
                     key: None,
                     waiter: None,
                     ttl: rules.ttl,
-                    urgent: false,
+                    attention: Attention::Ordinary,
                     now: now(),
                 },
                 &rules,

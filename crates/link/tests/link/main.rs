@@ -2,9 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod wake;
+
 use baton_core::body::Body;
 use baton_core::id::{MessageId, ParticipantId};
 use baton_core::limits::Limits;
+use baton_core::wake::Attention;
 use baton_link::Options;
 use baton_store::{NewMail, Role, Store, Verb};
 use serde_json::{Value, json};
@@ -29,14 +32,14 @@ struct Plugin {
 }
 
 impl Plugin {
-    fn start(home: &Path) -> Self {
+    fn start(home: &Path, agent: &'static str) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_read_timeout(Some(LIMIT)).unwrap();
         let home = home.to_owned();
         let link = std::thread::spawn(move || {
             let options = Options {
                 home,
-                agent: baton_agents::by_name("opencode").unwrap(),
+                agent: baton_agents::by_name(agent).unwrap(),
                 env: |_| None,
                 limits: Box::new(|_| Limits::default()),
                 log: Box::new(|_| {}),
@@ -62,7 +65,8 @@ impl Plugin {
     fn tell(&mut self, event: &str, more: &Value) -> (Value, Vec<Value>) {
         let id = self.next;
         self.next += 1;
-        let mut payload = json!({"hook_event_name": event, "session_id": SESSION, "cwd": "/"});
+        // Each agent's plugin has its own words for these; none minds the other's.
+        let mut payload = json!({"hook_event_name": event, "session_id": SESSION, "cwd": "/", "extensionEvent": event, "sessionId": SESSION});
         payload.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
         self.write(&json!({"id": id, "payload": payload}).to_string());
         let mut pushes = Vec::new();
@@ -90,15 +94,20 @@ impl Plugin {
 
 struct World {
     home: TempDir,
+    agent: &'static str,
 }
 
 impl World {
     fn new() -> Self {
-        Self { home: tempfile::tempdir().unwrap() }
+        Self::of("opencode")
+    }
+
+    fn of(agent: &'static str) -> Self {
+        Self { home: tempfile::tempdir().unwrap(), agent }
     }
 
     fn plugin(&self) -> Plugin {
-        Plugin::start(self.home.path())
+        Plugin::start(self.home.path(), self.agent)
     }
 
     fn store(&self) -> Store {
@@ -106,16 +115,16 @@ impl World {
     }
 
     fn participant(&self) -> ParticipantId {
-        self.store().participant_of(Some("opencode"), SESSION).unwrap().unwrap().0.id
+        self.store().participant_of(Some(self.agent), SESSION).unwrap().unwrap().0.id
     }
 
     fn send(&self, text: &str) {
-        static IDS: AtomicU64 = AtomicU64::new(1);
+        static IDS: AtomicU64 = AtomicU64::new(1 << 16);
         let mut store = self.store();
-        let (to, _) = store.participant_of(Some("opencode"), SESSION).unwrap().unwrap();
+        let (to, _) = store.participant_of(Some(self.agent), SESSION).unwrap().unwrap();
         let sender = store.ensure_outsider("script", baton_mail::now()).unwrap().id;
         let body = Body::from_text(text.to_owned()).unwrap();
-        let id = MessageId::from_random(IDS.fetch_add(1, Ordering::SeqCst).to_be_bytes());
+        let id = MessageId::from_random(IDS.fetch_add(1 << 16, Ordering::SeqCst).to_be_bytes());
         let recipient = to.id;
         let mail = NewMail {
             id,
@@ -129,7 +138,7 @@ impl World {
             key: None,
             waiter: None,
             ttl: Limits::default().ttl,
-            urgent: false,
+            attention: Attention::Ordinary,
             now: baton_mail::now(),
         };
         store.accept_mail(mail, &Limits::default()).unwrap();
@@ -142,11 +151,11 @@ impl World {
     }
 
     fn queued(&self) -> bool {
-        self.store().hook_view("opencode", SESSION).unwrap().unwrap().queued
+        self.store().hook_view(self.agent, SESSION).unwrap().unwrap().queued
     }
 
     fn state(&self) -> String {
-        self.store().hook_view("opencode", SESSION).unwrap().unwrap().state.as_str().to_owned()
+        self.store().hook_view(self.agent, SESSION).unwrap().unwrap().state.as_str().to_owned()
     }
 }
 

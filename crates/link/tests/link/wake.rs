@@ -1,0 +1,132 @@
+//! Agents that are woken: the push is a line without mail, and the prompt hook that follows brings it.
+
+use super::{SESSION, World, until};
+use baton_agents::agent::Env;
+use baton_core::event::{Event, EventKind, Reply};
+use baton_core::limits::Limits;
+use baton_core::wake::{LINE, NOTHING_WAITS};
+use baton_mail::bell;
+use baton_mail::line::{self, Caller};
+use serde_json::{Value, json};
+use std::time::{Duration, Instant};
+
+const NOBODY: Env<'static> = &|_| None;
+
+/// What a hook of the session answers.
+fn hook(world: &World, kind: EventKind, turn: &str) -> Reply {
+    let agent = baton_agents::by_name(world.agent).unwrap();
+    let caller = Caller { agent, env: NOBODY, limits: &Limits::default };
+    let event = Event { turn: Some(turn.to_owned()), cwd: Some("/".into()), ..Event::new(kind, SESSION) };
+    line::handle(&mut world.store(), &caller, &event).unwrap().reply
+}
+
+fn brings(reply: &Reply, text: &str) -> bool {
+    matches!(reply, Reply::Context(shown) if shown.contains(text))
+}
+
+#[test]
+fn an_idle_session_is_woken_by_a_line_and_its_prompt_brings_the_mail() {
+    let world = World::of("copilot");
+    let mut plugin = world.plugin();
+    plugin.tell("extension.joined", &json!({"processing": false}));
+    assert_eq!(world.state(), "idle");
+    world.send("wake up");
+    assert_eq!(plugin.pushed(), json!({"session_id": SESSION, "prompt": LINE}));
+    assert!(world.queued(), "nothing was claimed for it");
+    let reply = hook(&world, EventKind::Woken, "hook-1");
+    assert!(brings(&reply, "wake up"), "{reply:?}");
+    assert_eq!(world.state(), "busy");
+    // Nobody is woken while a turn runs, nor by what has been taken.
+    world.send("and this");
+    let (_, pushes) = plugin.tell("assistant.turn_start", &json!({}));
+    assert_eq!(pushes, [Value::Null; 0]);
+    // What came meanwhile is a reason to wake it again, as soon as it is idle.
+    let (_, mut pushes) = plugin.tell("assistant.idle", &json!({}));
+    assert_eq!(pushes.pop().unwrap_or_else(|| plugin.pushed())["prompt"], LINE);
+    plugin.close();
+}
+
+#[test]
+fn a_wake_of_which_nothing_comes_is_repeated_after_a_while() {
+    let world = World::of("copilot");
+    let mut plugin = world.plugin();
+    plugin.tell("extension.joined", &json!({"processing": false}));
+    world.send("wake up");
+    plugin.pushed();
+    let woken = Instant::now();
+    // Ten at once are no more than one.
+    for n in 0..10 {
+        world.send(&format!("more {n}"));
+    }
+    assert_eq!(plugin.pushed()["prompt"], LINE);
+    assert!(woken.elapsed() >= Duration::from_secs(1), "not one for each message");
+    plugin.close();
+}
+
+#[test]
+fn a_session_that_was_busy_when_the_plugin_joined_is_not_woken() {
+    let world = World::of("copilot");
+    let mut plugin = world.plugin();
+    plugin.tell("extension.joined", &json!({"processing": true}));
+    assert_eq!(world.state(), "busy");
+    world.send("not now");
+    let (_, pushes) = plugin.tell("assistant.turn_start", &json!({}));
+    assert_eq!(pushes, [Value::Null; 0]);
+    plugin.close();
+}
+
+#[test]
+fn a_line_that_finds_nothing_is_blocked_and_is_no_turn() {
+    let world = World::of("copilot");
+    let mut plugin = world.plugin();
+    plugin.tell("extension.joined", &json!({"processing": false}));
+    assert_eq!(hook(&world, EventKind::Woken, "hook-1"), Reply::Block(NOTHING_WAITS.to_owned()));
+    assert_eq!(world.state(), "idle", "no turn has begun");
+    plugin.close();
+}
+
+/// Where baton is set up for the user and for the project, two hooks run for one prompt.
+#[test]
+fn a_second_hook_of_the_same_line_does_not_block_it() {
+    for _ in 0..20 {
+        let world = World::of("copilot");
+        let mut plugin = world.plugin();
+        plugin.tell("extension.joined", &json!({"processing": false}));
+        world.send("wake up");
+        let (first, second) = std::thread::scope(|scope| {
+            let run = || hook(&world, EventKind::Woken, "hook-1");
+            let other = scope.spawn(run);
+            (run(), other.join().unwrap())
+        });
+        let replies = [first, second];
+        assert_eq!(replies.iter().filter(|reply| brings(reply, "wake up")).count(), 1, "{replies:?}");
+        assert_eq!(replies.iter().filter(|reply| **reply == Reply::Silent).count(), 1, "{replies:?}");
+        plugin.close();
+    }
+}
+
+#[test]
+fn a_woken_turn_is_not_a_persons() {
+    let world = World::of("copilot");
+    let mut plugin = world.plugin();
+    plugin.tell("extension.joined", &json!({"processing": false}));
+    world.send("wake up");
+    hook(&world, EventKind::Woken, "hook-1");
+    let last_prompt = || world.store().heard().unwrap()[0].prompt;
+    assert_eq!(last_prompt(), None);
+    hook(&world, EventKind::Prompt, "hook-2");
+    assert!(last_prompt().is_some());
+    plugin.close();
+}
+
+/// Its hooks go on without the plugin, and tell the session's end themselves.
+#[test]
+fn the_session_outlives_its_plugin_and_only_the_attendance_ends() {
+    let world = World::of("copilot");
+    let mut plugin = world.plugin();
+    plugin.tell("extension.joined", &json!({"processing": false}));
+    until("somebody attends", || bell::is_attended(world.home.path(), world.participant()));
+    plugin.close();
+    assert_eq!(world.state(), "idle");
+    assert!(!bell::is_attended(world.home.path(), world.participant()));
+}
