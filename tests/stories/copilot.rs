@@ -14,7 +14,7 @@ use std::time::Duration;
 
 const WHO: Agent = Agent::Copilot;
 /// The line that wakes a session.
-const WAKE: &str = "baton: you have mail from another session.";
+const WAKE: &str = "[baton] Mail is waiting for you.";
 
 fn stage(script: Script) -> Stage {
     Stage::with(&[WHO], script)

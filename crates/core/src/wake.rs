@@ -285,6 +285,8 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
         None | Some(Outcome::Pushed | Outcome::Typed) if (0..CONFIRM.0).contains(&age) => {
             Skip(Outcome::SkippedDeduped)
         }
+        Some(Outcome::Unconfirmed) if !news && !facts.by_hand => Skip(Outcome::Unconfirmed),
+        Some(Outcome::Unconfirmed) => Wake(*best, 0),
         _ => {
             let tried = last.tried + 1;
             if tried < TRIES {

@@ -59,6 +59,9 @@ pub fn wake(store: &mut Store, participant: &mut Participant, wish: &Wish<'_>) -
     let (route, tried) = match wake::decide(&facts(participant, wish, &view, &looked, now)) {
         Decision::Wake(route, tried) => (route, tried),
         Decision::Skip(outcome) => {
+            if let Some((last, _)) = view.last.filter(|_| outcome == Outcome::Unconfirmed) {
+                store.give_up_wake(last, now)?;
+            }
             if notable(outcome) {
                 store.note(now, "wake", Some(participant.id), outcome.as_str())?;
             }
@@ -198,7 +201,11 @@ fn facts<'a>(
 fn notable(outcome: Outcome) -> bool {
     !matches!(
         outcome,
-        Outcome::PendingTurnEnd | Outcome::SkippedDebounced | Outcome::SkippedDeduped | Outcome::NoRoute
+        Outcome::PendingTurnEnd
+            | Outcome::SkippedDebounced
+            | Outcome::SkippedDeduped
+            | Outcome::NoRoute
+            | Outcome::Unconfirmed
     )
 }
 

@@ -18,6 +18,8 @@ use tokio::time::Instant;
 const AFTER_RING: Duration = Duration::from_millis(1_500);
 /// For a ring that never came: its sender was killed before it.
 const SWEEP: Duration = Duration::from_secs(20);
+/// Until it is known whom this server serves: a session is registered by its first hook, and nothing announces that.
+const UNBOUND: Duration = Duration::from_secs(2);
 /// Looks while mail waits grow rarer up to this.
 const RAREST: Duration = Duration::from_secs(20);
 
@@ -39,8 +41,8 @@ pub(crate) async fn keep(desk: Arc<Desk>) {
                 false
             }
         };
-        pause = if waits { (pause * 2).min(RAREST) } else { SWEEP };
-        next = Instant::now() + pause;
+        pause = if waits { (pause * 2).min(RAREST) } else { AFTER_RING };
+        next = Instant::now() + if waits { pause } else { SWEEP };
     }
 }
 
@@ -49,7 +51,7 @@ async fn rung(desk: &Arc<Desk>, until: Instant) -> bool {
     let mine = bound(desk).ok().flatten();
     let rings = mine.and_then(|mine| desk.bells.listen(&desk.options.home, mine.id).ok());
     let Some(mut rings) = rings else {
-        tokio::time::sleep_until(until).await;
+        tokio::time::sleep_until(until.min(Instant::now() + UNBOUND)).await;
         return false;
     };
     tokio::select! {

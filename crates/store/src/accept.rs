@@ -311,20 +311,31 @@ pub(crate) fn tell_sender(
         Delivery::Queued | Delivery::Offered | Delivery::Seen => return Ok(()),
     };
     let body = format!("Your message {public} to {to} ended as {}: {why}.", end.as_str());
+    note_to(conn, ParticipantId(sender), Some(message), &body, now)
+}
+
+/// Puts a note of baton's own into somebody's mailbox. It wakes nobody: it comes with what else happens there.
+pub(crate) fn note_to(
+    conn: &Connection,
+    recipient: ParticipantId,
+    about: Option<MessageRow>,
+    body: &str,
+    now: Moment,
+) -> Result<(), Error> {
     let id = note_id(conn)?;
     let expires = now.plus(Span::days(7));
     conn.execute(
-        "INSERT INTO message (public, body, reply_to, verb, sent_at, expires_at) VALUES (?1, ?2, ?3, 'note', ?4, ?5)",
-        (id.as_str(), body, message.0, now.0, expires.0),
+        "INSERT INTO message (public, body, reply_to, verb, sent_at, expires_at, attention) VALUES (?1, ?2, ?3, 'note', ?4, ?5, ?6)",
+        (id.as_str(), body, about.map(|message| message.0), now.0, expires.0, Attention::Quiet.code()),
     )
     .map_err(failure)?;
     let row = MessageRow(conn.last_insert_rowid());
     conn.execute(
         "INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, 0, ?3)",
-        (row.0, sender, now.0),
+        (row.0, recipient.0, now.0),
     )
     .map_err(failure)?;
-    trail::note(conn, now, "noted", Some(ParticipantId(sender)), Some(row), None)
+    trail::note(conn, now, "noted", Some(recipient), Some(row), None)
 }
 
 /// A fresh id for a note of ours; SQLite's randomness, because a note is written in the middle of a transaction.

@@ -4,12 +4,12 @@
 
 use crate::failure::{failure, foreign};
 use crate::open::Store;
-use crate::trail;
-use baton_core::Error;
+use crate::{accept, trail};
 use baton_core::id::{MessageRow, ParticipantId, SessionRow, WakeId};
 use baton_core::session::State;
 use baton_core::time::Moment;
 use baton_core::wake::{Last, Outcome, RouteKind};
+use baton_core::{Error, name};
 use rusqlite::{Connection, OptionalExtension as _};
 
 /// What the store knows that decides about a wake.
@@ -178,6 +178,43 @@ impl Store {
             None => format!("{} by {route}", outcome.as_str()),
         };
         trail::note(&tx, now, "wake", Some(ParticipantId(participant)), None, Some(&what))?;
+        tx.commit().map_err(failure)
+    }
+
+    /// Gives a wake up that nothing has confirmed after all tries, and tells those whose mail waits, once.
+    pub fn give_up_wake(&mut self, id: WakeId, now: Moment) -> Result<(), Error> {
+        let tx = self.begin()?;
+        let given_up: Option<(i64, String)> = tx
+            .query_row(
+                "UPDATE wake SET outcome = ?2, decided_at = ?3 WHERE id = ?1 AND (outcome IS NULL OR outcome NOT IN (?2, 'confirmed'))
+                 RETURNING participant, (SELECT name FROM participant p WHERE p.id = participant)",
+                (id.0, Outcome::Unconfirmed.as_str(), now.0),
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()
+            .map_err(failure)?;
+        let Some((participant, name)) = given_up else { return Ok(()) };
+        tx.execute("UPDATE participant SET wake = NULL WHERE id = ?1 AND wake = ?2", (participant, id.0))
+            .map_err(failure)?;
+        let participant = ParticipantId(participant);
+        trail::note(&tx, now, "wake", Some(participant), None, Some(Outcome::Unconfirmed.as_str()))?;
+        let senders: Vec<(i64, i64, String)> = tx
+            .prepare(
+                "SELECT m.sender, max(m.id), m.public FROM delivery d JOIN message m ON m.id = d.message JOIN participant s ON s.id = m.sender
+                 WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.attention <> 2 AND s.name <> ?2 GROUP BY m.sender",
+            )
+            .and_then(|mut select| {
+                select
+                    .query_map((participant.0, name::SCRIPT), |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?
+                    .collect()
+            })
+            .map_err(failure)?;
+        for (sender, message, public) in senders {
+            let body = format!(
+                "{name} did not take a turn when it was told of your message {public}: it could not be woken. The message waits for its next prompt."
+            );
+            accept::note_to(&tx, ParticipantId(sender), Some(MessageRow(message)), &body, now)?;
+        }
         tx.commit().map_err(failure)
     }
 

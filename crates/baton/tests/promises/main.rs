@@ -53,3 +53,5 @@ mod senders;
 mod unknown;
 #[cfg(test)]
 mod upkeep;
+#[cfg(test)]
+mod wake;
