@@ -94,7 +94,7 @@ pub struct Event {
     pub prompt: Option<String>,
     /// Whether the turn goes on only because a stop hook said so.
     pub stop_active: bool,
-    /// What the model is about to be shown, for a request.
+    /// What the model is about to be shown, for a request; what a summary has taken the place of, for a compaction.
     pub shown: Shown,
 }
 

@@ -70,7 +70,7 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
         if event.kind == EventKind::End {
             return Ok(Outcome::silent());
         }
-        let seen = sight(store, caller, event)?;
+        let seen = sight(store, caller, event, known.as_ref().map(|view| view.state))?;
         // A compaction goes on with the same process and the same file, whose last lines may still be on their way.
         let from_its_file =
             matches!(event.kind, EventKind::Start(Source::Startup | Source::Resume | Source::Other));
@@ -172,7 +172,14 @@ pub fn give_back(store: &mut Store, offer: OfferId) -> Result<(), Error> {
     store.settle(offer, Settle::Return, crate::now())
 }
 
-fn sight(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<SessionSeen, Error> {
+/// `former` is the state that a known session was in: a compaction does not change it.
+fn sight(
+    store: &mut Store,
+    caller: &Caller<'_>,
+    event: &Event,
+    former: Option<session::State>,
+) -> Result<SessionSeen, Error> {
+    let former = former.filter(|state| *state != session::State::Gone);
     let cwd = event.cwd.clone().unwrap_or_else(|| "/".into());
     let transcript = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
     store.sight_session(&Sighting {
@@ -186,7 +193,7 @@ fn sight(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<Sessio
             EventKind::Start(source) => Some(source),
             _ => None,
         },
-        state: session::after(event).unwrap_or(session::State::Busy),
+        state: session::after(event).or(former).unwrap_or(session::State::Busy),
         now: crate::now(),
     })
 }
@@ -374,7 +381,12 @@ fn look_at_plugin(event: &Event, offer: &OpenOffer, of_this_session: bool) -> Lo
             let maker_lives = process::is_alive(offer.claimer);
             mail::look_at_request(&offer.nonce, &offer.anchor, &turns, &event.shown, maker_lives)
         }
-        EventKind::PushFailed if event.shown.marks.contains(&mail::mark(&offer.nonce)) => Look::Passed,
+        // What a compaction has summarized, the model will not be shown any more.
+        EventKind::PushFailed | EventKind::Start(Source::Compact)
+            if event.shown.marks.contains(&mail::mark(&offer.nonce)) =>
+        {
+            Look::Passed
+        }
         _ => Look::Held,
     }
 }

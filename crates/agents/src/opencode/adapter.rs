@@ -124,6 +124,7 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "chat.message" => EventKind::Prompt,
         "tool.execute.after" => EventKind::AfterTool,
         "request" => EventKind::Request,
+        "session.compacted" => EventKind::Start(Source::Compact),
         "session.idle" => EventKind::IdleNotice,
         "permission.asked" | "question.asked" => EventKind::Blocked,
         // Whatever was answered: if it was a refusal, the session says next that it is idle.
