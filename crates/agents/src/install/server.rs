@@ -99,7 +99,8 @@ impl JsonServer<'_> {
         }
     }
 
-    fn entry(&self) -> Value {
+    /// The entry as a new one is written.
+    pub fn entry(&self) -> Value {
         json!({ "type": "stdio", "command": self.baton, "args": server_args(self.agent, self.home) })
     }
 }

@@ -1,28 +1,20 @@
 //! Programs that doctor starts to see whether they answer: the agents, for their version, and baton's own MCP server.
-//!
-//! Each has no shell around it, a limited time and a limited say, and a process group of its own, which ends with it when it takes longer.
 
 use crate::environment;
+use crate::started::{ANSWER_BYTES, Started};
 use baton_core::frame;
 use baton_core::time::Span;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::process::CommandExt as _;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// How long an agent may take to say its version.
 pub const VERSION_WAIT: Span = Span::seconds(5);
 /// How long our own server may take to say hello.
 const SERVER_WAIT: Span = Span::seconds(3);
-/// What is read of an answer; no version and no greeting is as long.
-const ANSWER_BYTES: usize = 64 << 10;
-/// How often a program that says nothing is looked at: whether it has ended.
-const GLANCE: Duration = Duration::from_millis(20);
 /// The protocol that the server is greeted in.
 const PROTOCOL: &str = "2025-06-18";
 
@@ -116,73 +108,6 @@ pub fn greet_server(program: &Path, home: &Path, agent: &str) -> Result<String, 
             None => format!("did not answer within {}", SERVER_WAIT.coarse()),
         }),
         None => Err(format!("answered {}", frame::shown(&String::from_utf8_lossy(&answer), 120))),
-    }
-}
-
-/// A program that we started and that does not outlive us.
-struct Started {
-    child: Child,
-    stdout: Option<ChildStdout>,
-}
-
-impl Started {
-    fn start(mut command: Command) -> io::Result<Self> {
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-        let mut child = command.spawn()?;
-        Ok(Self { stdout: child.stdout.take(), child })
-    }
-
-    /// What it prints until that is enough, until it has ended, or until the deadline. A child of its own that keeps the pipe open is not
-    /// waited for.
-    fn hear(&mut self, deadline: Instant, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
-        let mut heard = Vec::new();
-        while !enough(&heard) && Instant::now() < deadline {
-            let over = self.has_ended();
-            if !self.read_some(&mut heard) && over {
-                break;
-            }
-        }
-        heard
-    }
-
-    /// Whether something came. Waits a moment for it.
-    fn read_some(&mut self, heard: &mut Vec<u8>) -> bool {
-        let Some(stdout) = &mut self.stdout else {
-            thread::sleep(GLANCE);
-            return false;
-        };
-        let glance = Timespec { tv_sec: 0, tv_nsec: i64::from(GLANCE.subsec_nanos()) };
-        if !poll(&mut [PollFd::new(&*stdout, PollFlags::IN)], Some(&glance)).is_ok_and(|ready| ready > 0) {
-            return false;
-        }
-        let mut piece = [0; 4096];
-        let room = piece.len().min(ANSWER_BYTES - heard.len());
-        match stdout.read(&mut piece[..room]) {
-            Ok(length @ 1..) => heard.extend_from_slice(&piece[..length]),
-            _ => self.stdout = None,
-        }
-        self.stdout.is_some()
-    }
-
-    fn has_ended(&mut self) -> bool {
-        self.child.try_wait().is_ok_and(|status| status.is_some())
-    }
-
-    /// Closes its input, waits for its end until the deadline, and ends it then, with all that it has started. Gives how it ended by itself.
-    fn end(mut self, deadline: Instant) -> Option<ExitStatus> {
-        drop(self.child.stdin.take());
-        while !self.has_ended() && Instant::now() < deadline {
-            thread::sleep(GLANCE);
-        }
-        let status = self.child.try_wait().ok().flatten();
-        if status.is_none() {
-            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-                // It may have ended just now.
-                kill_process_group(group, Signal::KILL).ok();
-            }
-            self.child.wait().ok();
-        }
-        status
     }
 }
 
