@@ -110,6 +110,11 @@ pub trait Agent: Sync {
     /// How much text the agent passes on whole at this event; `None` where it passes on nothing.
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)>;
 
+    /// Whether what it is told when a session starts comes into the conversation.
+    fn hears_at_start(&self) -> bool {
+        true
+    }
+
     /// Whether the hook of a prompt that is typed into a running turn runs at once, with that turn's id, while its text is held back and
     /// may be taken back without a trace.
     fn holds_typed_ahead(&self) -> bool {

@@ -237,7 +237,7 @@ fn step(
         && !(event.kind == EventKind::Stop
             && agent.stops_when_interrupted()
             && transcript.is_some_and(|file| evidence::turn_is_taken_back(agent, file, view.turn_from)));
-    let reminder = reminder(store, event, view)?;
+    let reminder = reminder(store, agent, event, view)?;
     if !deliver
         && state.is_none()
         && !new_turn
@@ -317,9 +317,22 @@ fn frame_mail(
     )
 }
 
-/// After a clear or a compaction, the asks that are still open. They were delivered before; this only says so.
-fn reminder(store: &Store, event: &Event, view: &HookView) -> Result<Option<String>, Error> {
-    if !matches!(event.kind, EventKind::Start(Source::Clear | Source::Compact)) {
+/// After a clear or a compaction, the asks that are still open. They were delivered before; this only says so. Where the agent drops what it is
+/// told at a start, they are told with the first prompt after a clear.
+fn reminder(
+    store: &Store,
+    agent: &dyn Agent,
+    event: &Event,
+    view: &HookView,
+) -> Result<Option<String>, Error> {
+    let is_new_context = match event.kind {
+        EventKind::Start(Source::Clear | Source::Compact) => agent.hears_at_start(),
+        EventKind::Prompt if view.fresh && !agent.hears_at_start() => {
+            store.is_continuation(view.session, view.participant)?
+        }
+        _ => false,
+    };
+    if !is_new_context {
         return Ok(None);
     }
     let (mine, theirs) = store.open_asks(view.participant, REMINDER_ASKS)?;

@@ -45,6 +45,8 @@ pub struct HookView {
     pub open: Vec<OfferId>,
     /// Something is queued.
     pub queued: bool,
+    /// No person has said anything in it yet.
+    pub fresh: bool,
 }
 
 /// An open offer with what is needed to look for its proof.
@@ -134,7 +136,7 @@ impl Store {
             .prepare(
                 "SELECT s.id, s.participant, p.name, s.state, s.turn, s.turn_from, s.stops, s.pid, s.pid_start, s.transcript, p.offer,
                     EXISTS (SELECT 1 FROM delivery d WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2),
-                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0)
+                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0), s.person_turn_at IS NULL
                  FROM session s JOIN participant p ON p.id = s.participant WHERE s.agent = ?1 AND s.native = ?2",
             )
             .and_then(|mut select| {
@@ -157,6 +159,7 @@ impl Store {
                             mail_offer: row.get::<_, Option<i64>>(10)?.map(OfferId),
                             open: open.iter().flat_map(|ids| ids.split(',')).filter_map(|id| id.parse().ok().map(OfferId)).collect(),
                             queued: row.get(11)?,
+                            fresh: row.get(13)?,
                         })
                     })
                     .optional()

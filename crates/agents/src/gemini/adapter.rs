@@ -76,6 +76,10 @@ impl Agent for Gemini {
         }
     }
 
+    fn hears_at_start(&self) -> bool {
+        false
+    }
+
     fn names_turns(&self) -> bool {
         false
     }
