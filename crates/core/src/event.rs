@@ -59,7 +59,7 @@ pub enum EventKind {
     SubagentStart,
     /// A subagent ended.
     SubagentStop,
-    /// A push did not come into the conversation, and will not: [`Event::shown`] has its mark.
+    /// What was brought did not come into the conversation, or is not in it any more: [`Event::shown`] has its mark.
     PushFailed,
     /// The session ended.
     End,

@@ -108,7 +108,7 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "agent_before_settle" | "agent_settled" => EventKind::IdleNotice,
         "session_before_compact" => EventKind::Compacting,
         "session_compact" => EventKind::Start(Source::Compact),
-        "PushFailed" => EventKind::PushFailed,
+        "PushFailed" | "session_tree" => EventKind::PushFailed,
         "session_shutdown" => EventKind::End,
         _ => EventKind::Unknown,
     }
