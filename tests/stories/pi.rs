@@ -292,7 +292,7 @@ fn pi_asks_and_answers_in_its_shell() {
                         _ => Step::say("finished"),
                     };
                 }
-                match request.word_after("with message_id ") {
+                match request.word_after("`baton reply ") {
                     _ if request.shows("REPLIED") => Step::say("finished"),
                     Some(message) => Step::shell(format!("baton reply {message} ANSWER-42 && echo REPLIED")),
                     None if results == 0 => Step::shell("baton name answerer"),

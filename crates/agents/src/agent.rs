@@ -4,7 +4,7 @@ use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::tools::Tools;
 use baton_core::event::{Event, EventKind, Reply};
-use baton_core::frame::Unit;
+use baton_core::frame::{Answers, Unit};
 use baton_core::id::Nonce;
 use baton_core::mail::{Anchor, Item};
 use baton_core::session::State;
@@ -109,6 +109,11 @@ pub trait Agent: Sync {
 
     /// How much text the agent passes on whole at this event; `None` where it passes on nothing.
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)>;
+
+    /// How its models can answer mail.
+    fn answers(&self) -> Answers {
+        Answers::ByTool
+    }
 
     /// Whether what it is told when a session starts comes into the conversation.
     fn hears_at_start(&self) -> bool {

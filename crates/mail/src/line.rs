@@ -6,7 +6,7 @@ use crate::{evidence, identity, process, project, random};
 use baton_agents::Agent;
 use baton_agents::agent::Env;
 use baton_core::event::{Event, EventKind, Reply, Source};
-use baton_core::frame::{self, Budget, Framed, Letter};
+use baton_core::frame::{self, Budget, Framed, Letter, Recipient};
 use baton_core::id::{Nonce, OfferId};
 use baton_core::limits::{self, Limits};
 use baton_core::mail::{self, Anchor, Look, Occasion, Settle, Turns, View, turn};
@@ -104,7 +104,7 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
     let takes = caller.agent.takes(EventKind::IdleNotice);
     let seen = View { open: view.mail_offer.is_some(), queued: view.queued, ..View::default() };
     if let Some(offer) = view.mail_offer.filter(|_| view.state == session::State::Idle) {
-        return push_again(store, &view, offer, takes);
+        return push_again(store, caller.agent, &view, offer, takes);
     }
     if !turn::may_push(view.state, seen, takes.is_some()) {
         return Ok(None);
@@ -131,7 +131,7 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
         now,
     };
     let claimed = store.hook_step(&step, &rules, &process::is_alive, &|letters, waiting, nonce| {
-        frame_mail(&view.name, letters, waiting, nonce, takes, &rules, false)
+        frame_mail(recipient(caller.agent, &view), letters, waiting, nonce, takes, &rules, false)
     })?;
     Ok(claimed.map(|claimed| Pushed {
         offer: claimed.offer,
@@ -144,6 +144,7 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
 
 fn push_again(
     store: &Store,
+    agent: &dyn Agent,
     view: &HookView,
     offer: OfferId,
     takes: Option<(usize, frame::Unit)>,
@@ -155,7 +156,7 @@ fn push_again(
     let (letters, made_at) = store.offered_letters(offer)?;
     let (size, unit) = takes.unwrap_or((0, frame::Unit::Bytes));
     let all = Budget { messages: letters.len(), size, unit };
-    let framed = frame::render(&view.name, &letters, letters.len(), &open.nonce, all);
+    let framed = frame::render(recipient(agent, view), &letters, letters.len(), &open.nonce, all);
     Ok(Some(Pushed { offer, nonce: open.nonce, text: framed.text, made_at, again: true }))
 }
 
@@ -273,7 +274,7 @@ fn step(
     };
     let claimed = store.hook_step(&step, &rules, &process::is_alive, &|letters, waiting, nonce| {
         frame_mail(
-            &view.name,
+            recipient(agent, view),
             letters,
             waiting,
             nonce,
@@ -297,8 +298,13 @@ fn step(
     })
 }
 
+/// Whom mail for a session is for.
+fn recipient<'a>(agent: &dyn Agent, view: &'a HookView) -> Recipient<'a> {
+    Recipient { name: &view.name, answers: agent.answers() }
+}
+
 fn frame_mail(
-    name: &str,
+    to: Recipient<'_>,
     letters: &[Letter],
     waiting: usize,
     nonce: &Nonce,
@@ -309,7 +315,7 @@ fn frame_mail(
     let room = takes.0.min(rules.chars_per_event);
     let size = if reminded { room.saturating_sub(REMINDER_SIZE) } else { room };
     frame::render(
-        name,
+        to,
         letters,
         waiting,
         nonce,

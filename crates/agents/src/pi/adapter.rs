@@ -13,7 +13,7 @@ use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
-use baton_core::frame::Unit;
+use baton_core::frame::{Answers, Unit};
 use baton_core::mail::{self};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -62,6 +62,11 @@ impl Agent for Pi {
             }
             _ => None,
         }
+    }
+
+    /// It has no MCP.
+    fn answers(&self) -> Answers {
+        Answers::ByCommand
     }
 
     fn shows_requests(&self) -> bool {
