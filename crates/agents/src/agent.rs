@@ -66,6 +66,11 @@ pub trait Agent: Sync {
         self.facts().verified
     }
 
+    /// Whether it writes into the home of whoever only asks for its version.
+    fn writes_when_asked(&self) -> bool {
+        false
+    }
+
     /// What it calls its tools.
     fn tools(&self) -> &'static Tools {
         self.facts().tools

@@ -31,6 +31,11 @@ impl Agent for Gemini {
         &super::facts::FACTS
     }
 
+    /// Temporary files, which it leaves there.
+    fn writes_when_asked(&self) -> bool {
+        true
+    }
+
     fn target(
         &self,
         install: Install,

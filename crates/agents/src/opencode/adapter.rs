@@ -32,6 +32,11 @@ impl Agent for OpenCode {
         &super::facts::FACTS
     }
 
+    /// Its folders, with a log.
+    fn writes_when_asked(&self) -> bool {
+        true
+    }
+
     fn target(
         &self,
         install: Install,

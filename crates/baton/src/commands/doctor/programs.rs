@@ -2,17 +2,24 @@
 
 use crate::environment;
 use crate::started::{ANSWER_BYTES, Started};
+use baton_agents::Agent;
 use baton_core::frame;
 use baton_core::time::Span;
 use serde_json::{Value, json};
-use std::io::Write as _;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// How long an agent may take to say its version.
-pub const VERSION_WAIT: Span = Span::seconds(5);
+/// How long an agent may take to say its version. They are asked at the same time, some take seconds, and machines are busy.
+pub const VERSION_WAIT: Span = Span::seconds(15);
+/// How far above a program its package's file may lie, and how much of it is read.
+const PACKAGE_DEPTH: usize = 4;
+const PACKAGE_BYTES: u64 = 1 << 20;
 /// How long our own server may take to say hello.
 const SERVER_WAIT: Span = Span::seconds(3);
 /// The protocol that the server is greeted in.
@@ -32,11 +39,11 @@ pub enum Version {
 }
 
 /// Asks all that are there at the same time.
-pub fn versions(programs: &[Option<PathBuf>]) -> Vec<Option<Version>> {
+pub fn versions(programs: &[(&'static dyn Agent, Option<PathBuf>)]) -> Vec<Option<Version>> {
     thread::scope(|scope| {
-        let ask = |program: &Option<PathBuf>| {
-            let program = program.clone()?;
-            Some(scope.spawn(move || version(&program)))
+        let ask = |(agent, program): &(&'static dyn Agent, Option<PathBuf>)| {
+            let (agent, program) = (*agent, program.clone()?);
+            Some(scope.spawn(move || version(agent, &program)))
         };
         let asked: Vec<_> = programs.iter().map(ask).collect();
         let lost = |_| Version::Failed("the answer was lost".to_owned());
@@ -44,11 +51,28 @@ pub fn versions(programs: &[Option<PathBuf>]) -> Vec<Option<Version>> {
     })
 }
 
-fn version(program: &Path) -> Version {
+fn version(agent: &dyn Agent, program: &Path) -> Version {
+    if agent.writes_when_asked()
+        && let Some(version) = packaged_version(program)
+    {
+        return Version::Is(version);
+    }
+    // Without such a home it is asked all the same: what it writes does no harm.
+    let home = if agent.writes_when_asked() { ThrowAway::new().ok() } else { None };
+    asked_version(program, home.as_ref().map(ThrowAway::path))
+}
+
+fn asked_version(program: &Path, home: Option<&Path>) -> Version {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null());
     for name in environment::own_names() {
         command.env_remove(name);
+    }
+    if let Some(home) = home {
+        command.env("HOME", home);
+        for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(name);
+        }
     }
     let mut started = match Started::start(command) {
         Ok(started) => started,
@@ -64,6 +88,50 @@ fn version(program: &Path) -> Version {
         (None, None) if whole => Version::Late,
         (None, Some(status)) if !status.success() => Version::Failed(format!("failed: {status}")),
         (None, _) => Version::Nonsense(frame::shown(answer.trim(), 60)),
+    }
+}
+
+/// The version of the npm package that has this very file as its program.
+fn packaged_version(program: &Path) -> Option<String> {
+    let program = program.canonicalize().ok()?;
+    program.ancestors().skip(1).take(PACKAGE_DEPTH).find_map(|folder| {
+        let file = fs::File::open(folder.join("package.json")).ok()?;
+        let package: Value = serde_json::from_reader(file.take(PACKAGE_BYTES)).ok()?;
+        let is_it = |path: &Value| {
+            let path = path.as_str().map(|path| folder.join(path).canonicalize());
+            path.is_some_and(|path| path.is_ok_and(|path| path == program))
+        };
+        let named = match &package["bin"] {
+            Value::Object(programs) => programs.values().any(is_it),
+            one => is_it(one),
+        };
+        let version = package["version"].as_str().and_then(find_version)?;
+        named.then(|| version.to_owned())
+    })
+}
+
+/// A home that goes when it is dropped.
+struct ThrowAway(PathBuf);
+
+impl ThrowAway {
+    fn new() -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("baton-doctor-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        // A folder of that name that is there already may be anybody's.
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ThrowAway {
+    fn drop(&mut self) {
+        // It lies among temporary files, where others are left too.
+        fs::remove_dir_all(&self.0).ok();
     }
 }
 
@@ -131,6 +199,43 @@ mod tests {
         for answer in ["", "hello", "1", "1.2", "a.b.c", "127.0.0.x/1", "1.2.3\u{1b}[31m", "..", "1..2"] {
             assert_eq!(find_version(answer), None, "{answer}");
         }
+    }
+
+    #[test]
+    fn a_package_says_the_version_of_its_own_program_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let package = root.path().join("lib/node_modules/@maker/agent");
+        fs::create_dir_all(package.join("bundle/deep")).unwrap();
+        for file in ["bundle/agent.js", "bundle/deep/other.js"] {
+            fs::write(package.join(file), "").unwrap();
+        }
+        let link = root.path().join("agent");
+        std::os::unix::fs::symlink(package.join("bundle/agent.js"), &link).unwrap();
+        let say = |text: &str| fs::write(package.join("package.json"), text).unwrap();
+        assert_eq!(packaged_version(&link), None);
+        for bin in [r#""bundle/agent.js""#, r#"{"agent": "./bundle/agent.js", "x": 1}"#] {
+            say(&format!(r#"{{"version": "0.61.0", "bin": {bin}}}"#));
+            assert_eq!(packaged_version(&link).as_deref(), Some("0.61.0"), "{bin}");
+            assert_eq!(packaged_version(&package.join("bundle/deep/other.js")), None, "{bin}");
+        }
+        for nonsense in [
+            "{",
+            r#"{"version": "0.61.0"}"#,
+            r#"{"bin": "bundle/agent.js"}"#,
+            r#"{"version": "new", "bin": "bundle/agent.js"}"#,
+        ] {
+            say(nonsense);
+            assert_eq!(packaged_version(&link), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn a_throw_away_home_is_thrown_away() {
+        let home = ThrowAway::new().unwrap();
+        let path = home.path().to_owned();
+        fs::write(path.join("left"), "").unwrap();
+        drop(home);
+        assert!(!path.exists());
     }
 
     #[test]
