@@ -36,10 +36,10 @@ impl OwnCommand {
         let Ok(files) = fs::read_dir(&self.sessions) else { return false };
         files.flatten().any(|file| {
             let name = file.file_name();
-            let pid = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse().ok());
+            let pid = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u32>().ok());
+            let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
             // One of another user is alive too.
-            pid.and_then(Pid::from_raw)
-                .is_some_and(|pid| !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
+            pid.is_some_and(|pid| !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
         })
     }
 
