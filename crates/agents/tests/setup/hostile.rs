@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
+use std::thread;
 
 /// The files whose agents say what they take: strict JSON, JSON with comments, with trailing commas too, TOML. And those that are wholly ours.
 const STRICT_WITH_BOM: &[&str] = &[".claude/settings.json", ".claude.json"];
@@ -117,8 +118,11 @@ fn cases() -> Vec<Case> {
     ]
 }
 
-/// Everything below a folder: modes, links and bytes.
-fn tree(folder: &Path) -> BTreeMap<PathBuf, (u32, Option<PathBuf>, Option<Vec<u8>>)> {
+/// A mode, where a link leads, and the bytes of a file.
+type Entry = (u32, Option<PathBuf>, Option<Vec<u8>>);
+
+/// Everything below a folder.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Entry> {
     let mut tree = BTreeMap::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -184,6 +188,15 @@ fn column(file: &str) -> usize {
     found.unwrap_or_else(|| panic!("what becomes of {file}?"))
 }
 
+fn wrong_outcomes(name: &str, agent: usize, file: usize, cases: &[Case]) -> Vec<String> {
+    let rows = cases.iter().zip(EXPECTED);
+    rows.filter_map(|(case, (_, expected))| {
+        let (said, expected) = (outcome(name, agent, file, case), expected[column(name)]);
+        (said != expected).then(|| format!("{name}, {}: {said}, not {expected}", case.name))
+    })
+    .collect()
+}
+
 #[test]
 fn hostile_files_are_refused_or_kept_exactly() {
     let root = tempfile::tempdir().unwrap();
@@ -192,17 +205,19 @@ fn hostile_files_are_refused_or_kept_exactly() {
         cases.iter().map(|case| case.name).collect::<Vec<_>>(),
         EXPECTED.iter().map(|row| row.0).collect::<Vec<_>>()
     );
-    let mut wrong = Vec::new();
-    for (agent, target) in targets(root.path()).iter().enumerate() {
-        for (file, path) in target.files().iter().enumerate() {
-            let name = path.strip_prefix(root.path().join("user")).unwrap().to_str().unwrap();
-            for (case, (_, expected)) in cases.iter().zip(EXPECTED) {
-                let (said, expected) = (outcome(name, agent, file, case), expected[column(name)]);
-                if said != expected {
-                    wrong.push(format!("{name}, {}: {said}, not {expected}", case.name));
-                }
-            }
-        }
-    }
+    let user = root.path().join("user");
+    let files = targets(root.path()).into_iter().enumerate().flat_map(|(agent, target)| {
+        let files = target.files().into_iter().enumerate();
+        files.map(move |(file, path)| (agent, file, path)).collect::<Vec<_>>()
+    });
+    // They mostly wait for the disk.
+    let wrong: Vec<String> = thread::scope(|scope| {
+        let judge = |(agent, file, path): (usize, usize, PathBuf)| {
+            let (cases, name) = (&cases, path.strip_prefix(&user).unwrap().to_str().unwrap().to_owned());
+            scope.spawn(move || wrong_outcomes(&name, agent, file, cases))
+        };
+        let judged: Vec<_> = files.map(judge).collect();
+        judged.into_iter().flat_map(|judged| judged.join().unwrap()).collect()
+    });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
