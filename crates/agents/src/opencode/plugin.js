@@ -167,11 +167,16 @@ function marksIn(info, parts) {
   return texts.flatMap((text) => text?.match(MARK) ?? [])
 }
 
-// A summary takes the place of what stands before the message that asks for it. That one is only there if the first try failed; what was said
-// since stays.
-function marksBeforeSummary(messages) {
-  const end = messages.findIndex(({ parts }) => parts.some((part) => part.type === "compaction"))
-  return messages.slice(0, end < 0 ? undefined : end).flatMap(({ info, parts }) => marksIn(info, parts))
+function allMarks(messages) {
+  return messages.flatMap(({ info, parts }) => marksIn(info, parts))
+}
+
+// A summary takes the place of what stands before the message that asks for it. What was said since stays, though it may have been summarized
+// too: a summary that fails is tried again.
+async function marksBehindSummary(client, id) {
+  const { data } = await client.session.messages({ path: { id }, throwOnError: true })
+  const asked = data.findLastIndex(({ parts }) => parts.some((part) => part.type === "compaction"))
+  return allMarks(data.slice(asked + 1))
 }
 
 export const Baton = async ({ client, directory }) => {
@@ -235,8 +240,10 @@ export const Baton = async ({ client, directory }) => {
       link.sessions.delete(info.id)
     },
     "session.compacted": async ({ sessionID }) => {
-      const marks = summarized.get(sessionID) ?? []
+      const taken = summarized.get(sessionID) ?? []
       summarized.delete(sessionID)
+      const stay = taken.length ? await marksBehindSummary(client, sessionID).catch(() => taken) : []
+      const marks = taken.filter((mark) => !stay.includes(mark))
       const answer = await call("session.compacted", sessionID, { shown: { marks } })
       if (answer?.text) link.reminders.set(sessionID, answer.text)
     },
@@ -286,7 +293,7 @@ export const Baton = async ({ client, directory }) => {
       const session = messages.at(-1)?.info.sessionID
       if (messages.some(({ info }) => info.sessionID !== session)) return
       // A request for a summary is not one of the conversation.
-      if (compacting.delete(session)) return void summarized.set(session, marksBeforeSummary(messages))
+      if (compacting.delete(session)) return void summarized.set(session, allMarks(messages))
       const marks = new Set()
       const ids = []
       let turn_id
