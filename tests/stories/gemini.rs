@@ -173,6 +173,97 @@ fn gemini_keeps_its_participant_and_its_mail_at_clear() {
     });
 }
 
+/// It drops what it is told at a clear, so the asks are listed with the first prompt after it, and with no other.
+#[test]
+fn gemini_is_told_its_open_asks_again_after_clear() {
+    isolated(|| {
+        let stage = stage(Script::by(|_| Step::say("finished")));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &name, "QUESTION-1"]));
+        assert!(wait::until(LIMIT, || stage.state_of("QUESTION-1") == "queued"), "{}", stage.trouble());
+        submit(&stage, &terminal, "please begin");
+        stage.request(|request| request.shows("QUESTION-1"));
+        wait_for(&terminal, "finished");
+        let before = stage.json(&["who"])[0]["session_id"].clone();
+        submit(&stage, &terminal, "/clear");
+        let cleared = wait::until(LIMIT, || stage.json(&["who"])[0]["session_id"] != before);
+        assert!(cleared, "{}{}", terminal.screen(), stage.trouble());
+        let empty = |screen: &str| !screen.contains("finished") && screen.contains("Type your message");
+        terminal.wait_until("an empty screen", LIMIT, empty).unwrap_or_else(|error| panic!("{error}"));
+        for prompt in ["PROMPT-AFTER-IT", "AND-ANOTHER"] {
+            submit(&stage, &terminal, prompt);
+            let after = stage.request(|request| request.shows(prompt));
+            assert_eq!(after.count("asked you in"), 1, "{prompt}: {:?}", after.said());
+            assert_eq!(after.count("QUESTION-1"), 1, "{prompt}: {:?}", after.said());
+        }
+        ask.kill();
+    });
+}
+
+/// Whoever sends mail while the person is asked whether a tool may run answers nothing.
+#[test]
+fn gemini_keeps_its_permission_dialog_when_mail_comes() {
+    isolated(|| {
+        let stage = stage(Script::by(|request| match request.results().len() {
+            0 => Step::shell("touch ran-without-a-word"),
+            _ => Step::say("finished"),
+        }));
+        let terminal = Gemini::new(&stage.sandbox, &stage.model).asking().open("gemini", Session::New);
+        submit(&stage, &terminal, "please begin");
+        wait_for(&terminal, "Allow");
+        let state = || stage.json(&["who"])[0]["state"].clone();
+        assert!(wait::until(LIMIT, || state() == "blocked"), "{}{}", terminal.screen(), stage.trouble());
+        stage.send(&stage.name_of(WHO), "MAIL-AT-THE-DIALOG");
+        // Long enough for a wake that should not come.
+        std::thread::sleep(Duration::from_secs(1));
+        let ran = stage.sandbox.project().join("ran-without-a-word");
+        assert!(!ran.exists(), "nobody allowed it");
+        assert_eq!(stage.state_of("MAIL-AT-THE-DIALOG"), "queued", "{}", stage.trouble());
+        assert!(terminal.screen().contains("Allow"), "{}", terminal.screen());
+        terminal.press(&["Enter"]);
+        stage.request(|request| request.shows("MAIL-AT-THE-DIALOG"));
+        stage.seen_once("MAIL-AT-THE-DIALOG");
+        assert!(ran.exists(), "the person allowed it");
+    });
+}
+
+/// What the model had answered is not repeated; what came meanwhile comes with the prompt that takes the place of the old one.
+#[test]
+fn gemini_has_nothing_twice_after_a_rewind() {
+    isolated(|| {
+        let stage = stage(Script::by(|_| Step::say("finished")));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        submit(&stage, &terminal, "FIRST-PROMPT");
+        wait_for(&terminal, "finished");
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+        stage.send(&name, "MAIL-BEFORE-REWIND");
+        submit(&stage, &terminal, "SECOND-PROMPT");
+        stage.request(|request| request.shows("MAIL-BEFORE-REWIND"));
+        assert_eq!(stage.end_of("MAIL-BEFORE-REWIND"), "seen", "{}", stage.trouble());
+        submit(&stage, &terminal, "/rewind");
+        wait_for(&terminal, "● Stay at current position");
+        stage.send(&name, "MAIL-DURING-REWIND");
+        terminal.press(&["Up"]);
+        wait_for(&terminal, "● SECOND-PROMPT");
+        terminal.press(&["Enter"]);
+        wait_for(&terminal, "● 1. Rewind conversation");
+        terminal.press(&["Enter"]);
+        // The old prompt is in the input line again.
+        wait_for(&terminal, "* SECOND-PROMPT");
+        terminal.submit(", but better");
+        let after = stage.request(|request| request.shows("but better"));
+        assert_eq!(after.count("MAIL-BEFORE-REWIND"), 0, "{:?}", after.said());
+        assert_eq!(after.count("MAIL-DURING-REWIND"), 1, "{:?}", after.said());
+        stage.seen_once("MAIL-DURING-REWIND");
+        assert_eq!(stage.state_of("MAIL-BEFORE-REWIND"), "seen");
+        submit(&stage, &terminal, "LAST-PROMPT");
+        let last = stage.request(|request| request.shows("LAST-PROMPT"));
+        assert_eq!(last.count("MAIL-BEFORE-REWIND"), 0, "{:?}", last.said());
+    });
+}
+
 #[test]
 fn a_subagent_of_gemini_does_not_eat_its_parents_mail() {
     isolated(|| {

@@ -3,10 +3,11 @@
 use crate::moments;
 use crate::stage::{LIMIT, Stage, rounds};
 use baton_testkit::agents::{Agent, Session};
-use baton_testkit::model::Kind;
+use baton_testkit::model::{Kind, Part};
 use baton_testkit::opencode::Server;
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 const WHO: Agent = Agent::OpenCode;
@@ -300,5 +301,121 @@ fn opencode_mail_that_its_prompt_did_not_bring_stays_queued() {
         assert_eq!(stage.end_of("MAIL-THROWN"), "seen", "{}", stage.trouble());
         server.prompt(&session, "are you well?");
         stage.shown_once("MAIL-THROWN");
+    });
+}
+
+/// Compacts a session, as `/compact` does; waits for the end of it.
+fn compact(server: &Server, session: &str) {
+    let model = json!({"providerID": "scripted", "modelID": "main"});
+    server.call("POST", &format!("/session/{session}/summarize"), &model);
+}
+
+fn wait_until_idle(stage: &Stage) {
+    assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+}
+
+#[test]
+fn opencode_mail_sent_during_a_compaction_comes_once_after_it() {
+    isolated(|| {
+        let script = Script::by(|_| Step::say("finished"))
+            .compactions(|_| Step::say("A summary.").after(Duration::from_secs(2)));
+        let stage = Stage::with(&[WHO], script);
+        let (server, session) = idle_session(&stage);
+        stage.send(&session, "MAIL-BEFORE");
+        assert_eq!(stage.end_of("MAIL-BEFORE"), "seen", "{}", stage.trouble());
+        wait_until_idle(&stage);
+        std::thread::scope(|scope| {
+            let compaction = scope.spawn(|| compact(&server, &session));
+            let asked = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Compaction);
+            assert!(asked.expect("a summary is asked for").shows("MAIL-BEFORE"), "it is in the history");
+            stage.send(&session, "MAIL-DURING");
+            compaction.join().expect("the compaction ends");
+        });
+        let after = stage.request(|request| request.shows("MAIL-DURING"));
+        assert!(after.said().iter().any(|said| said.text.contains("A summary.")), "{:?}", after.said());
+        stage.seen_once("MAIL-DURING");
+        wait_until_idle(&stage);
+        server.prompt(&session, "are you well?");
+        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
+        assert_eq!(last.count("MAIL-DURING"), 1, "{:?}", last.said());
+        assert_eq!(last.count("MAIL-BEFORE"), 0, "it was summarized, and does not come again");
+        let summaries = stage.model.requests_of(Kind::Compaction);
+        assert_eq!(summaries.len(), 1);
+        assert!(!summaries[0].shows("MAIL-DURING"), "a summary takes no mail");
+    });
+}
+
+/// The context is full when a tool has ended: what came with its result is summarized before the model has seen it.
+#[test]
+fn opencode_mail_that_only_a_summary_was_made_of_comes_again() {
+    isolated(|| {
+        let script = Script::by(|request| {
+            if request.last_user_text().contains("please begin") && request.results().is_empty() {
+                Step::parts([Part::shell("sleep 2"), Part::Tokens(199_000)])
+            } else if request.results().is_empty() {
+                Step::shell("echo next")
+            } else {
+                Step::say("finished")
+            }
+        });
+        let stage = Stage::with(&[WHO], script);
+        let agent = stage.start(WHO, Session::New, "please begin");
+        stage.request(|_| true);
+        stage.send(&stage.name_of(WHO), "MAIL-FULL");
+        agent.finish(LIMIT).expect_ok();
+        let summaries = stage.model.requests_of(Kind::Compaction);
+        assert_eq!(summaries.len(), 1);
+        assert!(summaries[0].shows("MAIL-FULL"), "it came with the tool's result: {}", stage.trouble());
+        stage.seen_once("MAIL-FULL");
+        let first = stage.model.sightings("MAIL-FULL").first;
+        assert!(first > Some(summaries[0].index), "{}", stage.trouble());
+    });
+}
+
+#[test]
+fn opencode_is_told_its_open_asks_again_after_a_compaction() {
+    isolated(|| {
+        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let (server, session) = idle_session(&stage);
+        let mut ask =
+            stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &session, "QUESTION-1"]));
+        stage.request(|request| request.shows("QUESTION-1"));
+        wait_until_idle(&stage);
+        compact(&server, &session);
+        wait_until_idle(&stage);
+        server.prompt(&session, "PROMPT-AFTER-IT");
+        let after = stage.request(|request| request.shows("PROMPT-AFTER-IT"));
+        assert_eq!(after.count("<baton-asks>"), 1, "{:?}", after.said());
+        assert_eq!(after.count("asked you in"), 1, "{:?}", after.said());
+        ask.kill();
+        server.prompt(&session, "AND-ANOTHER");
+        let last = stage.request(|request| request.shows("AND-ANOTHER"));
+        assert_eq!(last.count("<baton-asks>"), 1, "it is said once: {:?}", last.said());
+    });
+}
+
+/// OpenCode makes up for a summary that failed with the next prompt.
+#[test]
+fn opencode_goes_on_after_a_compaction_that_failed() {
+    isolated(|| {
+        let failed = AtomicBool::new(false);
+        let script = Script::by(|_| Step::say("finished")).compactions(move |_| {
+            if failed.swap(true, Ordering::SeqCst) {
+                Step::say("A summary.")
+            } else {
+                Step::error(400, "no summary today")
+            }
+        });
+        let stage = Stage::with(&[WHO], script);
+        let (server, session) = idle_session(&stage);
+        compact(&server, &session);
+        wait_until_idle(&stage);
+        stage.send(&session, "MAIL-AFTER-A-FAILURE");
+        let summaries = || stage.model.requests_of(Kind::Compaction).len();
+        assert!(wait::until(LIMIT, || summaries() == 2), "{}", stage.trouble());
+        wait_until_idle(&stage);
+        // It is in the conversation behind the summary, and OpenCode leaves it there until it is asked something.
+        server.prompt(&session, "are you well?");
+        stage.seen_once("MAIL-AFTER-A-FAILURE");
     });
 }

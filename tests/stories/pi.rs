@@ -6,7 +6,7 @@ use baton_testkit::model::{Kind, Part};
 use baton_testkit::pi::Pi;
 use baton_testkit::process::Finished;
 use baton_testkit::process::write_program;
-use baton_testkit::{Script, Step, isolated, wait};
+use baton_testkit::{Script, Step, Tmux, isolated, wait};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -292,7 +292,7 @@ fn pi_asks_and_answers_in_its_shell() {
                         _ => Step::say("finished"),
                     };
                 }
-                match request.word_after("with message_id ") {
+                match request.word_after("`baton reply ") {
                     _ if request.shows("REPLIED") => Step::say("finished"),
                     Some(message) => Step::shell(format!("baton reply {message} ANSWER-42 && echo REPLIED")),
                     None if results == 0 => Step::shell("baton name answerer"),
@@ -556,6 +556,10 @@ fn after_a_compaction_of_pi_open_asks_are_listed_again() {
         idle(&stage);
         terminal.submit("/compact");
         terminal.wait_for("<baton-asks>", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        // An idle session is idle after a compaction too, and takes mail.
+        stage.send(&name, "MAIL-AFTER-A-COMPACTION");
+        arrived(&stage, "MAIL-AFTER-A-COMPACTION");
+        idle(&stage);
         terminal.submit("PROMPT-AFTER-IT");
         let after = stage.request(|request| request.shows("PROMPT-AFTER-IT"));
         assert_eq!(after.count("<baton-asks>"), 1, "{:?}", after.said());
@@ -576,5 +580,85 @@ fn a_pi_that_stores_nothing_takes_mail_too() {
         agent.finish(LIMIT).expect_ok();
         arrived(&stage, "MAIL-UNSTORED");
         assert!(pi(&stage).session_files().is_empty());
+    });
+}
+
+/// Goes back to an entry of the session tree that its line shows, without a summary.
+fn go_back_to(terminal: &Tmux<'_>, entry: &str) {
+    terminal.submit("/tree");
+    wait_for(terminal, "Session Tree");
+    let at =
+        |screen: &str| screen.lines().any(|line| line.trim_start().starts_with('›') && line.contains(entry));
+    let found = wait::until(LIMIT, || {
+        let there = at(&terminal.screen());
+        if !there {
+            terminal.press(&["Up"]);
+        }
+        there
+    });
+    assert!(found, "{}", terminal.screen());
+    terminal.press(&["Enter"]);
+    wait_for(terminal, "No summary");
+    terminal.press(&["Enter"]);
+    wait_for(terminal, "Navigated to selected point");
+}
+
+fn wait_for(terminal: &Tmux<'_>, text: &str) {
+    terminal.wait_for(text, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+}
+
+/// The model has not answered it when the person goes back to a point before it: it comes again, and into the new branch.
+#[test]
+fn mail_on_a_branch_of_pi_that_is_left_unanswered_comes_again() {
+    isolated(|| {
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| match request.results().len() {
+                _ if !request.shows("SECOND-PROMPT") => Step::say("finished"),
+                0 => Step::shell("sleep 2"),
+                _ => Step::Hang,
+            }),
+        );
+        let terminal = stage.open(Agent::Pi, Session::New);
+        terminal.submit("FIRST-PROMPT");
+        stage.request(|request| request.shows("FIRST-PROMPT"));
+        idle(&stage);
+        terminal.submit("SECOND-PROMPT");
+        stage.request(|request| request.shows("SECOND-PROMPT"));
+        stage.send(&stage.name_of(Agent::Pi), "MAIL-ON-A-BRANCH");
+        stage.request(|request| request.shows("MAIL-ON-A-BRANCH"));
+        terminal.press(&["Escape"]);
+        idle(&stage);
+        assert_eq!(stage.state_of("MAIL-ON-A-BRANCH"), "offered", "nobody has answered it");
+        go_back_to(&terminal, "assistant: finished");
+        stage.request(|request| request.shows("MAIL-ON-A-BRANCH") && !request.shows("SECOND-PROMPT"));
+        arrived(&stage, "MAIL-ON-A-BRANCH");
+    });
+}
+
+/// What the model has answered stays seen, wherever the person goes.
+#[test]
+fn mail_on_a_branch_of_pi_that_was_answered_is_not_repeated() {
+    isolated(|| {
+        let stage = Stage::with(
+            PI,
+            Script::by(|request| {
+                Step::say(if request.shows("MAIL-ANSWERED") { "thanks" } else { "finished" })
+            }),
+        );
+        let terminal = stage.open(Agent::Pi, Session::New);
+        terminal.submit("FIRST-PROMPT");
+        stage.request(|request| request.shows("FIRST-PROMPT"));
+        idle(&stage);
+        let name = stage.name_of(Agent::Pi);
+        stage.send(&name, "MAIL-ANSWERED");
+        arrived(&stage, "MAIL-ANSWERED");
+        idle(&stage);
+        go_back_to(&terminal, "assistant: finished");
+        stage.send(&name, "MAIL-ON-THE-NEW-BRANCH");
+        let shown = stage.request(|request| request.shows("MAIL-ON-THE-NEW-BRANCH"));
+        arrived(&stage, "MAIL-ON-THE-NEW-BRANCH");
+        assert_eq!(shown.count("MAIL-ANSWERED"), 0, "{:?}", shown.said());
+        assert_eq!(stage.state_of("MAIL-ANSWERED"), "seen");
     });
 }

@@ -39,7 +39,7 @@ fn answer(from: Agent) -> String {
 fn question_id(request: &Request, who: Agent) -> Option<String> {
     let shown = request.showing(&question(who));
     let (_, behind) = shown.first()?.text.split_once(&question(who))?;
-    let (_, id) = behind.split_once("with message_id ")?;
+    let (_, id) = behind.split_once("`baton reply ")?;
     Some(id.chars().take_while(|c| c.is_alphanumeric()).collect())
 }
 

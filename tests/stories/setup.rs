@@ -1,8 +1,9 @@
 //! Setup and remove on a real home: the agents run with it, and afterwards every byte is back.
 
-use crate::stage::{Stage, both};
+use crate::stage::{LIMIT, Stage, both};
 use baton_testkit::agents::{Agent, Session};
-use baton_testkit::{Script, Step, isolated};
+use baton_testkit::{Script, Step, isolated, wait};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
@@ -50,5 +51,54 @@ fn after_the_agents_have_run_only_ours_goes() {
         stage.run(Agent::Claude, Session::New, "once more");
         stage.run(Agent::Codex, Session::New, "once more");
         assert_eq!(stage.json(&["who", "--all"]).as_array().map_or(0, Vec::len), sessions);
+    });
+}
+
+/// What Claude Code's own file says.
+fn claude_state(stage: &Stage) -> Value {
+    let bytes = fs::read(stage.sandbox.home().join(".claude.json")).expect("Claude Code's file");
+    serde_json::from_slice(&bytes).expect("it is JSON")
+}
+
+/// Each session of Claude Code writes that file again and again. Our entry goes in and out by its own commands meanwhile, and nobody loses anything.
+#[test]
+fn setup_while_claude_runs_loses_nothing_of_either() {
+    isolated(|| {
+        let stage = Stage::bare(Script::by(|_| Step::say("finished")));
+        let terminal = stage.open(Agent::Claude, Session::New);
+        terminal.submit("please begin");
+        stage.request(|request| request.shows("please begin"));
+        let planned = stage.baton(&["setup", "claude", "--dry-run"]).expect_ok();
+        assert!(
+            planned.stderr.contains("`claude mcp add-json --scope user baton` would"),
+            "{}",
+            planned.stderr
+        );
+        let added = stage.baton(&["setup", "claude"]).expect_ok();
+        assert!(!added.stderr.contains("note:"), "by its own command: {}", added.stderr);
+        terminal.submit("and on");
+        stage.request(|request| request.shows("and on"));
+        terminal.submit("/exit");
+        // What a session writes when it ends.
+        let ended = |state: &Value| {
+            let mut projects = state["projects"].as_object().into_iter().flatten();
+            projects.any(|(_, project)| project["lastSessionId"].is_string())
+        };
+        assert!(wait::until(LIMIT, || ended(&claude_state(&stage))), "{:#}", claude_state(&stage));
+        let entry = &claude_state(&stage)["mcpServers"]["baton"];
+        assert_eq!(entry["args"][0], "mcp", "its write keeps our entry: {entry}");
+        drop(terminal);
+        let terminal = stage.open(Agent::Claude, Session::New);
+        terminal.submit("once more");
+        stage.request(|request| request.shows("once more"));
+        let removed = stage.baton(&["setup", "claude", "--remove"]).expect_ok();
+        assert!(!removed.stderr.contains("note:"), "by its own command: {}", removed.stderr);
+        let written = claude_state(&stage)["machineID"].clone();
+        assert!(written.is_string(), "ours keeps its writes");
+        terminal.submit("/exit");
+        assert!(wait::until(LIMIT, || ended(&claude_state(&stage))), "{:#}", claude_state(&stage));
+        let state = claude_state(&stage);
+        assert!(state["mcpServers"].get("baton").is_none(), "{state:#}");
+        assert_eq!(state["machineID"], written);
     });
 }

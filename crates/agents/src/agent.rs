@@ -5,7 +5,7 @@ use crate::install::{Install, InstallError, Target};
 use crate::tools::Tools;
 use crate::wake::{Idle, Read, Route};
 use baton_core::event::{Event, EventKind, Reply};
-use baton_core::frame::Unit;
+use baton_core::frame::{Answers, Unit};
 use baton_core::id::Nonce;
 use baton_core::mail::{Anchor, Item};
 use baton_core::session::State;
@@ -67,6 +67,11 @@ pub trait Agent: Sync {
         self.facts().verified
     }
 
+    /// Whether it writes into the home of whoever only asks for its version.
+    fn writes_when_asked(&self) -> bool {
+        false
+    }
+
     /// What it calls its tools.
     fn tools(&self) -> &'static Tools {
         self.facts().tools
@@ -110,6 +115,16 @@ pub trait Agent: Sync {
 
     /// How much text the agent passes on whole at this event; `None` where it passes on nothing.
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)>;
+
+    /// How its models can answer mail.
+    fn answers(&self) -> Answers {
+        Answers::ByTool
+    }
+
+    /// Whether what it is told when a session starts comes into the conversation.
+    fn hears_at_start(&self) -> bool {
+        true
+    }
 
     /// Whether the hook of a prompt that is typed into a running turn runs at once, with that turn's id, while its text is held back and
     /// may be taken back without a trace.

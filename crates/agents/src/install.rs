@@ -7,6 +7,7 @@
 mod error;
 pub mod hooks;
 mod manifest;
+mod own_command;
 pub(crate) mod own_file;
 mod plan;
 pub(crate) mod server;
@@ -20,6 +21,7 @@ use crate::config::json::{Container, Made, Was};
 pub use error::InstallError;
 pub use hooks::{Form, HookRow, Server, WAIT};
 pub(crate) use manifest::sha256;
+pub use own_command::{OwnCommand, Run};
 pub use plan::{Applied, Plan};
 
 /// The name of our MCP server in every agent's configuration.
@@ -128,6 +130,8 @@ pub struct FileEdit {
     pub what: String,
     /// The containers that had to be made.
     pub made: Vec<Container>,
+    /// The agent's own command that makes this change, for a file that a running agent rewrites itself.
+    pub by: Option<OwnCommand>,
 }
 
 impl FileEdit {
@@ -144,12 +148,17 @@ impl FileEdit {
             made.push(Container { at: Vec::new(), was: Was::Absent });
         }
         let before = before.map(<[u8]>::to_vec);
-        Self { path: path.to_owned(), before, after: Some(after), what, made }
+        Self { path: path.to_owned(), before, after: Some(after), what, made, by: None }
     }
 
     /// An edit that takes something out, perhaps the whole file.
     pub fn take_out(path: &Path, before: &[u8], after: Option<Vec<u8>>, what: String) -> Self {
-        Self { path: path.to_owned(), before: Some(before.to_vec()), after, what, made: Vec::new() }
+        Self { path: path.to_owned(), before: Some(before.to_vec()), after, what, made: Vec::new(), by: None }
+    }
+
+    /// The same, made by the agent's own command while a session of it runs.
+    pub fn by(self, command: OwnCommand) -> Self {
+        Self { by: Some(command), ..self }
     }
 
     /// Whether it changes anything.

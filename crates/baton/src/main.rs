@@ -9,6 +9,7 @@ mod environment;
 mod hook;
 mod print;
 mod settings;
+mod started;
 
 use std::process::ExitCode;
 

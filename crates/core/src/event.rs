@@ -61,7 +61,7 @@ pub enum EventKind {
     SubagentStart,
     /// A subagent ended.
     SubagentStop,
-    /// A push did not come into the conversation, and will not: [`Event::shown`] has its mark.
+    /// What was brought did not come into the conversation, or is not in it any more: [`Event::shown`] has its mark.
     PushFailed,
     /// The session ended.
     End,
@@ -96,7 +96,7 @@ pub struct Event {
     pub prompt: Option<String>,
     /// Whether the turn goes on only because a stop hook said so.
     pub stop_active: bool,
-    /// What the model is about to be shown, for a request.
+    /// What the model is about to be shown, for a request; what a summary has taken the place of, for a compaction.
     pub shown: Shown,
 }
 

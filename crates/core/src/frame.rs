@@ -41,6 +41,25 @@ pub struct Budget {
     pub unit: Unit,
 }
 
+/// How a recipient can answer and read on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Answers {
+    /// By our MCP tools, or by the command in its shell.
+    #[default]
+    ByTool,
+    /// By the command alone.
+    ByCommand,
+}
+
+/// Whom mail is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recipient<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// How it can answer.
+    pub answers: Answers,
+}
+
 /// One message as the recipient is to see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Letter {
@@ -84,13 +103,19 @@ const LEAST_BODY: usize = 400;
 
 /// Renders as many letters as fit. `waiting` counts all that are queued, for the pointer to the rest.
 /// The first letter always goes out, cut if it must be, so that a long one can't block the queue.
-pub fn render(to: &str, letters: &[Letter], waiting: usize, nonce: &Nonce, budget: Budget) -> Framed {
-    let mut text = format!("<baton-mail to=\"{to}\">\n{HEAD}\n");
+pub fn render(
+    to: Recipient<'_>,
+    letters: &[Letter],
+    waiting: usize,
+    nonce: &Nonce,
+    budget: Budget,
+) -> Framed {
+    let mut text = format!("<baton-mail to=\"{}\">\n{HEAD}\n", to.name);
     let room = budget.size.saturating_sub(TAIL_ROOM);
     let mut used = budget.unit.count(&text);
     let mut taken = 0;
     for letter in letters.iter().take(budget.messages) {
-        let full = letter_text(letter, None);
+        let full = letter_text(letter, to.answers, None);
         let size = budget.unit.count(&full);
         if used + size <= room {
             text.push_str(&full);
@@ -98,16 +123,16 @@ pub fn render(to: &str, letters: &[Letter], waiting: usize, nonce: &Nonce, budge
             taken += 1;
             continue;
         }
-        let overhead = budget.unit.count(&letter_text(letter, Some(String::new())));
+        let overhead = budget.unit.count(&letter_text(letter, to.answers, Some(String::new())));
         let left = room.saturating_sub(used + overhead);
         if taken == 0 {
             let cut = cut_to(&quoted(&letter.body), left, budget.unit);
-            text.push_str(&letter_text(letter, Some(cut)));
+            text.push_str(&letter_text(letter, to.answers, Some(cut)));
             taken = 1;
         } else if size > room && left >= LEAST_BODY {
             // It will never fit whole, so its head may as well travel now.
             let cut = cut_to(&quoted(&letter.body), left, budget.unit);
-            text.push_str(&letter_text(letter, Some(cut)));
+            text.push_str(&letter_text(letter, to.answers, Some(cut)));
             taken += 1;
         }
         break;
@@ -115,11 +140,12 @@ pub fn render(to: &str, letters: &[Letter], waiting: usize, nonce: &Nonce, budge
     let rest = waiting.saturating_sub(taken);
     if rest > 0 {
         let plural = if rest == 1 { "message waits" } else { "messages wait" };
+        let how = match to.answers {
+            Answers::ByTool => "read_messages (MCP), or `baton inbox`",
+            Answers::ByCommand => "`baton inbox` in your shell",
+        };
         // Writing to a String can't fail.
-        _ = writeln!(
-            text,
-            "{rest} more {plural}; they come with your next steps, or read them now: read_messages (MCP), or `baton inbox`."
-        );
+        _ = writeln!(text, "{rest} more {plural}; they come with your next steps, or read them now: {how}.");
     }
     text.push_str(&proof::mark(nonce));
     text.push_str("\n</baton-mail>");
@@ -157,7 +183,7 @@ pub fn remind(mine: &[Letter], theirs: &[Letter]) -> Option<String> {
 /// Bytes that a letter takes in an answer at most, framed or as JSON.
 pub fn bytes(letter: &Letter) -> usize {
     let escaped = letter.body.bytes().filter(|byte| matches!(byte, b'"' | b'\\')).count();
-    letter_text(letter, None).len() + escaped
+    letter_text(letter, Answers::ByTool, None).len() + escaped
 }
 
 /// Where defused text must end so that it takes `room` bytes inside JSON; `None` if all of it fits.
@@ -170,7 +196,7 @@ pub fn json_end(text: &str, room: usize) -> Option<usize> {
     text.char_indices().find(|at| !within(at)).map(|(at, _)| at)
 }
 
-fn letter_text(letter: &Letter, cut: Option<String>) -> String {
+fn letter_text(letter: &Letter, answers: Answers, cut: Option<String>) -> String {
     let mut out =
         format!("<message id=\"{}\" from=\"{}\" sender=\"{}\"", letter.id, letter.from, letter.kind);
     if let Some(project) = &letter.project {
@@ -203,11 +229,14 @@ fn letter_text(letter: &Letter, cut: Option<String>) -> String {
     }
     if letter.kind != crate::name::BATON {
         let wait = if letter.ask { "The sender waits for your answer" } else { "Answer" };
-        _ = writeln!(
-            out,
-            "{wait}: reply_to_message (MCP) with message_id {0}, or `baton reply {0} TEXT`.",
-            letter.id
-        );
+        _ = match answers {
+            Answers::ByTool => writeln!(
+                out,
+                "{wait}: reply_to_message (MCP) with message_id {0}, or `baton reply {0} TEXT`.",
+                letter.id
+            ),
+            Answers::ByCommand => writeln!(out, "{wait}: `baton reply {} TEXT` in your shell.", letter.id),
+        };
     }
     out.push_str("</message>\n");
     out

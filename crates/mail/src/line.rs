@@ -6,7 +6,7 @@ use crate::{evidence, identity, process, project, random};
 use baton_agents::Agent;
 use baton_agents::agent::Env;
 use baton_core::event::{Event, EventKind, Reply, Source};
-use baton_core::frame::{self, Budget, Framed, Letter};
+use baton_core::frame::{self, Budget, Framed, Letter, Recipient};
 use baton_core::id::{Nonce, OfferId, ParticipantId};
 use baton_core::limits::{self, Limits};
 use baton_core::mail::{self, Anchor, Look, Occasion, Settle, Turns, View, turn};
@@ -72,7 +72,7 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
         if event.kind == EventKind::End {
             return Ok(Outcome::silent());
         }
-        let seen = sight(store, caller, event)?;
+        let seen = sight(store, caller, event, known.as_ref().map(|view| view.state))?;
         // A compaction goes on with the same process and the same file, whose last lines may still be on their way.
         let from_its_file =
             matches!(event.kind, EventKind::Start(Source::Startup | Source::Resume | Source::Other));
@@ -113,7 +113,7 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
     let queued = view.queued && (!only_urgent || store.urgent_waits(view.participant)?);
     let seen = View { open: view.mail_offer.is_some(), queued, ..View::default() };
     if let Some(offer) = view.mail_offer.filter(|_| view.state == session::State::Idle) {
-        return push_again(store, &view, offer, takes);
+        return push_again(store, caller.agent, &view, offer, takes);
     }
     if !turn::may_push(view.state, seen, takes.is_some()) {
         return Ok(None);
@@ -145,7 +145,7 @@ pub fn push(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<
         now,
     };
     let claimed = store.hook_step(&step, &rules, &process::is_alive, &|letters, waiting, nonce| {
-        frame_mail(&view.name, letters, waiting, nonce, takes, &rules, false)
+        frame_mail(recipient(caller.agent, &view), letters, waiting, nonce, takes, &rules, false)
     })?;
     Ok(claimed.map(|claimed| Pushed {
         offer: claimed.offer,
@@ -175,6 +175,7 @@ pub fn may_wake(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Res
 
 fn push_again(
     store: &Store,
+    agent: &dyn Agent,
     view: &HookView,
     offer: OfferId,
     takes: Option<(usize, frame::Unit)>,
@@ -186,7 +187,7 @@ fn push_again(
     let (letters, made_at) = store.offered_letters(offer)?;
     let (size, unit) = takes.unwrap_or((0, frame::Unit::Bytes));
     let all = Budget { messages: letters.len(), size, unit };
-    let framed = frame::render(&view.name, &letters, letters.len(), &open.nonce, all);
+    let framed = frame::render(recipient(agent, view), &letters, letters.len(), &open.nonce, all);
     Ok(Some(Pushed { offer, nonce: open.nonce, text: framed.text, made_at, again: true }))
 }
 
@@ -203,7 +204,14 @@ pub fn give_back(store: &mut Store, offer: OfferId) -> Result<(), Error> {
     store.settle(offer, Settle::Return, crate::now())
 }
 
-fn sight(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<SessionSeen, Error> {
+/// `former` is the state that a known session was in: a compaction does not change it.
+fn sight(
+    store: &mut Store,
+    caller: &Caller<'_>,
+    event: &Event,
+    former: Option<session::State>,
+) -> Result<SessionSeen, Error> {
+    let former = former.filter(|state| *state != session::State::Gone);
     let cwd = event.cwd.clone().unwrap_or_else(|| "/".into());
     let transcript = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
     store.sight_session(&Sighting {
@@ -217,7 +225,7 @@ fn sight(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<Sessio
             EventKind::Start(source) => Some(source),
             _ => None,
         },
-        state: session::after(event).unwrap_or(session::State::Busy),
+        state: session::after(event).or(former).unwrap_or(session::State::Busy),
         now: crate::now(),
     })
 }
@@ -270,7 +278,7 @@ fn step(
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
     let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
     let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
-    let reminder = reminder(store, event, view)?;
+    let reminder = reminder(store, agent, event, view)?;
     let confirms = view.wake.filter(|_| session::after(event) == Some(session::State::Busy));
     if !deliver
         && state.is_none()
@@ -314,7 +322,7 @@ fn step(
     };
     let claimed = store.hook_step(&step, &rules, &process::is_alive, &|letters, waiting, nonce| {
         frame_mail(
-            &view.name,
+            recipient(agent, view),
             letters,
             waiting,
             nonce,
@@ -344,8 +352,13 @@ fn step(
     })
 }
 
+/// Whom mail for a session is for.
+fn recipient<'a>(agent: &dyn Agent, view: &'a HookView) -> Recipient<'a> {
+    Recipient { name: &view.name, answers: agent.answers() }
+}
+
 fn frame_mail(
-    name: &str,
+    to: Recipient<'_>,
     letters: &[Letter],
     waiting: usize,
     nonce: &Nonce,
@@ -356,7 +369,7 @@ fn frame_mail(
     let room = takes.0.min(rules.chars_per_event);
     let size = if reminded { room.saturating_sub(REMINDER_SIZE) } else { room };
     frame::render(
-        name,
+        to,
         letters,
         waiting,
         nonce,
@@ -364,9 +377,22 @@ fn frame_mail(
     )
 }
 
-/// After a clear or a compaction, the asks that are still open. They were delivered before; this only says so.
-fn reminder(store: &Store, event: &Event, view: &HookView) -> Result<Option<String>, Error> {
-    if !matches!(event.kind, EventKind::Start(Source::Clear | Source::Compact)) {
+/// After a clear or a compaction, the asks that are still open. They were delivered before; this only says so. Where the agent drops what it is
+/// told at a start, they are told with the first prompt after a clear.
+fn reminder(
+    store: &Store,
+    agent: &dyn Agent,
+    event: &Event,
+    view: &HookView,
+) -> Result<Option<String>, Error> {
+    let is_new_context = match event.kind {
+        EventKind::Start(Source::Clear | Source::Compact) => agent.hears_at_start(),
+        EventKind::Prompt if view.fresh && !agent.hears_at_start() => {
+            store.is_continuation(view.session, view.participant)?
+        }
+        _ => false,
+    };
+    if !is_new_context {
         return Ok(None);
     }
     let (mine, theirs) = store.open_asks(view.participant, REMINDER_ASKS)?;
@@ -428,7 +454,12 @@ fn look_at_plugin(event: &Event, offer: &OpenOffer, of_this_session: bool) -> Lo
             let maker_lives = process::is_alive(offer.claimer);
             mail::look_at_request(&offer.nonce, &offer.anchor, &turns, &event.shown, maker_lives)
         }
-        EventKind::PushFailed if event.shown.marks.contains(&mail::mark(&offer.nonce)) => Look::Passed,
+        // What a compaction has summarized, the model will not be shown any more.
+        EventKind::PushFailed | EventKind::Start(Source::Compact)
+            if event.shown.marks.contains(&mail::mark(&offer.nonce)) =>
+        {
+            Look::Passed
+        }
         _ => Look::Held,
     }
 }

@@ -49,6 +49,8 @@ pub struct HookView {
     pub wake: Option<WakeId>,
     /// Until when only urgent mail reaches it.
     pub dnd_until: Option<Moment>,
+    /// No person has said anything in it yet.
+    pub fresh: bool,
 }
 
 /// An open offer with what is needed to look for its proof.
@@ -142,7 +144,7 @@ impl Store {
             .prepare(
                 "SELECT s.id, s.participant, p.name, s.state, s.turn, s.turn_from, s.stops, s.pid, s.pid_start, s.transcript, p.offer,
                     EXISTS (SELECT 1 FROM delivery d WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2),
-                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0), p.wake, p.dnd_until
+                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0), p.wake, p.dnd_until, s.person_turn_at IS NULL
                  FROM session s JOIN participant p ON p.id = s.participant WHERE s.agent = ?1 AND s.native = ?2",
             )
             .and_then(|mut select| {
@@ -167,6 +169,7 @@ impl Store {
                             queued: row.get(11)?,
                             wake: row.get::<_, Option<i64>>(13)?.map(WakeId),
                             dnd_until: row.get::<_, Option<i64>>(14)?.map(Moment),
+                            fresh: row.get(15)?,
                         })
                     })
                     .optional()

@@ -147,6 +147,17 @@ impl Store {
         Ok(seen)
     }
 
+    /// Whether a session goes on for a participant that had another one before.
+    pub fn is_continuation(&self, id: SessionRow, participant: ParticipantId) -> Result<bool, Error> {
+        self.conn
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM session WHERE participant = ?2 AND id < ?1)",
+                (id.0, participant.0),
+                |row| row.get(0),
+            )
+            .map_err(failure)
+    }
+
     /// A session by its row.
     pub fn session(&self, id: SessionRow) -> Result<Option<SessionInfo>, Error> {
         self.conn

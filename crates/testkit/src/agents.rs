@@ -106,7 +106,7 @@ impl Agent {
                     Agent::Pi => ("bash".to_owned(), json!({"command": command})),
                 }
             }
-            Part::Text(_) | Part::Pause(_) => panic!("no tool call: {part:?}"),
+            Part::Text(_) | Part::Pause(_) | Part::Tokens(_) => panic!("no tool call: {part:?}"),
         }
     }
 

@@ -147,8 +147,7 @@ impl Server {
             body.len()
         )
         .expect("the server takes a request");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("the server answers");
+        let answer = whole_answer(&mut stream);
         let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
         assert!(head.starts_with("HTTP/1.1 2"), "{method} {path}: {answer}");
         // Chunked or not: the document is between the first bracket and the last.
@@ -170,4 +169,26 @@ impl Server {
         let body = json!({"parts": [{"type": "text", "text": text}]});
         self.call("POST", &format!("/session/{session}/message"), &body)
     }
+}
+
+/// Reads an answer up to its length, where it says one: the server does not close every connection.
+#[track_caller]
+fn whole_answer(stream: &mut TcpStream) -> String {
+    let mut answer = Vec::new();
+    let mut piece = [0; 16 << 10];
+    while !is_whole(&answer) {
+        match stream.read(&mut piece).expect("the server answers") {
+            0 => break,
+            length => answer.extend_from_slice(&piece[..length]),
+        }
+    }
+    String::from_utf8(answer).expect("an answer is text")
+}
+
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(end) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&answer[..end]).to_lowercase();
+    let length =
+        head.lines().find_map(|line| line.strip_prefix("content-length:")?.trim().parse::<usize>().ok());
+    length.is_some_and(|length| answer.len() >= end + 4 + length)
 }

@@ -3,14 +3,15 @@
 //! is set). For a project: `.claude/settings.json` and `.mcp.json` in its directory.
 //! `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
 
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 use crate::config::json::{Bom, Dialect, Reader};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
 use crate::install::{
-    Current, FileEdit, Form, HookRow, Install, InstallError, Records, Scope, Server, Target, Trust, plain,
-    summary,
+    Current, FileEdit, Form, HookRow, Install, InstallError, OwnCommand, Records, SERVER, Scope, Server,
+    Target, Trust, plain, summary,
 };
 
 const AGENT: &str = "claude";
@@ -147,6 +148,28 @@ impl Claude {
         matches!(self.install.scope(), Scope::Project(_))
     }
 
+    /// Every running session writes `~/.claude.json`, so meanwhile the entry in it goes in and out by Claude Code's own commands. They write
+    /// the file anew, as each session does. An entry that is there already they refuse to change.
+    fn by_command(&self, edit: FileEdit, words: &[&str], entry: Option<Value>) -> FileEdit {
+        if *self.install.scope() != Scope::User || edit.after.is_none() {
+            return edit;
+        }
+        let args = words.iter().map(|word| (*word).to_owned()).chain(entry.as_ref().map(Value::to_string));
+        edit.by(OwnCommand {
+            args: args.collect(),
+            env: &[
+                ("DISABLE_AUTOUPDATER", "1"),
+                ("DISABLE_TELEMETRY", "1"),
+                ("DISABLE_ERROR_REPORTING", "1"),
+                ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1"),
+            ],
+            keeps: &["CLAUDE_CONFIG_DIR"],
+            sessions: self.settings.with_file_name("sessions"),
+            at: &["mcpServers", SERVER],
+            entry,
+        })
+    }
+
     fn server(&self) -> JsonServer<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
         let agent = (!self.servers_are_shared()).then_some(AGENT);
@@ -179,7 +202,13 @@ impl Target for Claude {
         let what = summary(&hooks, "1 hook", "hooks");
         let hooks = FileEdit::write(&self.settings, settings, hooks.bytes, what, hooks.made);
         let what = summary(&server, "the MCP server `baton`", "MCP servers");
-        Ok(vec![hooks, FileEdit::write(&self.servers, servers, server.bytes, what, server.made)])
+        let is_new = server.added > 0;
+        let mut server = FileEdit::write(&self.servers, servers, server.bytes, what, server.made);
+        if is_new {
+            let add = ["mcp", "add-json", "--scope", "user", SERVER];
+            server = self.by_command(server, &add, Some(self.server().entry()));
+        }
+        Ok(vec![hooks, server])
     }
 
     fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError> {
@@ -190,7 +219,8 @@ impl Target for Claude {
             let (after, n) = self.server().remove(&self.servers, bytes, records.made(&self.servers))?;
             if n > 0 {
                 let what = "remove the MCP server `baton`".to_owned();
-                edits.push(FileEdit::take_out(&self.servers, bytes, after, what));
+                let edit = FileEdit::take_out(&self.servers, bytes, after, what);
+                edits.push(self.by_command(edit, &["mcp", "remove", "--scope", "user", SERVER], None));
             }
         }
         if let Some(bytes) = now.bytes(&self.settings) {

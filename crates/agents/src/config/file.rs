@@ -162,6 +162,11 @@ impl Snapshot {
     /// Fails if the file can't be replaced or is no longer what was read.
     pub fn check_writable(&self) -> Result<(), FileError> {
         self.check_unchanged()?;
+        self.check_place()
+    }
+
+    /// Fails if the file can't be replaced, whatever is in it by now.
+    pub fn check_place(&self) -> Result<(), FileError> {
         if self.bytes.is_some() {
             let meta = fs::metadata(&self.target).map_err(|e| FileError::io("write", &self.path, e))?;
             if meta.mode() & 0o222 == 0 {

@@ -32,6 +32,11 @@ impl Agent for Gemini {
         &super::facts::FACTS
     }
 
+    /// Temporary files, which it leaves there.
+    fn writes_when_asked(&self) -> bool {
+        true
+    }
+
     fn target(
         &self,
         install: Install,
@@ -80,6 +85,10 @@ impl Agent for Gemini {
 
     fn routes(&self, _idle: &Idle<'_>, _read: Read<'_>) -> Vec<Route> {
         vec![Route::Terminal]
+    }
+
+    fn hears_at_start(&self) -> bool {
+        false
     }
 
     fn names_turns(&self) -> bool {

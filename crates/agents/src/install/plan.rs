@@ -1,13 +1,14 @@
 //! A plan: the edits of one agent in one scope, ready to be shown and applied.
 //! Applying holds a lock under baton's home, checks every file first, writes backups and the manifest
-//! before the first edit, and puts back what was done if a later edit fails.
+//! before the first edit, and puts back what was done if a later edit fails. A file that a running agent
+//! rewrites itself is changed by that agent's own command while one runs, if the command does it; by us otherwise.
 //! A plan is about the files as they were when it was made; if one has changed since, nothing is done.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 
 use super::manifest::{Entry, Manifest, Records as Store, sha256};
-use super::{Current, FileEdit, InstallError, Records, Scope, Target, Trust};
+use super::{Current, FileEdit, InstallError, OwnCommand, Records, Run, Scope, Target, Trust};
 use crate::config::file::{FileError, Snapshot, make_parents};
 use crate::config::json::Container;
 
@@ -36,6 +37,13 @@ struct Step {
     snapshot: Snapshot,
 }
 
+impl Step {
+    /// The agent's own command for it, if that is the way now.
+    fn command<'s, 'r>(&'s self, run: Option<Run<'r>>) -> Option<(&'s OwnCommand, Run<'r>)> {
+        self.edit.by.as_ref().filter(|command| command.is_needed()).zip(run)
+    }
+}
+
 #[derive(Debug)]
 enum Goal {
     /// Set up; with the manifest that is true then, and copies to keep: path and bytes.
@@ -49,6 +57,18 @@ enum Goal {
 pub struct Applied {
     /// The files that were written or deleted.
     pub changed: Vec<PathBuf>,
+    /// What a person should know about how it was done.
+    pub notes: Vec<String>,
+}
+
+/// What became of one step.
+struct Written {
+    /// The file's bytes now.
+    after: Option<Vec<u8>>,
+    /// Somebody else may have written it at the same time: the original must not be restored over that.
+    shared: bool,
+    /// The agent's command did not do it, and why.
+    note: Option<String>,
 }
 
 /// Everything that both kinds of plan begin with.
@@ -142,7 +162,7 @@ impl Plan {
             let by_value = edits.iter_mut().find(|edit| edit.path == path);
             match situation.entry(path).and_then(|entry| exact(entry, bytes, &situation.store)) {
                 Some(original) => match by_value {
-                    Some(edit) => edit.after = original,
+                    Some(edit) => (edit.after, edit.by) = (original, None),
                     None => edits.push(FileEdit::take_out(path, bytes, original, "restore".to_owned())),
                 },
                 None => {
@@ -204,15 +224,23 @@ impl Plan {
 
     /// Writes all files, or none.
     pub fn apply(self) -> Result<Applied, InstallError> {
+        self.apply_with(None)
+    }
+
+    /// The same, with the agent's own commands where there are such; `run` runs them.
+    pub fn apply_with(self, run: Option<Run<'_>>) -> Result<Applied, InstallError> {
         if self.is_empty() && (matches!(self.goal, Goal::Installed { .. }) || self.prior.is_none()) {
-            return Ok(Applied { changed: Vec::new() });
+            return Ok(Applied { changed: Vec::new(), notes: Vec::new() });
         }
         let _lock = self.lock()?;
         if self.store.load()? != self.prior {
             return Err(FileError::Changed { path: self.store.manifest_path() }.into());
         }
         for step in &self.steps {
-            step.snapshot.check_writable()?;
+            match step.command(run) {
+                Some(_) => step.snapshot.check_place()?,
+                None => step.snapshot.check_writable()?,
+            }
         }
         let (Goal::Installed { copies, .. } | Goal::Removed { copies, .. }) = &self.goal;
         for (path, bytes) in copies {
@@ -222,11 +250,12 @@ impl Plan {
         if let Goal::Installed { manifest, .. } = &self.goal {
             self.store.save(manifest)?;
         }
-        if let Err(source) = self.write_all() {
-            return Err(self.put_manifest_back(source));
-        }
+        let written = match self.write_all(run) {
+            Ok(written) => written,
+            Err(source) => return Err(self.put_manifest_back(source)),
+        };
         let kept = match &self.goal {
-            Goal::Installed { manifest, .. } => Some(manifest),
+            Goal::Installed { manifest, .. } => Some(self.note_bytes(manifest, &written)?),
             Goal::Removed { dirs, .. } => {
                 let entries = self.prior.iter().flat_map(|m| &m.files);
                 let left = entries.filter(|entry| entry.path.exists());
@@ -239,8 +268,26 @@ impl Plan {
             }
         };
         // Old backups are only clutter: not worth a failure of what has already been done.
-        self.store.prune(kept).ok();
-        Ok(Applied { changed: self.steps.into_iter().map(|step| step.edit.path).collect() })
+        self.store.prune(kept.as_ref()).ok();
+        let notes = written.into_iter().filter_map(|written| written.note).collect();
+        Ok(Applied { changed: self.steps.into_iter().map(|step| step.edit.path).collect(), notes })
+    }
+
+    /// The manifest with what an agent's command has written, which nobody could know before.
+    fn note_bytes(&self, manifest: &Manifest, written: &[Written]) -> Result<Manifest, InstallError> {
+        let mut noted = manifest.clone();
+        for (step, written) in self.steps.iter().zip(written) {
+            if let Some(entry) = noted.files.iter_mut().find(|entry| entry.path == step.edit.path) {
+                entry.after = match written.shared {
+                    true => String::new(),
+                    false => sha256(written.after.as_deref().unwrap_or_default()),
+                };
+            }
+        }
+        if noted != *manifest {
+            self.store.save(&noted)?;
+        }
+        Ok(noted)
     }
 
     fn lock(&self) -> Result<File, InstallError> {
@@ -251,32 +298,58 @@ impl Plan {
         Ok(locked.map_err(|e| FileError::io("lock", &path, e))?)
     }
 
-    fn write_all(&self) -> Result<(), InstallError> {
-        for (done, step) in self.steps.iter().enumerate() {
-            let written = step.snapshot.replace(step.edit.after.as_deref(), self.new_mode);
-            if let Err(source) = written {
-                let left = self.put_back(&self.steps[..done]);
-                let source = InstallError::from(source);
-                return Err(match left.is_empty() {
-                    true => source,
-                    false => InstallError::HalfDone { source: Box::new(source), left },
-                });
+    fn write_all(&self, run: Option<Run<'_>>) -> Result<Vec<Written>, InstallError> {
+        let mut done = Vec::new();
+        for step in &self.steps {
+            match self.write(step, run) {
+                Ok(written) => done.push(written),
+                Err(source) => {
+                    let left = self.put_back(&done);
+                    let source = InstallError::from(source);
+                    return Err(match left.is_empty() {
+                        true => source,
+                        false => InstallError::HalfDone { source: Box::new(source), left },
+                    });
+                }
             }
         }
-        Ok(())
+        Ok(done)
     }
 
-    /// Undoes steps; gives the files where that failed.
-    fn put_back(&self, done: &[Step]) -> Vec<PathBuf> {
-        let undo = |step: &Step| -> Result<(), FileError> {
+    /// Makes one change: by the agent's command if there is one and it does what it should, else by writing the file.
+    fn write(&self, step: &Step, run: Option<Run<'_>>) -> Result<Written, FileError> {
+        let FileEdit { path, before, after, .. } = &step.edit;
+        let mut note = None;
+        if let Some((command, run)) = step.command(run) {
+            step.snapshot.check_place()?;
+            let said = run(command);
+            let now = Snapshot::read(path)?;
+            if command.is_done(now.bytes()) {
+                let shared = !command.is_all_that_changed(before.as_deref(), now.bytes());
+                return Ok(Written { after: now.bytes().map(<[u8]>::to_vec), shared, note: None });
+            }
+            let why = said.err().unwrap_or_else(|| "it changed nothing".to_owned());
+            note = Some(format!(
+                "{} was written by baton, not by the agent's own command: {why}",
+                path.display()
+            ));
+        }
+        // Refused if anybody has changed it, that command too.
+        step.snapshot.replace(after.as_deref(), self.new_mode)?;
+        Ok(Written { after: after.clone(), shared: false, note })
+    }
+
+    /// Undoes the first steps; gives the files where that failed.
+    fn put_back(&self, done: &[Written]) -> Vec<PathBuf> {
+        let undo = |(step, written): &(&Step, &Written)| -> Result<(), FileError> {
             let now = Snapshot::read(&step.edit.path)?;
-            if now.bytes() != step.edit.after.as_deref() {
+            if now.bytes() != written.after.as_deref() {
                 return Err(FileError::Changed { path: step.edit.path.clone() });
             }
             now.replace(step.edit.before.as_deref(), self.new_mode).map(drop)
         };
-        let failed = done.iter().rev().filter(|step| undo(step).is_err());
-        failed.map(|step| step.edit.path.clone()).collect()
+        let failed = self.steps.iter().zip(done).rev().filter(|step| undo(step).is_err());
+        failed.map(|(step, _)| step.edit.path.clone()).collect()
     }
 
     fn put_manifest_back(&self, source: InstallError) -> InstallError {
@@ -385,7 +458,7 @@ mod tests {
         plan.store.save(manifest).unwrap();
         // Too late for the check that comes before all edits.
         fs::write(&state, "{ }").unwrap();
-        let error = plan.write_all().unwrap_err();
+        let error = plan.write_all(None).map(drop).unwrap_err();
         assert_eq!(error.code(), "file-changed");
         assert!(!target.settings_path().exists(), "it was written first");
         let error = plan.put_manifest_back(error);

@@ -107,7 +107,8 @@ impl JsonServer<'_> {
         }
     }
 
-    fn entry(&self) -> Value {
+    /// The entry as a new one is written.
+    pub fn entry(&self) -> Value {
         let args = match self.agent {
             Some(agent) => server_args(agent, self.home),
             None => ["mcp", "--home", self.home].map(str::to_owned).to_vec(),

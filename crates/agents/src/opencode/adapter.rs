@@ -32,6 +32,11 @@ impl Agent for OpenCode {
         &super::facts::FACTS
     }
 
+    /// Its folders, with a log.
+    fn writes_when_asked(&self) -> bool {
+        true
+    }
+
     fn target(
         &self,
         install: Install,
@@ -125,6 +130,7 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "chat.message" => EventKind::Prompt,
         "tool.execute.after" => EventKind::AfterTool,
         "request" => EventKind::Request,
+        "session.compacted" => EventKind::Start(Source::Compact),
         "session.idle" => EventKind::IdleNotice,
         "permission.asked" | "question.asked" => EventKind::Blocked,
         // Whatever was answered: if it was a refusal, the session says next that it is idle.

@@ -20,6 +20,8 @@ class Link {
   sessions = new Map()
   // Marks that have been in a request.
   shown = new Set()
+  // What a session is told with its next prompt or tool.
+  reminders = new Map()
   // The last push into each session.
   #pushes = new Map()
 
@@ -159,8 +161,29 @@ function textsOf(part) {
   return []
 }
 
+// What the model said itself is no proof.
+function marksIn(info, parts) {
+  const texts = parts.filter((part) => info.role !== "assistant" || part.type !== "text").flatMap(textsOf)
+  return texts.flatMap((text) => text?.match(MARK) ?? [])
+}
+
+function allMarks(messages) {
+  return messages.flatMap(({ info, parts }) => marksIn(info, parts))
+}
+
+// A summary takes the place of what stands before the message that asks for it. What was said since stays, though it may have been summarized
+// too: a summary that fails is tried again.
+async function marksBehindSummary(client, id) {
+  const { data } = await client.session.messages({ path: { id }, throwOnError: true })
+  const asked = data.findLastIndex(({ parts }) => parts.some((part) => part.type === "compaction"))
+  return allMarks(data.slice(asked + 1))
+}
+
 export const Baton = async ({ client, directory }) => {
+  // Sessions whose next request is one for a summary.
   const compacting = new Set()
+  // The marks in what is being summarized.
+  const summarized = new Map()
 
   // The session as the link knows it; undefined if nothing is to be said about it.
   const payload = async (hook_event_name, session_id, more = {}) => {
@@ -186,6 +209,12 @@ export const Baton = async ({ client, directory }) => {
     const event = await payload(name, session, more)
     return event ? await link.call(event) : null
   }
+  // The answer to an event, and what the session is to be told beside it.
+  const textFor = (session, answer) => {
+    const reminder = link.reminders.get(session)
+    link.reminders.delete(session)
+    return [reminder, answer?.text].filter(Boolean).join("\n\n")
+  }
   // After an error there may be no word of the end.
   const idleAfterError = async (session) => {
     await new Promise((resolve) => setTimeout(resolve, 500).unref?.())
@@ -200,13 +229,24 @@ export const Baton = async ({ client, directory }) => {
       link.sessions.set(info.id, { client, directory: info.directory ?? directory, parent: info.parentID })
       return tell("session.created", info.id)
     },
-    "session.idle": ({ sessionID }) => tell("session.idle", sessionID),
+    "session.idle": ({ sessionID }) => {
+      compacting.delete(sessionID)
+      summarized.delete(sessionID)
+      return tell("session.idle", sessionID)
+    },
     "session.error": ({ sessionID }) => sessionID && idleAfterError(sessionID),
     "session.deleted": async ({ info }) => {
       await tell("session.deleted", info.id)
       link.sessions.delete(info.id)
     },
-    "session.compacted": ({ sessionID }) => void compacting.delete(sessionID),
+    "session.compacted": async ({ sessionID }) => {
+      const taken = summarized.get(sessionID) ?? []
+      summarized.delete(sessionID)
+      const stay = taken.length ? await marksBehindSummary(client, sessionID).catch(() => taken) : []
+      const marks = taken.filter((mark) => !stay.includes(mark))
+      const answer = await call("session.compacted", sessionID, { shown: { marks } })
+      if (answer?.text) link.reminders.set(sessionID, answer.text)
+    },
     "permission.asked": ({ sessionID }) => tell("permission.asked", sessionID),
     "permission.replied": ({ sessionID }) => tell("permission.replied", sessionID),
     "question.asked": ({ sessionID }) => tell("question.asked", sessionID),
@@ -227,8 +267,8 @@ export const Baton = async ({ client, directory }) => {
     "chat.message": safely(async ({ sessionID }, { message, parts }) => {
       const prompt = parts.flatMap(textsOf).join("\n")
       const answer = await call("chat.message", sessionID, { turn_id: message.id, prompt })
-      if (!answer?.text) return
-      parts.push({ id: ascending("prt"), sessionID, messageID: message.id, type: "text", text: answer.text })
+      const text = textFor(sessionID, answer)
+      if (text) parts.push({ id: ascending("prt"), sessionID, messageID: message.id, type: "text", text })
     }),
 
     "tool.execute.before": safely(async ({ tool, sessionID, callID }, { args }) => {
@@ -240,29 +280,27 @@ export const Baton = async ({ client, directory }) => {
 
     "tool.execute.after": safely(async ({ tool, sessionID, callID }, output) => {
       const answer = await call("tool.execute.after", sessionID, { tool_name: tool, tool_use_id: callID })
-      if (!answer?.text) return
+      const text = textFor(sessionID, answer)
+      if (!text) return
       // A tool of a server gives back parts, a tool of OpenCode a text.
-      if (Array.isArray(output.content)) output.content.push({ type: "text", text: answer.text })
-      else output.output = `${output.output ?? ""}\n\n${answer.text}`
+      if (Array.isArray(output.content)) output.content.push({ type: "text", text })
+      else output.output = `${output.output ?? ""}\n\n${text}`
     }),
 
     "experimental.session.compacting": safely(({ sessionID }) => void compacting.add(sessionID)),
 
     "experimental.chat.messages.transform": safely(async (_, { messages }) => {
       const session = messages.at(-1)?.info.sessionID
+      if (messages.some(({ info }) => info.sessionID !== session)) return
       // A request for a summary is not one of the conversation.
-      if (compacting.has(session) || messages.some(({ info }) => info.sessionID !== session)) return
+      if (compacting.delete(session)) return void summarized.set(session, allMarks(messages))
       const marks = new Set()
       const ids = []
       let turn_id
       for (const { info, parts } of messages) {
         if (info.role === "user") ids.push((turn_id = info.id))
-        for (const part of parts) {
-          if (part.type === "tool" && part.state?.status !== "running") ids.push(part.callID)
-          // What the model said itself is no proof.
-          if (info.role === "assistant" && part.type === "text") continue
-          for (const text of textsOf(part)) for (const mark of text?.match(MARK) ?? []) marks.add(mark)
-        }
+        for (const part of parts) if (part.type === "tool" && part.state?.status !== "running") ids.push(part.callID)
+        for (const mark of marksIn(info, parts)) marks.add(mark)
       }
       const event = await payload("request", session, { turn_id, shown: { marks: [...marks], ids: ids.slice(-400) } })
       if (!event) return

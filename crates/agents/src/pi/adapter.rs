@@ -13,7 +13,7 @@ use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
-use baton_core::frame::Unit;
+use baton_core::frame::{Answers, Unit};
 use baton_core::mail::{self};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -65,6 +65,11 @@ impl Agent for Pi {
         }
     }
 
+    /// It has no MCP.
+    fn answers(&self) -> Answers {
+        Answers::ByCommand
+    }
+
     fn shows_requests(&self) -> bool {
         true
     }
@@ -109,7 +114,7 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "agent_before_settle" | "agent_settled" => EventKind::IdleNotice,
         "session_before_compact" => EventKind::Compacting,
         "session_compact" => EventKind::Start(Source::Compact),
-        "PushFailed" => EventKind::PushFailed,
+        "PushFailed" | "session_tree" => EventKind::PushFailed,
         "session_shutdown" => EventKind::End,
         _ => EventKind::Unknown,
     }

@@ -167,7 +167,8 @@ class Session {
 	}
 
 	beginTurn() {
-		this.turn = randomUUID();
+		// Ids of later turns are greater.
+		this.turn = `${Date.now().toString(36).padStart(9, "0")}-${randomUUID()}`;
 		this.settled = false;
 	}
 
@@ -368,6 +369,14 @@ export default function (pi: any) {
 		session.settled = true;
 		session.tell("agent_settled");
 		session.pushHeld();
+	});
+
+	/** The person went on from another place: what stands on the branch that was left is not in the conversation any more. */
+	on("session_tree", (session) => {
+		const marks = session.ctx.sessionManager.getEntries().flatMap(marksOfEntry);
+		const left = marks.filter((mark: string) => !session.isInConversation(mark));
+		for (const mark of left) session.pushed.delete(mark);
+		if (left.length) session.tell("session_tree", { shown: { marks: left, ids: [] } });
 	});
 
 	on("session_before_compact", (session) => session.tell("session_before_compact"));

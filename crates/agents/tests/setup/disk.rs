@@ -2,7 +2,8 @@
 
 use baton_agents::claude::install::{Claude, hook_rows};
 use baton_agents::codex::install::Codex;
-use baton_agents::install::{Form, Install, Plan, Scope, Target};
+use baton_agents::install::{Form, Install, OwnCommand, Plan, Scope, Target};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -402,4 +403,96 @@ fn killed_at_any_moment_files_are_whole_and_come_back() {
         assert_eq!(fs::read_to_string(&path).unwrap(), state);
         assert!(!settings.exists());
     }
+}
+
+/// With a session of Claude Code that runs: this process.
+fn disk_with_a_session(state: &str) -> (Disk, PathBuf) {
+    let disk = Disk::new();
+    let path = disk.put("user/.claude.json", state);
+    disk.put(&format!("user/.claude/sessions/{}.json", std::process::id()), "{}");
+    (disk, path)
+}
+
+/// What `claude mcp add-json` and `claude mcp remove` do to the file.
+fn claude_mcp(path: &Path, command: &OwnCommand) {
+    let mut state: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    match &command.args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["mcp", "add-json", "--scope", "user", "baton", entry] => {
+            state["mcpServers"]["baton"] = serde_json::from_str(entry).unwrap();
+        }
+        ["mcp", "remove", "--scope", "user", "baton"] => {
+            state["mcpServers"].as_object_mut().unwrap().remove("baton").unwrap();
+        }
+        other => panic!("{other:?}"),
+    }
+    fs::write(path, format!("{state:#}")).unwrap();
+}
+
+#[test]
+fn while_a_session_runs_its_own_command_changes_its_file() {
+    let original = "{\"numStartups\":1,   \"mcpServers\":{}}";
+    let (disk, path) = disk_with_a_session(original);
+    let run = |command: &OwnCommand| {
+        claude_mcp(&path, command);
+        Ok(())
+    };
+    let added = Plan::install(&disk.claude()).unwrap().apply_with(Some(&run)).unwrap();
+    assert!(added.notes.is_empty(), "{:?}", added.notes);
+    assert!(fs::read_to_string(&path).unwrap().contains("\n  \"numStartups\": 1"), "it writes the file anew");
+    assert!(set_up(&disk.claude()).is_empty(), "all is there");
+    // Nobody wrote since: the original comes back, without the command.
+    let never = |_: &OwnCommand| -> Result<(), String> { panic!("the bytes are known") };
+    Plan::remove(&disk.claude()).unwrap().apply_with(Some(&never)).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), original);
+}
+
+#[test]
+fn what_a_session_writes_beside_its_own_command_stays() {
+    let (disk, path) = disk_with_a_session("{\"numStartups\":1}");
+    // The session writes after the plan was made, before the command does.
+    let plan = Plan::install(&disk.claude()).unwrap();
+    fs::write(&path, "{\"numStartups\":2}").unwrap();
+    let run = |command: &OwnCommand| {
+        claude_mcp(&path, command);
+        Ok(())
+    };
+    plan.apply_with(Some(&run)).unwrap();
+    Plan::remove(&disk.claude()).unwrap().apply_with(Some(&run)).unwrap();
+    let state: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    assert_eq!(state, json!({"numStartups": 2, "mcpServers": {}}), "only the command knew the file");
+}
+
+#[test]
+fn a_command_that_does_not_do_it_is_not_believed() {
+    for (said, why) in [(Ok(()), "it changed nothing"), (Err("it failed: no".to_owned()), "it failed: no")] {
+        let original = "{ \"numStartups\": 1 }";
+        let (disk, path) = disk_with_a_session(original);
+        let run = |_: &OwnCommand| said.clone();
+        let added = Plan::install(&disk.claude()).unwrap().apply_with(Some(&run)).unwrap();
+        assert!(added.notes.len() == 1 && added.notes[0].ends_with(why), "{:?}", added.notes);
+        assert!(set_up(&disk.claude()).is_empty(), "all is there");
+        take_out(&disk.claude());
+        assert_eq!(fs::read_to_string(&path).unwrap(), original);
+    }
+    // One that changes something else has changed the file: nothing is written over it, and the hooks go out again.
+    let (disk, path) = disk_with_a_session("{}");
+    let run = |_: &OwnCommand| {
+        fs::write(&path, "{\"migrated\": true}").unwrap();
+        Ok(())
+    };
+    let refused = Plan::install(&disk.claude()).unwrap().apply_with(Some(&run));
+    assert_eq!(code(refused), "file-changed");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{\"migrated\": true}");
+    assert!(!disk.path("user/.claude/settings.json").exists());
+}
+
+#[test]
+fn without_a_session_the_file_is_ours_to_write() {
+    let disk = Disk::new();
+    let path = disk.put("user/.claude.json", "{ }");
+    disk.put("user/.claude/sessions/2147483647.json", "{}");
+    let never = |_: &OwnCommand| -> Result<(), String> { panic!("nobody runs") };
+    Plan::install(&disk.claude()).unwrap().apply_with(Some(&never)).unwrap();
+    Plan::remove(&disk.claude()).unwrap().apply_with(Some(&never)).unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "{ }");
 }

@@ -3,7 +3,7 @@
 use super::Session;
 use crate::print::{Out, Tone, done};
 use baton_core::error::Exit;
-use baton_core::frame::{self, Budget, Letter, Unit};
+use baton_core::frame::{self, Answers, Budget, Letter, Recipient, Unit};
 use baton_core::id::Nonce;
 use baton_core::mail::proof;
 use baton_core::time::Span;
@@ -108,7 +108,10 @@ pub fn framed<L: std::borrow::Borrow<Letter>>(
 ) -> String {
     let letters: Vec<Letter> = letters.iter().map(|letter| letter.borrow().clone()).collect();
     let budget = Budget { messages: letters.len(), size: SHELL_TEXT, unit: Unit::Bytes };
-    frame::render(&me.participant.name, &letters, letters.len() + more, nonce, budget).text
+    let agent = baton_agents::by_name(&me.participant.agent);
+    let answers = agent.map_or(Answers::default(), |agent| agent.answers());
+    let to = Recipient { name: &me.participant.name, answers };
+    frame::render(to, &letters, letters.len() + more, nonce, budget).text
 }
 
 /// One message as JSON, in the shape of cli.md. An agent gets the body without anything that could pose as a proof of delivery.

@@ -3,7 +3,8 @@
 use super::Session;
 use crate::environment;
 use crate::print::{Out, Tone, done};
-use baton_agents::install::{Install, InstallError, Plan, Scope};
+use crate::started;
+use baton_agents::install::{Install, InstallError, OwnCommand, Plan, Scope};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::{Code, Error};
@@ -63,7 +64,8 @@ impl Setup {
 
     fn carry_out(&self, agent: &dyn Agent, plan: Plan, out: Out) -> Result<Value, Error> {
         let diff = plan.diff();
-        let notes = plan.notes().to_vec();
+        let mut notes = plan.notes().to_vec();
+        let program = environment::find_program(agent.program());
         let files: Vec<String> = plan
             .edits()
             .filter(|edit| edit.is_change())
@@ -74,8 +76,18 @@ impl Setup {
             if !out.is_json() {
                 out.data(&Value::Null, || diff.clone())?;
             }
+            let by =
+                plan.edits().filter_map(|edit| Some((edit, edit.by.as_ref().filter(|by| by.is_needed())?)));
+            notes.extend(by.filter(|_| program.is_some()).map(|(edit, command)| {
+                let words = command.shown(agent.program());
+                format!("`{words}` would change {}, and may format it anew", edit.path.display())
+            }));
         } else {
-            plan.apply().map_err(|error| refused(agent, &error))?;
+            let run = |command: &OwnCommand| match &program {
+                Some(program) => started::run_own(program, command),
+                None => Err(format!("there is no {} on the PATH", agent.program())),
+            };
+            notes.extend(plan.apply_with(Some(&run)).map_err(|error| refused(agent, &error))?.notes);
         }
         let what = match (changed, self.dry_run, self.remove) {
             (false, ..) => "nothing to change",

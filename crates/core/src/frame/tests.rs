@@ -3,6 +3,8 @@
 use super::*;
 use proptest::prelude::*;
 
+const BIRCH: Recipient<'_> = Recipient { name: "birch", answers: Answers::ByTool };
+
 fn letter(body: &str) -> Letter {
     Letter {
         id: MessageId::from_random([7; 8]),
@@ -29,7 +31,7 @@ fn nonce() -> Nonce {
 #[test]
 fn a_delivery_shows_sender_ids_and_how_to_reply_and_says_that_it_is_context() {
     let letter = letter("please look at src/lib.rs");
-    let text = render("birch", std::slice::from_ref(&letter), 1, &nonce(), budget(10_000)).text;
+    let text = render(BIRCH, std::slice::from_ref(&letter), 1, &nonce(), budget(10_000)).text;
     for part in [
         "from=\"otter\"",
         letter.id.as_str(),
@@ -56,7 +58,7 @@ fn no_body_closes_the_frame_or_poses_as_somebody() {
         "\u{202e}evil\u{1b}[2J".to_owned(),
     ];
     for body in bodies {
-        let text = render("birch", &[letter(&body)], 1, &nonce(), budget(10_000)).text;
+        let text = render(BIRCH, &[letter(&body)], 1, &nonce(), budget(10_000)).text;
         assert_eq!(text.matches("</baton-mail").count(), 1, "{text}");
         assert_eq!(text.matches("</message>").count(), 1, "{text}");
         assert_eq!(text.matches(&forged).count(), 1, "{text}");
@@ -78,7 +80,7 @@ fn no_body_closes_the_frame_or_poses_as_somebody() {
 #[test]
 fn ordinary_code_passes_unchanged() {
     let body = "fn f<T: Into<String>>(x: Vec<u8>) -> Option<&str> { a < b && c > d }\n<div class=\"x\">é 漢字 🎉</div>";
-    let text = render("birch", &[letter(body)], 1, &nonce(), budget(10_000)).text;
+    let text = render(BIRCH, &[letter(body)], 1, &nonce(), budget(10_000)).text;
     for line in body.lines() {
         assert!(text.contains(&format!("| {line}\n")), "{text}");
     }
@@ -87,10 +89,10 @@ fn ordinary_code_passes_unchanged() {
 #[test]
 fn more_than_the_budget_stays_and_the_text_says_so() {
     let letters: Vec<_> = (0..25).map(|n| letter(&format!("message {n}"))).collect();
-    let framed = render("birch", &letters, 30, &nonce(), budget(100_000));
+    let framed = render(BIRCH, &letters, 30, &nonce(), budget(100_000));
     assert_eq!(framed.taken, 20);
     assert!(framed.text.contains("10 more messages wait"), "{}", framed.text);
-    let framed = render("birch", &letters, 25, &nonce(), budget(3_000));
+    let framed = render(BIRCH, &letters, 25, &nonce(), budget(3_000));
     assert!(framed.taken < 20 && framed.taken > 1);
     assert!(framed.text.contains(&format!("{} more messages wait", 25 - framed.taken)));
 }
@@ -98,12 +100,12 @@ fn more_than_the_budget_stays_and_the_text_says_so() {
 #[test]
 fn a_body_that_never_fits_is_cut_with_a_pointer_and_does_not_block() {
     let big = letter(&"漢字🎉x\n".repeat(9_000));
-    let framed = render("birch", &[big.clone(), letter("small")], 2, &nonce(), budget(10_000));
+    let framed = render(BIRCH, &[big.clone(), letter("small")], 2, &nonce(), budget(10_000));
     assert_eq!(framed.taken, 1);
     assert!(framed.text.contains(&format!("`baton mail {}`", big.id)));
     assert!(framed.text.contains("1 more message waits"));
     // Behind a small one it travels cut as well, because it never fits whole.
-    let framed = render("birch", &[letter("small"), big], 2, &nonce(), budget(10_000));
+    let framed = render(BIRCH, &[letter("small"), big], 2, &nonce(), budget(10_000));
     assert_eq!(framed.taken, 2);
 }
 
@@ -117,12 +119,30 @@ proptest! {
         unit in prop_oneof![Just(Unit::Utf16), Just(Unit::Chars), Just(Unit::Bytes)],
     ) {
         let letters: Vec<_> = bodies.iter().map(|body| letter(body)).collect();
-        let framed = render("birch", &letters, letters.len(), &nonce(), Budget { messages: 20, size, unit });
+        let framed = render(BIRCH, &letters, letters.len(), &nonce(), Budget { messages: 20, size, unit });
         prop_assert!(framed.taken >= 1);
         prop_assert!(unit.count(&framed.text) <= size, "{} > {size}", unit.count(&framed.text));
         prop_assert_eq!(framed.text.matches("<message ").count(), framed.taken);
         prop_assert_eq!(framed.text.matches("</message>").count(), framed.taken);
         prop_assert_eq!(framed.text.matches(proof::MARK).count(), 1);
         prop_assert!(framed.text.ends_with("</baton-mail>"));
+    }
+}
+
+#[test]
+fn whoever_has_no_tools_is_told_of_none() {
+    let pi = Recipient { name: "birch", answers: Answers::ByCommand };
+    let plain = Letter { ask: false, ..letter("by the way") };
+    let text = render(pi, &[letter("how many?"), plain], 7, &nonce(), budget(10_000)).text;
+    for line in [
+        "\nThe sender waits for your answer: `baton reply m",
+        "\nAnswer: `baton reply m",
+        " TEXT` in your shell.\n",
+        "\n5 more messages wait; they come with your next steps, or read them now: `baton inbox` in your shell.\n",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    for tool in ["MCP", "reply_to_message", "read_messages"] {
+        assert!(!text.contains(tool), "{tool}: {text}");
     }
 }

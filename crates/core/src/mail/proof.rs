@@ -293,7 +293,8 @@ impl<'a> Search<'a> {
 /// Looks at an offer by a request that is about to go to the model, in an agent that shows us each of them.
 ///
 /// The mark in it is proof. That it is not there proves the opposite only where it would have to be: in a request that holds the very prompt or
-/// tool result which the offer was added to, or that belongs to a later prompt (their ids ascend); or if the process that made the offer is gone (`maker_lives`), because then nothing is on its way any
+/// tool result which the offer was added to, or that belongs to a later prompt (their ids ascend): then the person has left that part of the
+/// conversation; or if the process that made the offer is gone (`maker_lives`), because then nothing is on its way any
 /// more. Until then the offer is held.
 pub fn look_at_request(
     nonce: &Nonce,
@@ -303,14 +304,12 @@ pub fn look_at_request(
     maker_lives: bool,
 ) -> Look {
     let holds = |id: &String| shown.ids.contains(id);
+    let is_later = turns.offer.as_ref().zip(turns.now.as_ref()).is_some_and(|(offer, now)| now > offer);
     let must_be_there = match anchor {
         Anchor::Start | Anchor::Stop => true,
-        Anchor::Prompt => turns
-            .offer
-            .as_ref()
-            .is_none_or(|turn| holds(turn) || turns.now.as_ref().is_some_and(|now| now > turn)),
-        Anchor::Tools(calls) => calls.iter().any(holds),
-        Anchor::Call(call) => holds(call),
+        Anchor::Prompt => is_later || turns.offer.as_ref().is_none_or(holds),
+        Anchor::Tools(calls) => is_later || calls.iter().any(holds),
+        Anchor::Call(call) => is_later || holds(call),
         // A shell command has ended with its turn.
         Anchor::Shell => turns.now.is_some() && turns.now != turns.offer,
         Anchor::Push => !maker_lives,

@@ -122,7 +122,7 @@ pub(super) fn answer(
 
 fn block(part: &Part, id: usize) -> Option<Value> {
     Some(match part {
-        Part::Pause(_) => return None,
+        Part::Pause(_) | Part::Tokens(_) => return None,
         Part::Text(text) => json!({"type": "text", "text": text}),
         call => {
             let (name, input) = Agent::Claude.tool_call(call);

@@ -10,6 +10,9 @@ use super::request::{Kind, Origin, Role, Said, Source};
 use super::script::Part;
 use crate::agents::Agent;
 
+/// What Pi and OpenCode tell a model that is to summarize.
+const SUMMARIZER: &str = "context summarization";
+
 /// Everything in the conversation.
 pub(super) fn said(body: &Value) -> Vec<Said> {
     let mut said = Vec::new();
@@ -51,7 +54,11 @@ fn texts(content: &Value) -> Vec<String> {
 
 /// Who sent the request, and what for.
 pub(super) fn origin<'a>(header: impl Fn(&str) -> Option<&'a str>, body: &Value) -> Origin {
-    let kind = if body["tools"].as_array().is_none_or(Vec::is_empty) { Kind::Side } else { Kind::Main };
+    let kind = match body["tools"].as_array() {
+        Some(tools) if !tools.is_empty() => Kind::Main,
+        _ if text(&body["messages"][0]["content"]).contains(SUMMARIZER) => Kind::Compaction,
+        _ => Kind::Side,
+    };
     let session = header("x-session-id").unwrap_or_default().to_owned();
     Origin { kind, session, subagent: None }
 }
@@ -65,9 +72,14 @@ pub(super) fn answer(
     mut id: impl FnMut() -> usize,
 ) -> io::Result<()> {
     let completion = format!("chatcmpl-{:06}", id());
-    let calls = parts.iter().any(|part| !matches!(part, Part::Text(_) | Part::Pause(_)));
+    let calls = parts.iter().any(|part| !matches!(part, Part::Text(_) | Part::Pause(_) | Part::Tokens(_)));
     let finish = if calls { "tool_calls" } else { "stop" };
-    let usage = json!({"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15});
+    let tokens = parts.iter().find_map(|part| match part {
+        Part::Tokens(tokens) => Some(*tokens),
+        _ => None,
+    });
+    let prompt = tokens.unwrap_or(15) - 5;
+    let usage = json!({"prompt_tokens": prompt, "completion_tokens": 5, "total_tokens": prompt + 5});
     let head = |object: &str, choice: Value| json!({"id": completion, "object": object, "created": 1, "model": request["model"], "choices": [choice]});
     if request["stream"] != json!(true) {
         let mut message = json!({"role": "assistant", "content": null});
@@ -76,6 +88,7 @@ pub(super) fn answer(
             match part {
                 Part::Text(text) => message["content"] = text.as_str().into(),
                 Part::Pause(time) => thread::sleep(*time),
+                Part::Tokens(_) => {}
                 part => list.push(call(agent, part, id())),
             }
         }
@@ -97,6 +110,7 @@ pub(super) fn answer(
         match part {
             Part::Text(text) => reply.data(&chunk(json!({"content": text}), Value::Null))?,
             Part::Pause(time) => thread::sleep(*time),
+            Part::Tokens(_) => {}
             part => {
                 let mut call = call(agent, part, id());
                 call["index"] = index.into();

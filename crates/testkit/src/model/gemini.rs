@@ -92,6 +92,7 @@ pub(super) fn answer(reply: &mut Reply, agent: Agent, request: &Value, said: &[P
 fn spoken(agent: Agent, part: &Part) -> Option<Value> {
     match part {
         Part::Text(text) => Some(json!({"text": text})),
+        Part::Tokens(_) => None,
         Part::Pause(time) => {
             thread::sleep(*time);
             None

@@ -112,7 +112,7 @@ fn item(part: &Part, id: usize) -> Option<Value> {
         },
         Part::Mcp { server, tool, input } => in_namespace(call(tool, input), &format!("mcp__{server}")),
         Part::Shell(command) => call("exec_command", &json!({"cmd": command})),
-        Part::Pause(_) => return None,
+        Part::Pause(_) | Part::Tokens(_) => return None,
     })
 }
 

@@ -50,6 +50,8 @@ pub enum Part {
     },
     /// A shell command, with the shell tool of the agent at hand.
     Shell(String),
+    /// The response says that the conversation has come to so many tokens (Chat Completions only).
+    Tokens(u64),
     /// The stream stands still. Agents start a complete tool call before the response has ended.
     Pause(Duration),
 }
@@ -119,6 +121,7 @@ type Decide = Arc<dyn Fn(&Request) -> Step + Send + Sync>;
 pub struct Script {
     main: Decide,
     subagent: Decide,
+    compaction: Decide,
 }
 
 impl fmt::Debug for Script {
@@ -130,20 +133,29 @@ impl fmt::Debug for Script {
 impl Script {
     /// A function that decides by what is in the request. It sees main and subagent requests.
     pub fn by(decide: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Script {
-        let decide: Decide = Arc::new(decide);
-        Script { main: Arc::clone(&decide), subagent: decide }
+        Script::all(Arc::new(decide))
     }
 
     /// Each conversation (main or subagent, per session) goes through these steps, one per request.
     /// When they are used up, the model says `script ended`.
     pub fn steps(steps: impl IntoIterator<Item = Step>) -> Script {
-        let decide = in_turn(steps.into_iter().collect());
-        Script { main: Arc::clone(&decide), subagent: decide }
+        Script::all(in_turn(steps.into_iter().collect()))
+    }
+
+    fn all(decide: Decide) -> Script {
+        let summary: Decide = Arc::new(|_| Step::say("<summary>A scripted summary.</summary>"));
+        Script { main: Arc::clone(&decide), subagent: decide, compaction: summary }
     }
 
     /// Other answers for subagents.
     pub fn subagents(mut self, decide: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Script {
         self.subagent = Arc::new(decide);
+        self
+    }
+
+    /// Other answers where the history is to be summarized.
+    pub fn compactions(mut self, decide: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Script {
+        self.compaction = Arc::new(decide);
         self
     }
 
@@ -153,7 +165,7 @@ impl Script {
             Kind::Subagent => (self.subagent)(request),
             // Reads well both as text and for a client that wants a JSON title.
             Kind::Side => Step::say(json!({"title": "Scripted test"}).to_string()),
-            Kind::Compaction => Step::say("<summary>A scripted summary.</summary>"),
+            Kind::Compaction => (self.compaction)(request),
         }
     }
 }

@@ -27,9 +27,10 @@ enum Standing {
 
 /// One block for each agent. `more` are further checks about it.
 pub fn blocks(session: &Session, heard: &[Heard], more: impl Fn(&dyn Agent) -> Vec<Check>) -> Vec<Block> {
-    let programs: Vec<_> = ALL.iter().map(|agent| environment::find_program(agent.program())).collect();
+    let programs: Vec<_> =
+        ALL.iter().map(|agent| (*agent, environment::find_program(agent.program()))).collect();
     let versions = programs::versions(&programs);
-    let found = programs.iter().map(Option::as_deref).zip(&versions);
+    let found = programs.iter().map(|(_, program)| program.as_deref()).zip(&versions);
     let blocks = ALL.iter().zip(found).map(|(agent, (program, version))| {
         let heard = heard.iter().find(|heard| heard.agent == agent.name());
         let mut checks = match program.zip(version.as_ref()) {

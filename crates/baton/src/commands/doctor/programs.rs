@@ -1,28 +1,27 @@
 //! Programs that doctor starts to see whether they answer: the agents, for their version, and baton's own MCP server.
-//!
-//! Each has no shell around it, a limited time and a limited say, and a process group of its own, which ends with it when it takes longer.
 
 use crate::environment;
+use crate::started::{ANSWER_BYTES, Started};
+use baton_agents::Agent;
 use baton_core::frame;
 use baton_core::time::Span;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
+use std::fs;
 use std::io::{self, Read as _, Write as _};
-use std::os::unix::process::CommandExt as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// How long an agent may take to say its version.
-pub const VERSION_WAIT: Span = Span::seconds(5);
+/// How long an agent may take to say its version. They are asked at the same time, some take seconds, and machines are busy.
+pub const VERSION_WAIT: Span = Span::seconds(15);
+/// How far above a program its package's file may lie, and how much of it is read.
+const PACKAGE_DEPTH: usize = 4;
+const PACKAGE_BYTES: u64 = 1 << 20;
 /// How long our own server may take to say hello.
 const SERVER_WAIT: Span = Span::seconds(3);
-/// What is read of an answer; no version and no greeting is as long.
-const ANSWER_BYTES: usize = 64 << 10;
-/// How often a program that says nothing is looked at: whether it has ended.
-const GLANCE: Duration = Duration::from_millis(20);
 /// The protocol that the server is greeted in.
 const PROTOCOL: &str = "2025-06-18";
 
@@ -40,11 +39,11 @@ pub enum Version {
 }
 
 /// Asks all that are there at the same time.
-pub fn versions(programs: &[Option<PathBuf>]) -> Vec<Option<Version>> {
+pub fn versions(programs: &[(&'static dyn Agent, Option<PathBuf>)]) -> Vec<Option<Version>> {
     thread::scope(|scope| {
-        let ask = |program: &Option<PathBuf>| {
-            let program = program.clone()?;
-            Some(scope.spawn(move || version(&program)))
+        let ask = |(agent, program): &(&'static dyn Agent, Option<PathBuf>)| {
+            let (agent, program) = (*agent, program.clone()?);
+            Some(scope.spawn(move || version(agent, &program)))
         };
         let asked: Vec<_> = programs.iter().map(ask).collect();
         let lost = |_| Version::Failed("the answer was lost".to_owned());
@@ -52,11 +51,28 @@ pub fn versions(programs: &[Option<PathBuf>]) -> Vec<Option<Version>> {
     })
 }
 
-fn version(program: &Path) -> Version {
+fn version(agent: &dyn Agent, program: &Path) -> Version {
+    if agent.writes_when_asked()
+        && let Some(version) = packaged_version(program)
+    {
+        return Version::Is(version);
+    }
+    // Without such a home it is asked all the same: what it writes does no harm.
+    let home = if agent.writes_when_asked() { ThrowAway::new().ok() } else { None };
+    asked_version(program, home.as_ref().map(ThrowAway::path))
+}
+
+fn asked_version(program: &Path, home: Option<&Path>) -> Version {
     let mut command = Command::new(program);
     command.arg("--version").stdin(Stdio::null());
     for name in environment::own_names() {
         command.env_remove(name);
+    }
+    if let Some(home) = home {
+        command.env("HOME", home);
+        for name in ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"] {
+            command.env_remove(name);
+        }
     }
     let mut started = match Started::start(command) {
         Ok(started) => started,
@@ -72,6 +88,50 @@ fn version(program: &Path) -> Version {
         (None, None) if whole => Version::Late,
         (None, Some(status)) if !status.success() => Version::Failed(format!("failed: {status}")),
         (None, _) => Version::Nonsense(frame::shown(answer.trim(), 60)),
+    }
+}
+
+/// The version of the npm package that has this very file as its program.
+fn packaged_version(program: &Path) -> Option<String> {
+    let program = program.canonicalize().ok()?;
+    program.ancestors().skip(1).take(PACKAGE_DEPTH).find_map(|folder| {
+        let file = fs::File::open(folder.join("package.json")).ok()?;
+        let package: Value = serde_json::from_reader(file.take(PACKAGE_BYTES)).ok()?;
+        let is_it = |path: &Value| {
+            let path = path.as_str().map(|path| folder.join(path).canonicalize());
+            path.is_some_and(|path| path.is_ok_and(|path| path == program))
+        };
+        let named = match &package["bin"] {
+            Value::Object(programs) => programs.values().any(is_it),
+            one => is_it(one),
+        };
+        let version = package["version"].as_str().and_then(find_version)?;
+        named.then(|| version.to_owned())
+    })
+}
+
+/// A home that goes when it is dropped.
+struct ThrowAway(PathBuf);
+
+impl ThrowAway {
+    fn new() -> io::Result<Self> {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("baton-doctor-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        // A folder of that name that is there already may be anybody's.
+        fs::DirBuilder::new().mode(0o700).create(&path)?;
+        Ok(Self(path))
+    }
+
+    fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for ThrowAway {
+    fn drop(&mut self) {
+        // It lies among temporary files, where others are left too.
+        fs::remove_dir_all(&self.0).ok();
     }
 }
 
@@ -119,73 +179,6 @@ pub fn greet_server(program: &Path, home: &Path, agent: &str) -> Result<String, 
     }
 }
 
-/// A program that we started and that does not outlive us.
-struct Started {
-    child: Child,
-    stdout: Option<ChildStdout>,
-}
-
-impl Started {
-    fn start(mut command: Command) -> io::Result<Self> {
-        command.stdout(Stdio::piped()).stderr(Stdio::null()).process_group(0);
-        let mut child = command.spawn()?;
-        Ok(Self { stdout: child.stdout.take(), child })
-    }
-
-    /// What it prints until that is enough, until it has ended, or until the deadline. A child of its own that keeps the pipe open is not
-    /// waited for.
-    fn hear(&mut self, deadline: Instant, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
-        let mut heard = Vec::new();
-        while !enough(&heard) && Instant::now() < deadline {
-            let over = self.has_ended();
-            if !self.read_some(&mut heard) && over {
-                break;
-            }
-        }
-        heard
-    }
-
-    /// Whether something came. Waits a moment for it.
-    fn read_some(&mut self, heard: &mut Vec<u8>) -> bool {
-        let Some(stdout) = &mut self.stdout else {
-            thread::sleep(GLANCE);
-            return false;
-        };
-        let glance = Timespec { tv_sec: 0, tv_nsec: i64::from(GLANCE.subsec_nanos()) };
-        if !poll(&mut [PollFd::new(&*stdout, PollFlags::IN)], Some(&glance)).is_ok_and(|ready| ready > 0) {
-            return false;
-        }
-        let mut piece = [0; 4096];
-        let room = piece.len().min(ANSWER_BYTES - heard.len());
-        match stdout.read(&mut piece[..room]) {
-            Ok(length @ 1..) => heard.extend_from_slice(&piece[..length]),
-            _ => self.stdout = None,
-        }
-        self.stdout.is_some()
-    }
-
-    fn has_ended(&mut self) -> bool {
-        self.child.try_wait().is_ok_and(|status| status.is_some())
-    }
-
-    /// Closes its input, waits for its end until the deadline, and ends it then, with all that it has started. Gives how it ended by itself.
-    fn end(mut self, deadline: Instant) -> Option<ExitStatus> {
-        drop(self.child.stdin.take());
-        while !self.has_ended() && Instant::now() < deadline {
-            thread::sleep(GLANCE);
-        }
-        let status = self.child.try_wait().ok().flatten();
-        if status.is_none() {
-            if let Some(group) = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw) {
-                // It may have ended just now.
-                kill_process_group(group, Signal::KILL).ok();
-            }
-            self.child.wait().ok();
-        }
-        status
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,6 +199,43 @@ mod tests {
         for answer in ["", "hello", "1", "1.2", "a.b.c", "127.0.0.x/1", "1.2.3\u{1b}[31m", "..", "1..2"] {
             assert_eq!(find_version(answer), None, "{answer}");
         }
+    }
+
+    #[test]
+    fn a_package_says_the_version_of_its_own_program_alone() {
+        let root = tempfile::tempdir().unwrap();
+        let package = root.path().join("lib/node_modules/@maker/agent");
+        fs::create_dir_all(package.join("bundle/deep")).unwrap();
+        for file in ["bundle/agent.js", "bundle/deep/other.js"] {
+            fs::write(package.join(file), "").unwrap();
+        }
+        let link = root.path().join("agent");
+        std::os::unix::fs::symlink(package.join("bundle/agent.js"), &link).unwrap();
+        let say = |text: &str| fs::write(package.join("package.json"), text).unwrap();
+        assert_eq!(packaged_version(&link), None);
+        for bin in [r#""bundle/agent.js""#, r#"{"agent": "./bundle/agent.js", "x": 1}"#] {
+            say(&format!(r#"{{"version": "0.61.0", "bin": {bin}}}"#));
+            assert_eq!(packaged_version(&link).as_deref(), Some("0.61.0"), "{bin}");
+            assert_eq!(packaged_version(&package.join("bundle/deep/other.js")), None, "{bin}");
+        }
+        for nonsense in [
+            "{",
+            r#"{"version": "0.61.0"}"#,
+            r#"{"bin": "bundle/agent.js"}"#,
+            r#"{"version": "new", "bin": "bundle/agent.js"}"#,
+        ] {
+            say(nonsense);
+            assert_eq!(packaged_version(&link), None, "{nonsense}");
+        }
+    }
+
+    #[test]
+    fn a_throw_away_home_is_thrown_away() {
+        let home = ThrowAway::new().unwrap();
+        let path = home.path().to_owned();
+        fs::write(path.join("left"), "").unwrap();
+        drop(home);
+        assert!(!path.exists());
     }
 
     #[test]
