@@ -18,7 +18,9 @@ pub mod install;
 pub mod opencode;
 mod payload;
 pub mod pi;
+pub mod screen;
 mod surrogates;
 pub mod tools;
 
 pub use agent::{ALL, Agent, McpCaller, Push, Shell, TranscriptReader, by_name};
+pub use screen::Screen;

@@ -16,5 +16,6 @@ pub mod project;
 pub mod reconcile;
 mod rim;
 pub mod unknown;
+pub mod wake;
 
 pub use rim::{now, random};

@@ -25,6 +25,8 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 pub struct Copilot<'a> {
     sandbox: &'a Sandbox,
     url: String,
+    /// Whether tools wait for the person.
+    asks: bool,
 }
 
 impl<'a> Copilot<'a> {
@@ -33,7 +35,13 @@ impl<'a> Copilot<'a> {
         let program = Agent::Copilot.locate().unwrap_or_else(|missing| panic!("{missing}"));
         sandbox.install("copilot", &program);
         fs::create_dir_all(sandbox.path("home/.copilot")).expect("a folder in the home");
-        Copilot { sandbox, url: model.url_for(Agent::Copilot) }
+        Copilot { sandbox, url: model.url_for(Agent::Copilot), asks: false }
+    }
+
+    /// The same, but tools ask the person.
+    pub fn asking(mut self) -> Self {
+        self.asks = true;
+        self
     }
 
     fn command(&self, session: Session<'_>) -> Command {
@@ -47,7 +55,10 @@ impl<'a> Copilot<'a> {
             .env("COPILOT_PROVIDER_API_KEY", "fake-key-of-a-test")
             .env("COPILOT_MODEL", "scripted")
             .env("XDG_CACHE_HOME", cache_dir().join("unpacked"));
-        command.args(["--allow-all-tools", "--no-auto-update", "--disable-client-telemetry"]);
+        command.args(["--no-auto-update", "--disable-client-telemetry"]);
+        if !self.asks {
+            command.arg("--allow-all-tools");
+        }
         match session {
             Session::New => {}
             Session::Resume(id) => _ = command.arg(format!("--resume={id}")),

@@ -15,4 +15,5 @@ mod real_claude;
 mod real_codex;
 mod refused;
 mod round_trip;
+mod screens;
 mod world;

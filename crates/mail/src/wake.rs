@@ -1,0 +1,3 @@
+//! Waking: making an idle agent notice that there is mail for it.
+
+pub mod terminal;
