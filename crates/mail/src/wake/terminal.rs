@@ -138,12 +138,12 @@ impl<'a> Attempt<'a> {
         let end = pasted + SHOWN_WITHIN;
         loop {
             let look = self.look_after_paste()?;
-            let shown = self.holds_line(&look) && look.finds_line();
-            if shown && pasted.elapsed() >= BEFORE_ENTER {
-                if let Guarded::Done = self.server.press_enter(&self.pane, &look)? {
-                    return self.wait_until_taken();
-                }
-            } else if Instant::now() >= end {
+            let shown = self.shown(&look);
+            let ready = shown == Shown::Line && look.finds_line() && pasted.elapsed() >= BEFORE_ENTER;
+            if ready && self.server.press_enter(&self.pane, &look)? == Guarded::Done {
+                return self.wait_until_taken();
+            }
+            if shown == Shown::Else || Instant::now() >= end {
                 return Err(Typed::Left);
             }
             thread::sleep(LOOK_AGAIN);
@@ -158,7 +158,7 @@ impl<'a> Attempt<'a> {
         let end = Instant::now() + SHOWN_WITHIN;
         // Enter may have opened or ended anything; only a box that still holds the line has not taken it.
         while let Ok(look) = self.look() {
-            if !self.holds_line(&look) {
+            if self.shown(&look) != Shown::Line {
                 return Ok(());
             }
             if Instant::now() >= end {
@@ -169,15 +169,34 @@ impl<'a> Attempt<'a> {
         Ok(())
     }
 
-    fn holds_line(&self, look: &Look) -> bool {
-        matches!(self.agent.screen(&look.screen), Screen::Draft(text) if self.is_line(&text))
+    fn shown(&self, look: &Look) -> Shown {
+        match self.agent.screen(&look.screen) {
+            Screen::Draft(text) if self.is_line(&text) => Shown::Line,
+            Screen::Draft(text) if signs(self.line).starts_with(&signs(&text)) => Shown::NotYet,
+            Screen::Ready | Screen::Unknown => Shown::NotYet,
+            Screen::Draft(_) | Screen::Dialog | Screen::Busy => Shown::Else,
+        }
     }
 
-    /// Blanks apart, which are lost where a box breaks a line.
     fn is_line(&self, text: &str) -> bool {
-        let signs = |text: &str| text.chars().filter(|sign| !sign.is_whitespace()).collect::<String>();
         signs(text) == signs(self.line)
     }
+}
+
+/// What the box shows after the paste.
+#[derive(PartialEq, Eq)]
+enum Shown {
+    /// Our line alone.
+    Line,
+    /// Not yet all of it.
+    NotYet,
+    /// Something else came.
+    Else,
+}
+
+/// A text without its blanks, which are lost where a box breaks a line.
+fn signs(text: &str) -> String {
+    text.chars().filter(|sign| !sign.is_whitespace()).collect()
 }
 
 /// Takes the terminal for this process alone, among those that wake. A program that reads single keys has switched the terminal's own
