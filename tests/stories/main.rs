@@ -16,3 +16,4 @@ mod pi;
 mod ring;
 mod setup;
 mod stage;
+mod terminal;
