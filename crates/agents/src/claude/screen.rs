@@ -16,7 +16,7 @@ pub(super) fn screen(capture: &str) -> Screen {
             if says(shown.below, &["esc to interrupt"]) || is_working(shown.above) {
                 return Screen::Busy;
             }
-            by_words(words(&typed(shown.inside), 2))
+            by_words(words(typed(shown.inside), 2))
         }
         // In the shell's mode a line is a command.
         Some(shown) if shown.inside[0].text().starts_with('!') => Screen::Draft(words(shown.inside, 0)),
@@ -29,9 +29,10 @@ fn is_box(inside: &[Row]) -> bool {
     inside[0].text().starts_with("❯\u{a0}")
 }
 
-fn typed(inside: &[Row]) -> Vec<Row> {
-    let hint = inside.len() == 1 && inside[0].from(2).without_hints().is_blank();
-    if hint { Vec::new() } else { inside.to_vec() }
+/// The lines of the box, unless all of them are a hint.
+fn typed(inside: &[Row]) -> &[Row] {
+    let hint = inside.iter().all(|row| row.from(2).without_hints().is_blank());
+    if hint { &[] } else { inside }
 }
 
 /// A word with an ellipsis behind one of the signs that take turns.

@@ -7,13 +7,18 @@ use std::path::Path;
 /// What is typed to wake an agent.
 const LINE: &str = "[baton] Mail is waiting for you.";
 
+type Case = (&'static str, fn() -> Screen);
+
 /// What each case shows, for every agent that has it.
-const CASES: &[(&str, fn() -> Screen)] = &[
+const CASES: &[Case] = &[
     ("start", || Screen::Ready),
     ("ready", || Screen::Ready),
     ("clear", || Screen::Ready),
     ("sent", || Screen::Ready),
     ("truecolour", || Screen::Ready),
+    // Faint words in an empty box: an example, and what the person might say next.
+    ("hint", || Screen::Ready),
+    ("suggestion", || Screen::Ready),
     ("line", || draft(LINE)),
     ("draft", || draft("hello there")),
     ("truecolour_draft", || draft("hello there\n\nmore")),
@@ -33,7 +38,7 @@ const CASES: &[(&str, fn() -> Screen)] = &[
 ];
 
 /// Where an agent's screen is taken for something else, though for nothing that is typed into.
-const OTHERWISE: &[(&str, fn() -> Screen)] = &[
+const OTHERWISE: &[Case] = &[
     ("claude-search", || Screen::Dialog),
     ("gemini-search", || draft("(r:) Type your message or @path/to/file")),
     ("gemini-shell", || draft("! Type your shell command")),
@@ -46,7 +51,7 @@ fn draft(text: &str) -> Screen {
 
 fn expected(agent: &str, case: &str) -> Option<Screen> {
     let whole = format!("{agent}-{case}");
-    let find = |table: &[(&str, fn() -> Screen)], name: &str| {
+    let find = |table: &[Case], name: &str| {
         table.iter().find(|(known, _)| *known == name).map(|(_, screen)| screen())
     };
     find(OTHERWISE, &whole).or_else(|| find(CASES, case))
