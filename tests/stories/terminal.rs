@@ -95,6 +95,12 @@ fn answer(request: &Request) -> Step {
     Step::shell(command)
 }
 
+/// All processes.
+fn running() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").expect("the processes").flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
 struct Pane<'a> {
     who: Agent,
     terminal: Tmux<'a>,
@@ -103,8 +109,15 @@ struct Pane<'a> {
 
 impl Pane<'_> {
     fn wake(&self) -> Typed {
-        let process = process::find(self.terminal.pid().cast_signed()).expect("the agent runs");
-        type_line(by_name(self.who.name()).expect("we know it"), process, LINE)
+        let agent = by_name(self.who.name()).expect("we know it");
+        // The nearest to its hooks, as baton knows it; most are started by a launcher.
+        let first = self.terminal.pid().cast_signed();
+        let below = |pid: &i32| {
+            process::lineage(*pid).contains(&first) && agent.is_process(&process::arguments(*pid))
+        };
+        let pid = running().filter(below).max_by_key(|pid| process::lineage(*pid).len());
+        let process = process::find(pid.expect("the agent runs")).expect("the agent runs");
+        type_line(agent, process, LINE)
     }
 
     /// Waits until the screen is taken for this.

@@ -17,6 +17,7 @@ use baton_agents::{Agent, Screen};
 use baton_store::Process;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
 use rustix::termios::{LocalModes, tcgetattr};
 use std::path::Path;
 use std::thread;
@@ -88,7 +89,7 @@ struct Attempt<'a> {
     server: Server,
     pane: Pane,
     /// Held while we type, so that two wakes don't paste twice.
-    _alone: OwnedFd,
+    _alone: Alone,
 }
 
 impl<'a> Attempt<'a> {
@@ -98,13 +99,16 @@ impl<'a> Attempt<'a> {
         }
         let server = Server::of(process.pid).ok_or(Typed::NoPane)?;
         let pane = server.pane_of(process)?;
-        let alone = alone_in(&pane.tty)?;
+        let alone = Alone::in_terminal(&pane.tty)?;
         Ok(Self { agent, process, line, server, pane, _alone: alone })
     }
 
     fn run(&self) -> Result<(), Typed> {
         let look = self.look()?;
         match self.agent.screen(&look.screen) {
+            Screen::Ready if !look.can_search() => {
+                Err(Typed::Failed("this tmux can't search a screen".to_owned()))
+            }
             Screen::Ready => {
                 self.paste(&look)?;
                 self.press_enter()
@@ -199,17 +203,31 @@ fn signs(text: &str) -> String {
     text.chars().filter(|sign| !sign.is_whitespace()).collect()
 }
 
-/// Takes the terminal for this process alone, among those that wake. A program that reads single keys has switched the terminal's own
-/// editing off; with it on, nobody reads them now.
-fn alone_in(tty: &Path) -> Result<OwnedFd, Typed> {
-    let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let tty = rustix::fs::open(tty, flags, Mode::empty()).map_err(|_| Typed::NoPane)?;
-    let modes = tcgetattr(&tty).map_err(|_| Typed::NoPane)?;
-    if modes.local_modes.contains(LocalModes::ICANON) {
-        return Err(Typed::NoPane);
+/// A terminal that is ours alone, among those that wake.
+struct Alone(OwnedFd);
+
+impl Alone {
+    /// A program that reads single keys has switched the terminal's own editing off; with it on, nobody reads them now.
+    fn in_terminal(tty: &Path) -> Result<Self, Typed> {
+        let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let tty = rustix::fs::open(tty, flags, Mode::empty()).map_err(|_| Typed::NoPane)?;
+        let modes = tcgetattr(&tty).map_err(|_| Typed::NoPane)?;
+        if modes.local_modes.contains(LocalModes::ICANON) {
+            return Err(Typed::NoPane);
+        }
+        match rustix::fs::flock(&tty, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => Err(Typed::Busy),
+            // Where a terminal can't be locked, two wakes at once may leave their lines in the box, and press no Enter.
+            _ => Ok(Self(tty)),
+        }
     }
-    rustix::fs::flock(&tty, FlockOperation::NonBlockingLockExclusive).map_err(|_| Typed::Busy)?;
-    Ok(tty)
+}
+
+impl Drop for Alone {
+    fn drop(&mut self) {
+        // Closing is not enough: a process that another thread starts just now holds it open until it runs its program.
+        rustix::fs::flock(&self.0, FlockOperation::Unlock).ok();
+    }
 }
 
 /// Whether the process is alive and reads the keys of that terminal.

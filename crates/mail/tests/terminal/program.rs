@@ -1,5 +1,8 @@
 //! The scripted program: this very test binary, started again in a pane. It draws Claude Code's box and dialog, and writes into its log what
 //! was submitted, each key that answered the dialog, and each that met a person's draft.
+//!
+//! A key belongs to the screen that the terminal had when it sent it: after each new screen the program asks the terminal for the cursor's
+//! place, and what comes before the answer was sent at the sight of the old one. So each of its notes is exact, on a busy machine too.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
@@ -40,6 +43,8 @@ struct Program {
     pasting: bool,
     /// Bytes of a sequence that has not come whole yet.
     rest: Vec<u8>,
+    /// What is drawn already, but may not have been seen yet.
+    next: Option<Shows>,
     /// The state of the generator, where it changes at random.
     random: Option<u64>,
     change_at: Instant,
@@ -55,7 +60,7 @@ impl Program {
         };
         let text = if shows == Shows::Draft { DRAFT.to_owned() } else { String::new() };
         let change_at = Instant::now();
-        Self { log, shows, text, pasting: false, rest: Vec::new(), random, change_at }
+        Self { log, shows, text, pasting: false, rest: Vec::new(), next: None, random, change_at }
     }
 
     fn run(&mut self) {
@@ -65,7 +70,7 @@ impl Program {
         tcsetattr(&terminal, OptionalActions::Now, &modes).unwrap();
         self.note(&format!("pid {}", std::process::id()));
         self.write("\x1b[?1049h\x1b[?2004h");
-        self.draw();
+        self.draw(self.shows, &self.text);
         let mut input = File::open("/dev/tty").unwrap();
         loop {
             let left = self.change_at.saturating_duration_since(Instant::now());
@@ -84,21 +89,35 @@ impl Program {
         }
     }
 
-    /// Another screen, for a time between 1 and 400 ms.
+    /// Draws another screen, for a time between 1 and 400 ms.
     fn change(&mut self) {
         let number = self.next_random();
         let next = [Shows::Ready, Shows::Ready, Shows::Draft, Shows::Dialog][(number % 4) as usize];
-        match (self.shows, next) {
-            // A person starts to type, behind whatever stands there.
-            (Shows::Ready | Shows::Dialog, Shows::Draft) => self.text.push_str(DRAFT),
-            // And is done with it.
-            (Shows::Draft, Shows::Ready | Shows::Dialog) => self.text.clear(),
-            _ => {}
-        }
-        self.shows = next;
-        self.draw();
+        self.next = Some(next);
+        let text = self.text_at(next);
+        self.draw(next, &text);
+        self.write("\x1b[6n");
         let time = self.next_random() % 400 + 1;
         self.change_at = Instant::now() + Duration::from_millis(time);
+    }
+
+    /// The terminal shows what was drawn.
+    fn changed(&mut self) {
+        if let Some(next) = self.next.take() {
+            self.text = self.text_at(next);
+            self.shows = next;
+        }
+    }
+
+    /// What stands in the box when the screen changes.
+    fn text_at(&self, next: Shows) -> String {
+        match (self.shows, next) {
+            // A person starts to type, behind whatever stands there.
+            (Shows::Ready | Shows::Dialog, Shows::Draft) => format!("{}{DRAFT}", self.text),
+            // And is done with it.
+            (Shows::Draft, Shows::Ready | Shows::Dialog) => String::new(),
+            _ => self.text.clone(),
+        }
     }
 
     fn next_random(&mut self) -> u64 {
@@ -113,22 +132,25 @@ impl Program {
     fn take(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
         while let Some(first) = self.rest.first().copied() {
-            if first == 0x1b {
-                if self.rest.len() < 6 && b"\x1b[200~".starts_with(&self.rest[..self.rest.len().min(4)]) {
-                    // The rest of the bracket is on its way.
-                    return;
-                }
-                let bracket = self.rest.starts_with(b"\x1b[200~") || self.rest.starts_with(b"\x1b[201~");
-                if bracket {
-                    self.pasting = self.rest.starts_with(b"\x1b[200~");
-                    self.rest.drain(..6);
-                    continue;
-                }
+            if first != 0x1b {
+                self.rest.remove(0);
+                self.key(first);
+                continue;
             }
-            self.rest.remove(0);
-            self.key(first);
+            let is_end = |byte: &u8| (0x40..=0x7e).contains(byte);
+            // The rest of the sequence is on its way.
+            let Some(length) = self.rest.iter().skip(2).position(is_end) else { return };
+            let sequence: Vec<u8> = self.rest.drain(..length + 3).collect();
+            match sequence.as_slice() {
+                b"\x1b[200~" => self.pasting = true,
+                b"\x1b[201~" => self.pasting = false,
+                [.., b'R'] => self.changed(),
+                _ => self.key(0x1b),
+            }
         }
-        self.draw();
+        if self.next.is_none() {
+            self.draw(self.shows, &self.text.clone());
+        }
     }
 
     fn key(&mut self, byte: u8) {
@@ -145,20 +167,20 @@ impl Program {
         }
     }
 
-    fn draw(&mut self) {
+    fn draw(&self, shows: Shows, text: &str) {
         let size = tcgetwinsize(io::stdin()).unwrap();
         let rule = "─".repeat(usize::from(size.ws_col));
         let bottom = size.ws_row;
-        let screen = match self.shows {
+        let screen = match shows {
             Shows::Dialog => format!(
                 "{rule}\r\n Do you want to proceed?\r\n ❯ 1. Yes\r\n   2. No\r\n Esc to cancel\x1b[{};2H",
                 bottom - 2
             ),
             Shows::Ready | Shows::Draft => format!(
                 "{rule}\r\n❯\u{a0}{}\r\n{rule}\r\n  ? for shortcuts\r\n\x1b[{};{}H",
-                self.text,
+                text,
                 bottom - 3,
-                self.text.chars().count() + 3
+                text.chars().count() + 3
             ),
         };
         self.write(&format!("\x1b[2J\x1b[H● a fine answer\x1b[{};1H{screen}", bottom - 4));

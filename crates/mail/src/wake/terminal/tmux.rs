@@ -46,7 +46,16 @@ pub(super) struct Look {
 impl Look {
     /// Whether tmux itself finds the line on the screen, so that it can tell when it is gone.
     pub(super) fn finds_line(&self) -> bool {
-        self.state.rsplit(' ').next().is_some_and(|row| row.parse::<u32>().is_ok_and(|row| row > 0))
+        self.row_of_line().is_some_and(|row| row > 0)
+    }
+
+    /// Whether this tmux searches screens at all; old ones don't.
+    pub(super) fn can_search(&self) -> bool {
+        self.row_of_line().is_some()
+    }
+
+    fn row_of_line(&self) -> Option<u32> {
+        self.state.rsplit(' ').next()?.parse().ok()
     }
 }
 
@@ -170,7 +179,7 @@ fn pane_from(fields: &[String]) -> Result<Pane, Typed> {
 /// The line as a pattern that tmux searches a screen for: letters and digits as they are, any sign for the rest, which might mean something
 /// to tmux's own formats; and not more than fits into one line of a narrow pane.
 fn pattern(line: &str) -> String {
-    line.chars().take(20).map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '.' }).collect()
+    line.chars().take(12).map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '.' }).collect()
 }
 
 /// Runs a command, and reads what it prints until it ends.
@@ -236,7 +245,8 @@ mod tests {
 
     #[test]
     fn a_pattern_means_nothing_to_tmux() {
-        assert_eq!(pattern("[baton] Mail, #{x}: is}"), ".baton..Mail....x...");
+        assert_eq!(pattern("[baton] Mail is"), ".baton..Mail");
+        assert_eq!(pattern("#{x,y}:z"), "..x.y..z");
     }
 
     #[test]
