@@ -16,4 +16,5 @@ mod pi;
 mod ring;
 mod setup;
 mod stage;
+mod terminal;
 mod wake;

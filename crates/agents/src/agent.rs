@@ -2,6 +2,7 @@
 
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
+use crate::screen::Screen;
 use crate::tools::Tools;
 use crate::wake::{Idle, Read, Route};
 use baton_core::event::{Event, EventKind, Reply};
@@ -217,6 +218,11 @@ pub trait Agent: Sync {
 
     /// Whether a process, by its arguments, is this agent's.
     fn is_process(&self, args: &[String]) -> bool;
+
+    /// What its terminal shows, by a capture with colours. Only what is recognised for certain is ready to be typed into.
+    fn screen(&self, _capture: &str) -> Screen {
+        Screen::Unknown
+    }
 
     /// Whether such a process runs the sessions of several terminals, so that it names none of them.
     fn is_shared_process(&self, _args: &[String]) -> bool {

@@ -18,8 +18,10 @@ pub mod install;
 pub mod opencode;
 mod payload;
 pub mod pi;
+pub mod screen;
 mod surrogates;
 pub mod tools;
 pub mod wake;
 
 pub use agent::{ALL, Agent, McpCaller, Push, Shell, TranscriptReader, by_name};
+pub use screen::Screen;

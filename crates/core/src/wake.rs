@@ -285,6 +285,11 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
         None | Some(Outcome::Pushed | Outcome::Typed) if (0..CONFIRM.0).contains(&age) => {
             Skip(Outcome::SkippedDeduped)
         }
+        // Its person was at it: that is no failure of the route.
+        Some(Outcome::SkippedDialog | Outcome::SkippedDraft | Outcome::SkippedBusy) => {
+            let tried = last.tried.min(TRIES - 1);
+            Wake(facts.routes[tried as usize % facts.routes.len()], tried)
+        }
         Some(Outcome::Unconfirmed) if !news && !facts.by_hand => Skip(Outcome::Unconfirmed),
         Some(Outcome::Unconfirmed) => Wake(*best, 0),
         _ => {
@@ -374,8 +379,11 @@ mod tests {
         // Whoever claimed it was killed before he performed it.
         assert_eq!(decide(&facts(last(11_000, None, 5, 0))), Decision::Wake(RouteKind::Terminal, 1));
         // What a route refused at once need not be waited for.
-        let refused = decide(&facts(last(2_000, Some(Outcome::SkippedDraft), 5, 0)));
+        let refused = decide(&facts(last(2_000, Some(Outcome::NoRoute), 5, 0)));
         assert_eq!(refused, Decision::Wake(RouteKind::Terminal, 1));
+        // A draft in its terminal is no failure of the route, however often.
+        let typing = decide(&facts(last(2_000, Some(Outcome::SkippedDraft), 5, 1)));
+        assert_eq!(typing, Decision::Wake(RouteKind::Terminal, 1));
     }
 
     #[test]
@@ -405,7 +413,7 @@ mod tests {
             prop_assert!(matches!(decide(&stranded), Decision::Skip(_)));
             if let Decision::Wake(_, tries) = decide(&facts) {
                 prop_assert!(tries < TRIES);
-                prop_assert!(tries == 0 || tries == tried + 1);
+                prop_assert!(tries == 0 || tries == tried.min(TRIES - 1) || tries == tried + 1);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Processes: who runs, since when, below whom. What differs between systems lies in one module each.
 
 use baton_store::Process;
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 
@@ -34,8 +35,17 @@ pub fn find(pid: i32) -> Option<Process> {
 
 /// The processes above this one, the nearest first. Each is read once: this is on the path of every send.
 pub fn ancestors() -> Vec<Process> {
+    above(std::process::id().cast_signed())
+}
+
+/// A process and those above it, by their numbers, the nearest first.
+pub fn lineage(pid: i32) -> Vec<i32> {
+    std::iter::once(pid).chain(above(pid).iter().map(|process| process.pid)).collect()
+}
+
+fn above(pid: i32) -> Vec<Process> {
     let mut above = Vec::new();
-    let mut next = os::status(std::process::id().cast_signed()).map(|status| status.parent);
+    let mut next = os::status(pid).map(|status| status.parent);
     while let Some(pid) = next.filter(|pid| *pid > 1 && above.len() < ANCESTORS) {
         let Some(status) = os::status(pid) else { break };
         above.push(Process { pid, start: status.start });
@@ -58,6 +68,16 @@ pub fn ending(process: Process) -> Option<OwnedFd> {
 /// The processes that have a terminal and work in that folder.
 pub fn at_terminals(folder: &Path) -> Vec<i32> {
     os::at_terminals(folder)
+}
+
+/// A variable of the environment that a process was started with.
+pub fn variable(pid: i32, name: &str) -> Option<OsString> {
+    os::variable(pid, name)
+}
+
+/// Whether a process is in the foreground of that terminal, so that it gets the keys which are typed there.
+pub fn is_foreground(pid: i32, terminal: &Path) -> bool {
+    os::is_foreground(pid, terminal)
 }
 
 /// What the kernel says about a process.

@@ -5,6 +5,7 @@
 
 pub mod command;
 pub mod socket;
+pub mod terminal;
 pub mod waiter;
 
 use crate::{bell, process, reconcile};
@@ -15,8 +16,9 @@ use baton_core::limits::Limits;
 use baton_core::session::State;
 use baton_core::time::Moment;
 use baton_core::wake::{self, Decision, Facts, Outcome, RouteKind};
-use baton_store::{NewWake, Participant, Store, WakeView};
+use baton_store::{NewWake, Participant, Process, Store, WakeView};
 use std::path::Path;
+use terminal::Typed;
 
 /// Why somebody should be woken.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +85,7 @@ pub fn wake(store: &mut Store, participant: &mut Participant, wish: &Wish<'_>) -
             bell::ring(wish.home, participant.id);
             return Ok(Woken { outcome: Outcome::Pushed, route: Some(route) });
         }
+        Some(Route::Terminal) => type_line(participant),
         Some(used) => perform(used, participant, wish.home),
         None => (Outcome::NoRoute, None),
     };
@@ -153,7 +156,7 @@ fn look(participant: &Participant, wish: &Wish<'_>) -> Looked {
     let mut routes = agent.routes(&idle, &read);
     routes.retain(|route| match route {
         Route::Waiter => waiter::waits(wish.home, session),
-        Route::Terminal => false,
+        Route::Terminal => pid.is_some_and(|pid| process::variable(pid, "TMUX").is_some()),
         Route::Plugin => bell::is_attended(wish.home, participant.id),
         Route::Socket { .. } | Route::Queue { .. } => true,
     });
@@ -207,6 +210,20 @@ fn notable(outcome: Outcome) -> bool {
             | Outcome::NoRoute
             | Outcome::Unconfirmed
     )
+}
+
+/// Types into the terminal of a session, if that is safe.
+fn type_line(participant: &Participant) -> (Outcome, Option<String>) {
+    let agent = baton_agents::by_name(&participant.agent).ok();
+    let process = participant.process.map(|(pid, start)| Process { pid, start });
+    let Some((agent, process)) = agent.zip(process) else { return (Outcome::NoRoute, None) };
+    match terminal::type_line(agent, process, wake::LINE) {
+        Typed::Typed => (Outcome::Typed, None),
+        Typed::Dialog => (Outcome::SkippedDialog, None),
+        Typed::Draft => (Outcome::SkippedDraft, None),
+        Typed::Busy => (Outcome::SkippedBusy, None),
+        other => (Outcome::NoRoute, Some(other.to_string())),
+    }
 }
 
 fn perform(route: &Route, participant: &Participant, home: &Path) -> (Outcome, Option<String>) {

@@ -40,7 +40,8 @@ pub enum HookTrust {
 pub struct Codex<'a> {
     sandbox: &'a Sandbox,
     trust: HookTrust,
-    asking: bool,
+    /// Whether commands wait for the person, in interactive sessions.
+    asks: bool,
 }
 
 impl<'a> Codex<'a> {
@@ -49,7 +50,7 @@ impl<'a> Codex<'a> {
         let program = Agent::Codex.locate().unwrap_or_else(|missing| panic!("{missing}"));
         sandbox.install("codex", &program);
         fs::create_dir_all(sandbox.path("home/.codex")).expect("a folder in the home");
-        let codex = Codex { sandbox, trust: HookTrust::Needed, asking: false };
+        let codex = Codex { sandbox, trust: HookTrust::Needed, asks: false };
         if sandbox.path("home/.codex/config.toml").exists() {
             return codex;
         }
@@ -81,9 +82,9 @@ impl<'a> Codex<'a> {
         self
     }
 
-    /// The same, but commands ask the person.
+    /// The same, but in interactive sessions a command that asks to leave the sandbox waits for the person.
     pub fn asking(mut self) -> Self {
-        self.asking = true;
+        self.asks = true;
         self
     }
 
@@ -133,7 +134,7 @@ impl<'a> Codex<'a> {
     pub fn interactive(&self, session: Session<'_>) -> Command {
         let mut command = self.command();
         command.arg("--no-daemon").args(self.trust_flag());
-        if self.asking {
+        if self.asks {
             command.args(["--ask-for-approval", "on-request", "--sandbox", "read-only"]);
         }
         match session {

@@ -25,6 +25,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 pub struct Copilot<'a> {
     sandbox: &'a Sandbox,
     url: String,
+    /// Whether tools wait for the person.
     asks: bool,
 }
 

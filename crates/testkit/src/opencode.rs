@@ -25,6 +25,8 @@ const CALL_LIMIT: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct OpenCode<'a> {
     sandbox: &'a Sandbox,
+    /// Whether tools wait for the person.
+    asks: bool,
 }
 
 impl<'a> OpenCode<'a> {
@@ -52,7 +54,13 @@ impl<'a> OpenCode<'a> {
             });
             fs::write(config, format!("{settings:#}\n")).expect("a configuration");
         }
-        OpenCode { sandbox }
+        OpenCode { sandbox, asks: false }
+    }
+
+    /// The same, but shell commands ask the person.
+    pub fn asking(mut self) -> Self {
+        self.asks = true;
+        self
     }
 
     /// A command of OpenCode.
@@ -63,6 +71,9 @@ impl<'a> OpenCode<'a> {
         }
         // With any plugin it installs a package first, and without a network it would try that for a minute.
         command.env("npm_config_offline", "true").env("npm_config_fetch_retries", "0");
+        if self.asks {
+            command.env("OPENCODE_PERMISSION", r#"{"bash":"ask"}"#);
+        }
         command
     }
 

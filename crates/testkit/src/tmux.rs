@@ -99,6 +99,11 @@ impl<'a> Tmux<'a> {
         found.ok_or_else(|| NotShown { wanted: wanted.to_owned(), screen: self.screen() })
     }
 
+    /// Any other call of its tmux; the terminal is the session `test`.
+    pub fn command(&self, arguments: &[&str]) -> String {
+        self.call(arguments.iter().map(OsString::from))
+    }
+
     /// Types text as it is, without Enter.
     pub fn type_text(&self, text: &str) {
         self.call(["send-keys", "-t", "test", "-l", "--", text].map(OsString::from));

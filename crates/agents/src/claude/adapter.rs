@@ -3,11 +3,12 @@
 //! Mail goes out at SessionStart, UserPromptSubmit, PostToolBatch (once per batch, after failures too) and Stop. At Stop it travels as
 //! `additionalContext`: a blocking reason is shown to the model twice. Text over 10,000 UTF-16 units is moved to a file.
 
-use super::{transcript, wake};
+use super::{screen, transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::screen::Screen;
 use crate::wake::{Idle, Read, Route};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
@@ -104,6 +105,10 @@ impl Agent for Claude {
                 .and_then(|name| name.to_str())
                 .is_some_and(|name| matches!(name, "claude" | "claude.exe"))
         })
+    }
+
+    fn screen(&self, capture: &str) -> Screen {
+        screen::screen(capture)
     }
 
     fn registry(&self, pid: i32, transcript: &str) -> Option<PathBuf> {

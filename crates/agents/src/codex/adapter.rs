@@ -3,11 +3,12 @@
 //! Mail goes out at SessionStart (which fires with the first prompt), UserPromptSubmit, PostToolUse (one per tool, in parallel) and Stop.
 //! Everything is cut at 10,000 bytes. One unknown key in an answer voids the whole of it.
 
-use super::{transcript, wake};
+use super::{screen, transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::screen::Screen;
 use crate::wake::{Idle, Read, Route};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
@@ -91,6 +92,10 @@ impl Agent for Codex {
         args.iter().take(2).any(|arg| {
             Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "codex")
         })
+    }
+
+    fn screen(&self, capture: &str) -> Screen {
+        screen::screen(capture)
     }
 
     fn is_shared_process(&self, args: &[String]) -> bool {

@@ -4,6 +4,7 @@
 mod adapter;
 mod facts;
 pub mod install;
+mod screen;
 pub mod tools;
 mod transcript;
 mod trust;

@@ -10,11 +10,12 @@
 //!
 //! A call of an MCP tool says nothing about its caller. The hook before it may, though, put words into its `_meta`: see `sign_call`.
 
-use super::{OUR_SERVER, is_continuation, moment, transcript};
+use super::{OUR_SERVER, is_continuation, moment, screen, transcript};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
+use crate::screen::Screen;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Shown, Source};
 use baton_core::frame::Unit;
@@ -196,6 +197,10 @@ impl Agent for Copilot {
             name == "copilot" || name.starts_with("copilot-linux-") || name.starts_with("copilot-darwin-")
         };
         names.clone().any(is_program) && names.all(|name| name != EXTENSION_RUNNER)
+    }
+
+    fn screen(&self, capture: &str) -> Screen {
+        screen::screen(capture)
     }
 
     fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {

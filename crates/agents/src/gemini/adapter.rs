@@ -6,11 +6,12 @@
 //!
 //! Payloads name no turn, no tool call and no subagent. PreCompress runs before every request and says nothing.
 
-use super::transcript;
+use super::{screen, transcript};
 use crate::agent::{Agent, Env, Shell, TranscriptReader};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload};
+use crate::screen::Screen;
 use crate::wake::{Idle, Read, Route};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
@@ -130,6 +131,10 @@ impl Agent for Gemini {
             Some("node" | "bun") => script.is_some_and(|script| matches!(&*script, "gemini" | "gemini.js")),
             _ => false,
         }
+    }
+
+    fn screen(&self, capture: &str) -> Screen {
+        screen::screen(capture)
     }
 }
 

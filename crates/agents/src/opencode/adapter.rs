@@ -6,11 +6,12 @@
 //! A pushed prompt has ids that follow from its offer. OpenCode takes the same message and part once, however often it is sent, so a push whose
 //! fate is unknown is simply repeated.
 
-use super::install;
+use super::{install, screen};
 use crate::agent::{Agent, Env, McpCaller, Push, Shell};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::screen::Screen;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
@@ -100,6 +101,10 @@ impl Agent for OpenCode {
             let name = Path::new(arg).file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| matches!(name, "opencode" | ".opencode" | "opencode.exe"))
         })
+    }
+
+    fn screen(&self, capture: &str) -> Screen {
+        screen::screen(capture)
     }
 
     fn is_shared_process(&self, _args: &[String]) -> bool {

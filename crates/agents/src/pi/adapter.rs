@@ -7,10 +7,12 @@
 //! The extension tells what a request held once its answer is in Pi's file, not when it leaves: Pi writes nothing of a new session down
 //! before the first answer. It makes up an id for each turn, because Pi has none; a request holds the prompt of its turn.
 
+use super::screen;
 use crate::agent::{Agent, Env, Push, Shell};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
+use crate::screen::Screen;
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::{Answers, Unit};
@@ -89,6 +91,10 @@ impl Agent for Pi {
         args.iter().take(2).any(|arg| {
             Path::new(arg).file_name().and_then(|name| name.to_str()).is_some_and(|name| name == "pi")
         })
+    }
+
+    fn screen(&self, capture: &str) -> Screen {
+        screen::screen(capture)
     }
 }
 

@@ -3,6 +3,7 @@
 mod adapter;
 mod facts;
 pub mod install;
+mod screen;
 pub mod tools;
 
 pub use adapter::Pi;

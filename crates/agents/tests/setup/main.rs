@@ -16,5 +16,7 @@ mod real_claude;
 mod real_codex;
 mod refused;
 mod round_trip;
+mod screens;
+#[cfg(test)]
 mod shared;
 mod world;

@@ -2,22 +2,46 @@
 
 use super::Status;
 use rustix::process::{Pid, PidfdFlags};
+use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Read as _;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 pub(super) fn status(pid: i32) -> Option<Status> {
-    // The kernel gives all of it to the first read that has room, and it is shorter than this. A send reads one for each process above it.
     let mut text = [0; 1024];
-    let length = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(&mut text)).ok()?;
-    // The name may hold blanks, parentheses and any byte; what follows its last one is fields 3 and on.
-    let name_ends = text.get(..length)?.iter().rposition(|byte| *byte == b')')?;
-    let mut fields = std::str::from_utf8(&text[name_ends + 1..length]).ok()?.split_ascii_whitespace();
+    let mut fields = stat(pid, &mut text)?.split_ascii_whitespace();
     let zombie = matches!(fields.next()?, "Z" | "X");
     let parent = fields.next()?.parse().ok()?;
     let start = fields.nth(17)?.parse().ok()?;
     Some(Status { parent, start, zombie })
+}
+
+/// The fields from the third on.
+fn stat(pid: i32, text: &mut [u8; 1024]) -> Option<&str> {
+    // The kernel gives all of it to the first read that has room, and it is shorter than this. A send reads one for each process above it.
+    let length = File::open(format!("/proc/{pid}/stat")).and_then(|mut file| file.read(text)).ok()?;
+    // The name may hold blanks, parentheses and any byte; what follows its last one is fields 3 and on.
+    let name_ends = text.get(..length)?.iter().rposition(|byte| *byte == b')')?;
+    std::str::from_utf8(&text[name_ends + 1..length]).ok()
+}
+
+pub(super) fn is_foreground(pid: i32, terminal: &Path) -> bool {
+    let mut text = [0; 1024];
+    let Some(fields) = stat(pid, &mut text) else { return false };
+    // state ppid pgrp session tty_nr tpgid
+    let fields: Vec<&str> = fields.split_ascii_whitespace().take(6).collect();
+    let &[state, _, group, _, tty, foreground] = fields.as_slice() else { return false };
+    let device = rustix::fs::stat(terminal).map(|status| status.st_rdev);
+    let is_its = tty.parse::<u64>().is_ok_and(|tty| tty != 0 && device == Ok(tty));
+    is_its && group == foreground && !matches!(state, "T" | "t" | "Z" | "X")
+}
+
+pub(super) fn variable(pid: i32, name: &str) -> Option<OsString> {
+    let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let value = |pair: &[u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);
+    bytes.split(|byte| *byte == 0).find_map(value).map(|value| OsStr::from_bytes(&value).to_owned())
 }
 
 pub(super) fn arguments(pid: i32) -> Vec<String> {
@@ -58,5 +82,19 @@ mod tests {
         let status = status(std::process::id().cast_signed()).unwrap();
         assert!(status.parent > 0 && status.start > 0 && !status.zombie);
         assert!(!arguments(std::process::id().cast_signed()).is_empty());
+    }
+
+    #[test]
+    fn a_variable_is_found_by_its_whole_name() {
+        let mut sleep = std::process::Command::new("sleep");
+        let mut child =
+            sleep.arg("60").env_clear().env("TMUX_PANE", "%1").env("TMUX", "a,1,0").spawn().unwrap();
+        let pid = child.id().cast_signed();
+        assert_eq!(variable(pid, "TMUX"), Some(OsString::from("a,1,0")));
+        assert_eq!(variable(pid, "TMU"), None);
+        // It has no such terminal.
+        assert!(!is_foreground(pid, Path::new("/dev/null")));
+        child.kill().unwrap();
+        child.wait().unwrap();
     }
 }

@@ -2,6 +2,7 @@
 //! Not verified with a real machine yet.
 
 use super::Status;
+use std::ffi::OsString;
 use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::process::Command;
@@ -26,6 +27,24 @@ pub(super) fn status(pid: i32) -> Option<Status> {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     });
     Some(Status { parent, start: start >> 1, zombie })
+}
+
+pub(super) fn is_foreground(pid: i32, terminal: &Path) -> bool {
+    let Some(text) = ps(pid, "pgid=,tpgid=,state=,tty=") else { return false };
+    let fields: Vec<&str> = text.split_ascii_whitespace().collect();
+    let &[group, foreground, state, tty] = fields.as_slice() else { return false };
+    group == foreground
+        && !state.starts_with(['T', 'Z'])
+        && terminal.file_name().is_some_and(|name| name == tty)
+}
+
+pub(super) fn variable(pid: i32, name: &str) -> Option<OsString> {
+    // The environment follows the arguments. A value with a blank in it is cut there, and then names nothing.
+    let text =
+        Command::new("/bin/ps").args(["-Eww", "-o", "command=", "-p", &pid.to_string()]).output().ok()?;
+    let text = String::from_utf8(text.stdout).ok()?;
+    let value = |word: &str| word.strip_prefix(name)?.strip_prefix('=').map(OsString::from);
+    text.split_ascii_whitespace().rev().find_map(value)
 }
 
 pub(super) fn arguments(pid: i32) -> Vec<String> {

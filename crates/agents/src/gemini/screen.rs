@@ -1,0 +1,51 @@
+//! Gemini CLI's screen: a rule, a line with the mode, and the input after `>` on a coloured ground. It draws into the scrolling screen and may leave remains of
+//! earlier drawings above and below, so only the last box counts, and only what stands next to it.
+
+use crate::screen::{Row, Screen, by_words, offers_choice, rows, says, words};
+
+/// From the rule to the input: the line with the mode, and the box's upper edge.
+const FROM_RULE: usize = 6;
+
+/// Lines directly above the rule, where a running turn is shown.
+const LIVE: usize = 3;
+
+/// Lines below the input: its lower edge, the status, and remains of it.
+const BELOW: usize = 20;
+
+/// What an empty box says.
+const HINT: &str = "Type your message or @path/to/file";
+
+pub(super) fn screen(capture: &str) -> Screen {
+    let rows = rows(capture);
+    let Some((rule, at)) = input(&rows) else {
+        let asks = offers_choice(&rows, &['●']) || says(&rows, &["Esc to close", "esc to close"]);
+        return if asks { Screen::Dialog } else { Screen::Unknown };
+    };
+    if says(&rows[rule.saturating_sub(LIVE)..rule], &["esc to cancel"]) {
+        return Screen::Busy;
+    }
+    let written: Vec<Row> = rows[at..].iter().take_while(|row| row.grounded).cloned().collect();
+    if !rows[at].text().starts_with(" >") {
+        // The shell's mode, a search: a line means something else there.
+        return Screen::Draft(words(&written, 0));
+    }
+    match by_words(words(&written, 3)) {
+        Screen::Draft(text) if text == HINT => Screen::Ready,
+        // Without its hint it is not drawn to its end.
+        Screen::Ready => Screen::Unknown,
+        known => known,
+    }
+}
+
+/// The last rule and the line of the input below it, unless something else is drawn further down.
+fn input(rows: &[Row]) -> Option<(usize, usize)> {
+    let rule = rows.iter().rposition(Row::is_rule)?;
+    let below = |at: &usize| at - rule <= FROM_RULE;
+    let at = (rule + 1..rows.len()).take_while(below).find(|at| {
+        let text = rows[*at].text();
+        [" > ", " ! ", " (r:) ", " * "].iter().any(|sign| format!("{text} ").starts_with(sign))
+    })?;
+    let rest = &rows[at + 1..];
+    let framed = says(rest, &["│", "╭", "╰", "●"]);
+    (rows[at].grounded && rest.len() <= BELOW && !framed).then_some((rule, at))
+}

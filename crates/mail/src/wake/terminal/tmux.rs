@@ -1,0 +1,269 @@
+//! Calls of tmux: each bounded in time, without a shell, with data only as arguments.
+//!
+//! The server is the one that the agent's own environment names. Its word is not trusted: the server is asked for its panes, and the
+//! pane is the one below which the agent's process runs.
+
+use super::{Typed, reads_keys};
+use crate::process;
+use baton_store::Process;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::ffi::OsStr;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A call takes milliseconds; a server that hangs is left alone.
+const CALL_LIMIT: Duration = Duration::from_secs(2);
+
+/// The fields of a pane, without blanks in them. An older tmux does not know the last one, and prints nothing for it.
+const PANE: &str = "#{pane_id} #{pane_pid} #{pane_dead} #{pane_in_mode} #{pane_synchronized} #{pane_input_off} #{pane_tty} #{bracket_paste_flag}";
+
+/// A server, by its socket.
+#[derive(Debug)]
+pub(super) struct Server {
+    socket: PathBuf,
+}
+
+/// A pane in which the agent reads keys.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pane {
+    id: String,
+    pid: i32,
+    pub(super) tty: PathBuf,
+}
+
+/// What a pane showed, and by which it is known again.
+#[derive(Debug)]
+pub(super) struct Look {
+    pub(super) screen: String,
+    /// The format that tmux fills in.
+    format: String,
+    /// What it filled in when this was looked at.
+    state: String,
+}
+
+impl Look {
+    /// Whether tmux itself finds the line on the screen, so that it can tell when it is gone.
+    pub(super) fn finds_line(&self) -> bool {
+        self.row_of_line().is_some_and(|row| row > 0)
+    }
+
+    /// Whether this tmux searches screens at all; old ones don't.
+    pub(super) fn can_search(&self) -> bool {
+        self.row_of_line().is_some()
+    }
+
+    fn row_of_line(&self) -> Option<u32> {
+        self.state.rsplit(' ').next()?.parse().ok()
+    }
+}
+
+/// Whether tmux did what was asked only for an unchanged pane.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Guarded {
+    Done,
+    Changed,
+}
+
+impl Server {
+    /// The server that a process's environment names.
+    pub(super) fn of(pid: i32) -> Option<Self> {
+        let named = process::variable(pid, "TMUX")?;
+        // The socket, the server's process and the session, with commas between them.
+        let socket = named.to_str()?.rsplitn(3, ',').nth(2)?;
+        (!socket.is_empty()).then(|| Self { socket: PathBuf::from(socket) })
+    }
+
+    /// The pane below whose first process the agent runs, if the agent reads its keys and nothing in tmux takes them first.
+    pub(super) fn pane_of(&self, agent: Process) -> Result<Pane, Typed> {
+        let printed = self.call(["list-panes", "-a", "-F", PANE]).map_err(|trouble| match trouble {
+            // No tmux, no server, no such socket: nothing to type into.
+            Trouble::Refused(_) => Typed::NoPane,
+            Trouble::Silent => Typed::Failed("tmux does not answer".to_owned()),
+        })?;
+        let above = process::lineage(agent.pid);
+        let fields = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let pane = printed.lines().map(fields).find(|fields| {
+            fields.get(1).and_then(|pid| pid.parse().ok()).is_some_and(|pid: i32| above.contains(&pid))
+        });
+        pane_from(&pane.ok_or(Typed::NoPane)?)
+            .and_then(|pane| if reads_keys(agent, &pane.tty) { Ok(pane) } else { Err(Typed::NoPane) })
+    }
+
+    /// The pane's screen, together with where its cursor and the line are: one call, so that both are of one instant.
+    pub(super) fn look(&self, pane: &Pane, line: &str) -> Result<Look, Typed> {
+        let format = format!(
+            "#{{pane_pid}} #{{pane_dead}} #{{pane_in_mode}} #{{pane_synchronized}} #{{cursor_x}} #{{cursor_y}} #{{C/r:{}}}",
+            pattern(line)
+        );
+        let target = pane.id.as_str();
+        let ask =
+            ["display-message", "-p", "-t", target, &format, ";", "capture-pane", "-e", "-p", "-t", target];
+        let printed = self.call(ask).map_err(failed)?;
+        let (state, screen) = printed.split_once('\n').unwrap_or((&printed, ""));
+        Ok(Look { screen: screen.to_owned(), state: state.to_owned(), format })
+    }
+
+    /// Pastes the line, in brackets, if the pane is as it was.
+    pub(super) fn paste(&self, pane: &Pane, look: &Look, line: &str) -> Result<Guarded, Typed> {
+        let buffer = format!("baton-{}", std::process::id());
+        self.call(["set-buffer", "-b", &buffer, "--", line]).map_err(failed)?;
+        let pasted = self.if_unchanged(pane, look, &format!("paste-buffer -p -d -b {buffer} -t {}", pane.id));
+        if !matches!(pasted, Ok(Guarded::Done)) {
+            // It is gone already if the paste was done after all.
+            self.call(["delete-buffer", "-b", &buffer]).ok();
+        }
+        pasted
+    }
+
+    /// Presses Enter, if the pane is as it was.
+    pub(super) fn press_enter(&self, pane: &Pane, look: &Look) -> Result<Guarded, Typed> {
+        self.if_unchanged(pane, look, &format!("send-keys -t {} Enter", pane.id))
+    }
+
+    /// tmux compares and acts in one step, by what it has read of the pane's output until then. `command` holds names of ours only.
+    fn if_unchanged(&self, pane: &Pane, look: &Look, command: &str) -> Result<Guarded, Typed> {
+        let same = format!("#{{==:{},{}}}", look.format, look.state);
+        let otherwise = format!("display-message -p -t {} changed", pane.id);
+        let printed =
+            self.call(["if-shell", "-F", "-t", &pane.id, &same, command, &otherwise]).map_err(failed)?;
+        Ok(if printed.is_empty() { Guarded::Done } else { Guarded::Changed })
+    }
+
+    fn call<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Result<String, Trouble> {
+        let mut command = Command::new("tmux");
+        // -u: a screen is printed as it is, whatever the locale.
+        command.args([OsStr::new("-u"), OsStr::new("-S"), self.socket.as_os_str()]).args(arguments);
+        command.env_remove("TMUX").env_remove("TMUX_PANE");
+        bounded(command, CALL_LIMIT)
+    }
+}
+
+/// Why tmux did nothing, as far as we know.
+#[derive(Debug)]
+enum Trouble {
+    /// It said so, or could not be started.
+    Refused(String),
+    /// It did not answer in time.
+    Silent,
+}
+
+fn failed(trouble: Trouble) -> Typed {
+    Typed::Failed(match trouble {
+        Trouble::Refused(why) => format!("tmux: {}", why.trim()),
+        Trouble::Silent => "tmux does not answer".to_owned(),
+    })
+}
+
+/// A pane by the fields of [`PANE`], unless something in tmux would take the keys first.
+fn pane_from(fields: &[String]) -> Result<Pane, Typed> {
+    let [id, pid, dead, in_mode, synchronized, input_off, tty, brackets @ ..] = fields else {
+        return Err(Typed::NoPane);
+    };
+    let known_id = id.strip_prefix('%').is_some_and(|number| number.parse::<u32>().is_ok());
+    let (Ok(pid), true, "0") = (pid.parse(), known_id, dead.as_str()) else { return Err(Typed::NoPane) };
+    if in_mode != "0" {
+        return Err(Typed::CopyMode);
+    }
+    if synchronized != "0" || input_off != "0" {
+        return Err(Typed::Shared);
+    }
+    // Without brackets a paste is so many keys.
+    if brackets.first().is_some_and(|flag| flag == "0") {
+        return Err(Typed::Unknown);
+    }
+    Ok(Pane { id: id.clone(), pid, tty: Path::new(tty).to_owned() })
+}
+
+/// The line as a pattern that tmux searches a screen for: letters and digits as they are, any sign for the rest, which might mean something
+/// to tmux's own formats; and not more than fits into one line of a narrow pane.
+fn pattern(line: &str) -> String {
+    line.chars().take(12).map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '.' }).collect()
+}
+
+/// Runs a command, and reads what it prints until it ends.
+fn bounded(mut command: Command, limit: Duration) -> Result<String, Trouble> {
+    let refused = |error: io::Error| Trouble::Refused(error.to_string());
+    let (mut output, input) = io::pipe().map_err(refused)?;
+    let errors = input.try_clone().map_err(refused)?;
+    let mut child = command.stdin(Stdio::null()).stdout(input).stderr(errors).spawn().map_err(refused)?;
+    // Our ends of the pipe for writing; it must end with the child.
+    drop(command);
+    let end = Instant::now() + limit;
+    let mut printed = Vec::new();
+    let mut piece = [0; 16 << 10];
+    loop {
+        let left = end.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).ok();
+        let ready = poll(&mut [PollFd::new(&output, PollFlags::IN)], timeout.as_ref());
+        match ready {
+            Err(rustix::io::Errno::INTR) => continue,
+            Ok(count) if count > 0 => {}
+            _ => {
+                // It may have ended by itself meanwhile.
+                child.kill().ok();
+                child.wait().ok();
+                return Err(Trouble::Silent);
+            }
+        }
+        match output.read(&mut piece).map_err(refused)? {
+            0 => break,
+            length => printed.extend_from_slice(&piece[..length]),
+        }
+    }
+    let printed = String::from_utf8_lossy(&printed).into_owned();
+    match child.wait() {
+        Ok(status) if status.success() => Ok(printed),
+        Ok(_) => Err(Trouble::Refused(printed)),
+        Err(error) => Err(refused(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(line: &str) -> Vec<String> {
+        line.split(' ').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn a_pane_that_takes_keys_for_itself_or_for_others_is_refused() {
+        let pane = |line: &str| pane_from(&fields(line));
+        let known = pane("%3 41 0 0 0 0 /dev/pts/7 ").unwrap();
+        assert_eq!(known, Pane { id: "%3".to_owned(), pid: 41, tty: PathBuf::from("/dev/pts/7") });
+        assert!(pane("%3 41 0 0 0 0 /dev/pts/7 1").is_ok());
+        assert_eq!(pane("%3 41 0 0 0 0 /dev/pts/7 0"), Err(Typed::Unknown));
+        assert_eq!(pane("%3 41 1 0 0 0 /dev/pts/7 "), Err(Typed::NoPane));
+        assert_eq!(pane("%3 41 0 1 0 0 /dev/pts/7 "), Err(Typed::CopyMode));
+        assert_eq!(pane("%3 41 0 0 1 0 /dev/pts/7 "), Err(Typed::Shared));
+        assert_eq!(pane("%3 41 0 0 0 1 /dev/pts/7 "), Err(Typed::Shared));
+        assert_eq!(pane("kill-server 41 0 0 0 0 /dev/pts/7 "), Err(Typed::NoPane));
+        assert_eq!(pane("%3"), Err(Typed::NoPane));
+    }
+
+    #[test]
+    fn a_pattern_means_nothing_to_tmux() {
+        assert_eq!(pattern("[baton] Mail is"), ".baton..Mail");
+        assert_eq!(pattern("#{x,y}:z"), "..x.y..z");
+    }
+
+    #[test]
+    fn a_call_that_hangs_is_ended() {
+        let mut sleep = Command::new("sleep");
+        sleep.arg("60");
+        let start = Instant::now();
+        assert!(matches!(bounded(sleep, Duration::from_millis(50)), Err(Trouble::Silent)));
+        assert!(start.elapsed() < Duration::from_secs(10));
+    }
+
+    #[test]
+    fn what_a_call_prints_is_read_and_its_failure_is_told() {
+        let mut echo = Command::new("echo");
+        echo.arg("hello");
+        assert_eq!(bounded(echo, CALL_LIMIT).unwrap(), "hello\n");
+        assert!(matches!(bounded(Command::new("false"), CALL_LIMIT), Err(Trouble::Refused(_))));
+        assert!(matches!(bounded(Command::new("/no/such/tmux"), CALL_LIMIT), Err(Trouble::Refused(_))));
+    }
+}

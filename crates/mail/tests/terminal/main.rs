@@ -1,0 +1,6 @@
+//! Typing into a terminal, against a scripted program that looks like an agent and writes down every key that does harm.
+
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
+
+mod program;
+mod typing;

@@ -1,0 +1,220 @@
+//! What is typed, and above all what is not.
+
+use crate::program::{LOG, NAME, SHOWS};
+use baton_agents::{Agent, by_name};
+use baton_mail::process;
+use baton_mail::wake::terminal::{Typed, type_line};
+use baton_store::Process;
+use baton_testkit::{Sandbox, Tmux, wait};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+const LINE: &str = "[baton] Mail is waiting for you.";
+const LIMIT: Duration = Duration::from_secs(20);
+
+fn claude() -> &'static dyn Agent {
+    by_name("claude").unwrap()
+}
+
+/// How often; more under `scripts/prove`.
+fn rounds() -> usize {
+    std::env::var("BATON_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(1)
+}
+
+/// The scripted program in a pane.
+struct Pane<'a> {
+    terminal: Tmux<'a>,
+    log: PathBuf,
+    process: Process,
+}
+
+impl<'a> Pane<'a> {
+    fn open(sandbox: &'a Sandbox, shows: &str) -> Self {
+        let mut command = sandbox.command(std::env::current_exe().unwrap());
+        command.args(["--exact", NAME, "--nocapture"]);
+        Self::open_as(sandbox, shows, command)
+    }
+
+    fn open_as(sandbox: &'a Sandbox, shows: &str, mut command: Command) -> Self {
+        let log = sandbox.path("keys.log");
+        command.env(LOG, &log).env(SHOWS, shows);
+        let terminal = Tmux::start(sandbox, "pane", &command);
+        let pid = wait::poll(LIMIT, || {
+            let text = std::fs::read_to_string(&log).ok()?;
+            text.lines().find_map(|line| line.strip_prefix("pid ")?.parse().ok())
+        });
+        let process = process::find(pid.unwrap_or_else(|| panic!("{}", terminal.screen()))).unwrap();
+        terminal.wait_for("● a fine answer", LIMIT).unwrap();
+        Self { terminal, log, process }
+    }
+
+    fn wake(&self) -> Typed {
+        type_line(claude(), self.process, LINE)
+    }
+
+    /// The lines of the log that begin so.
+    fn noted(&self, what: &str) -> Vec<String> {
+        let text = std::fs::read_to_string(&self.log).unwrap();
+        text.lines().filter(|line| line.starts_with(what)).map(str::to_owned).collect()
+    }
+
+    /// Checks that no key did harm, and that so many lines were submitted, all of them ours.
+    fn expect(&self, submitted: usize) {
+        assert_eq!(self.noted("approved"), [""; 0], "a dialog was answered");
+        assert_eq!(self.noted("touched"), [""; 0], "a draft was touched");
+        let lines = self.noted("submitted");
+        assert_eq!(lines, vec![format!("submitted {LINE}"); submitted]);
+    }
+}
+
+#[test]
+fn three_hundred_wakes_answer_no_dialog() {
+    let sandbox = Sandbox::new();
+    let pane = Pane::open(&sandbox, "dialog");
+    for _ in 0..300 {
+        assert_eq!(pane.wake(), Typed::Dialog);
+    }
+    pane.expect(0);
+}
+
+#[test]
+fn a_draft_is_left_alone() {
+    let sandbox = Sandbox::new();
+    let pane = Pane::open(&sandbox, "draft");
+    for _ in 0..50 {
+        assert_eq!(pane.wake(), Typed::Draft);
+    }
+    pane.expect(0);
+}
+
+#[test]
+fn each_wake_of_a_ready_agent_arrives_once() {
+    let sandbox = Sandbox::new();
+    let pane = Pane::open(&sandbox, "ready");
+    for _ in 0..5 {
+        assert_eq!(pane.wake(), Typed::Typed);
+    }
+    pane.expect(5);
+}
+
+#[test]
+fn a_screen_that_changes_at_any_instant_meets_no_key_of_ours() {
+    for seed in 1..=rounds() {
+        let sandbox = Sandbox::new();
+        let pane = Pane::open(&sandbox, &seed.to_string());
+        let mut outcomes = Vec::new();
+        let mut pasted = 0;
+        // So many met a box that was ready; the others found something else at their first look.
+        while pasted < 25 && outcomes.len() < 5000 {
+            let outcome = pane.wake();
+            pasted += usize::from(matches!(outcome, Typed::Typed | Typed::Left));
+            outcomes.push(outcome);
+        }
+        let count = |wanted: &Typed| outcomes.iter().filter(|outcome| *outcome == wanted).count();
+        // All of these must have been met, or the test shows nothing.
+        for met in [Typed::Typed, Typed::Dialog, Typed::Draft] {
+            assert!(count(&met) > 0, "{met:?} never came in {} wakes", outcomes.len());
+        }
+        assert!(!outcomes.iter().any(|outcome| matches!(outcome, Typed::Failed(_))), "{outcomes:?}");
+        pane.expect(count(&Typed::Typed));
+    }
+}
+
+#[test]
+fn wakes_at_the_same_time_don_t_mix() {
+    let sandbox = Sandbox::new();
+    let pane = Pane::open(&sandbox, "ready");
+    let process = pane.process;
+    let wakes: Vec<_> =
+        (0..8).map(|_| std::thread::spawn(move || type_line(claude(), process, LINE))).collect();
+    let outcomes: Vec<Typed> = wakes.into_iter().map(|wake| wake.join().unwrap()).collect();
+    let typed = outcomes.iter().filter(|outcome| **outcome == Typed::Typed).count();
+    assert!(typed >= 1, "{outcomes:?}");
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, Typed::Typed | Typed::Busy)), "{outcomes:?}");
+    pane.expect(typed);
+}
+
+#[test]
+fn a_line_that_was_left_in_the_box_is_only_sent_off() {
+    let sandbox = Sandbox::new();
+    let pane = Pane::open(&sandbox, "ready");
+    pane.terminal.type_text(LINE);
+    pane.terminal.wait_for(LINE, LIMIT).unwrap();
+    assert_eq!(pane.wake(), Typed::Typed);
+    pane.expect(1);
+}
+
+#[test]
+fn a_pane_whose_keys_go_elsewhere_is_not_typed_into() {
+    let sandbox = Sandbox::new();
+    let pane = Pane::open(&sandbox, "ready");
+    pane.terminal.command(&["copy-mode", "-t", "test"]);
+    assert_eq!(pane.wake(), Typed::CopyMode);
+    pane.terminal.command(&["send-keys", "-t", "test", "-X", "cancel"]);
+    pane.terminal.command(&["set-option", "-t", "test", "-w", "synchronize-panes", "on"]);
+    assert_eq!(pane.wake(), Typed::Shared);
+    pane.terminal.command(&["set-option", "-t", "test", "-w", "synchronize-panes", "off"]);
+    pane.expect(0);
+    assert_eq!(pane.wake(), Typed::Typed);
+    pane.expect(1);
+}
+
+#[test]
+fn only_the_very_process_in_the_pane_is_typed_to() {
+    let sandbox = Sandbox::new();
+    let pane = Pane::open(&sandbox, "ready");
+    let later = Process { start: pane.process.start + 1, ..pane.process };
+    assert_eq!(type_line(claude(), later, LINE), Typed::NoPane);
+    // One that says it is in that pane, and is not below it.
+    let tmux = format!("{},1,0", sandbox.path("tmp/pane.tmux").display());
+    let mut stranger = Command::new("sleep").arg("60").env_clear().env("TMUX", tmux).spawn().unwrap();
+    let process = process::find(stranger.id().cast_signed()).unwrap();
+    assert_eq!(type_line(claude(), process, LINE), Typed::NoPane);
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+    let mut outside = Command::new("sleep").arg("60").env_clear().spawn().unwrap();
+    let process = process::find(outside.id().cast_signed()).unwrap();
+    assert_eq!(type_line(claude(), process, LINE), Typed::NoPane);
+    outside.kill().unwrap();
+    outside.wait().unwrap();
+    pane.terminal.kill();
+    assert_eq!(pane.wake(), Typed::NoPane);
+    pane.expect(0);
+}
+
+#[test]
+fn a_stopped_agent_leaves_its_screen_to_a_shell_that_is_not_typed_to() {
+    let sandbox = Sandbox::new();
+    let mut shell = sandbox.command("sh");
+    // With job control: when the program stops, the shell reads the keys, and the screen still shows the box.
+    let script =
+        "set -m; \"$0\" \"$@\"; stty sane; read line; echo \"submitted $line\" >> \"$BATON_TEST_LOG\"";
+    shell.args(["-c", script]).arg(std::env::current_exe().unwrap()).args(["--exact", NAME, "--nocapture"]);
+    let pane = Pane::open_as(&sandbox, "ready", shell);
+    assert_eq!(pane.wake(), Typed::Typed);
+    pane.expect(1);
+    let stop = Command::new("kill").args(["-STOP", &pane.process.pid.to_string()]).status().unwrap();
+    assert!(stop.success());
+    let tty = pane.terminal.command(&["display-message", "-p", "-t", "test", "#{pane_tty}"]);
+    let tty = PathBuf::from(tty.trim());
+    assert!(wait::until(LIMIT, || !process::is_foreground(pane.process.pid, &tty)));
+    assert!(pane.terminal.screen().contains('❯'));
+    for _ in 0..20 {
+        assert_eq!(pane.wake(), Typed::NoPane);
+    }
+    pane.expect(1);
+}
+
+#[test]
+fn only_one_line_of_text_is_typed() {
+    let sandbox = Sandbox::new();
+    let pane = Pane::open(&sandbox, "ready");
+    for line in ["", "  ", "two\nlines", "a\rb", "a\u{1b}[201~\rb"] {
+        assert!(matches!(type_line(claude(), pane.process, line), Typed::Failed(_)), "{line:?}");
+    }
+    // What tmux or its formats might take for something else.
+    let odd = "-t #{pane_id} ; kill-server , } # %1 'x' \"y\" \\";
+    assert_eq!(type_line(claude(), pane.process, odd), Typed::Typed);
+    assert_eq!(pane.noted("submitted"), [format!("submitted {odd}")]);
+}

@@ -1,0 +1,189 @@
+//! Typing into the terminals of the real agents: what is ready takes the line once, a draft and a permission dialog are left alone.
+//!
+//! One session per agent, in which all of it happens.
+
+use crate::stage::{LIMIT, rounds};
+use baton_agents::{Screen, by_name};
+use baton_mail::process;
+use baton_mail::wake::terminal::{Typed, type_line};
+use baton_testkit::agents::{Agent, Program, Session};
+use baton_testkit::claude::Claude;
+use baton_testkit::codex::Codex;
+use baton_testkit::copilot::Copilot;
+use baton_testkit::gemini::Gemini;
+use baton_testkit::model::{Kind, Request, Source};
+use baton_testkit::opencode::OpenCode;
+use baton_testkit::pi::Pi;
+use baton_testkit::{Model, Sandbox, Script, Step, Tmux, isolated, wait};
+use serde_json::json;
+use std::time::Duration;
+
+const LINE: &str = "[baton] Mail is waiting for you.";
+
+/// Wakes while a dialog is open.
+const AT_A_DIALOG: usize = 20;
+
+#[test]
+fn claude_is_typed_into_only_where_it_is_safe() {
+    isolated(|| story(Agent::Claude));
+}
+
+#[test]
+fn codex_is_typed_into_only_where_it_is_safe() {
+    isolated(|| story(Agent::Codex));
+}
+
+#[test]
+fn gemini_is_typed_into_only_where_it_is_safe() {
+    isolated(|| story(Agent::Gemini));
+}
+
+#[test]
+fn copilot_is_typed_into_only_where_it_is_safe() {
+    isolated(|| story(Agent::Copilot));
+}
+
+#[test]
+fn opencode_is_typed_into_only_where_it_is_safe() {
+    isolated(|| story(Agent::OpenCode));
+}
+
+#[test]
+fn pi_is_typed_into_only_where_it_is_safe() {
+    isolated(|| story(Agent::Pi));
+}
+
+fn story(who: Agent) {
+    let (sandbox, model) = (Sandbox::new(), Model::start(Script::by(answer)));
+    let terminal = program(who, &sandbox, &model).open(Session::New);
+    let pane = Pane { who, terminal, model: &model };
+    for _ in 0..rounds() {
+        pane.a_ready_box_takes_the_line_once();
+    }
+    pane.a_draft_is_left_alone();
+    // Pi asks nobody.
+    if who != Agent::Pi {
+        pane.a_dialog_is_not_answered(&sandbox);
+    }
+    pane.a_ready_box_takes_the_line_once();
+}
+
+/// An agent whose tools ask the person.
+fn program<'a>(who: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn Program<'a> + 'a> {
+    match who {
+        Agent::Claude => Box::new(Claude::new(sandbox, model).asking()),
+        Agent::Codex => Box::new(Codex::new(sandbox, model).asking()),
+        Agent::OpenCode => Box::new(OpenCode::new(sandbox, model).asking()),
+        Agent::Gemini => Box::new(Gemini::new(sandbox, model).asking()),
+        Agent::Copilot => Box::new(Copilot::new(sandbox, model).asking()),
+        Agent::Pi => Box::new(Pi::new(sandbox, model)),
+    }
+}
+
+/// Runs a tool where it is told to, and else says a word.
+fn answer(request: &Request) -> Step {
+    let said = request.said();
+    let after_tool = said.last().is_some_and(|last| matches!(last.source, Source::ToolResult { .. }));
+    if after_tool || !request.last_user_text().contains("MAKE-A-FILE") {
+        return Step::say("fine");
+    }
+    let command = "touch approved";
+    if request.agent == Agent::Codex {
+        let outside = json!({"cmd": command, "sandbox_permissions": "require_escalated", "justification": "It is needed."});
+        return Step::tool("exec_command", outside);
+    }
+    Step::shell(command)
+}
+
+/// All processes.
+fn running() -> impl Iterator<Item = i32> {
+    let entries = std::fs::read_dir("/proc").expect("the processes").flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+struct Pane<'a> {
+    who: Agent,
+    terminal: Tmux<'a>,
+    model: &'a Model,
+}
+
+impl Pane<'_> {
+    fn wake(&self) -> Typed {
+        let agent = by_name(self.who.name()).expect("we know it");
+        // The nearest to its hooks, as baton knows it; most are started by a launcher.
+        let first = self.terminal.pid().cast_signed();
+        let below = |pid: &i32| {
+            process::lineage(*pid).contains(&first) && agent.is_process(&process::arguments(*pid))
+        };
+        let pid = running().filter(below).max_by_key(|pid| process::lineage(*pid).len());
+        let process = process::find(pid.expect("the agent runs")).expect("the agent runs");
+        type_line(agent, process, LINE)
+    }
+
+    /// Waits until the screen is taken for this.
+    fn wait_for(&self, wanted: &str, is_it: impl Fn(&Screen) -> bool) {
+        let agent = by_name(self.who.name()).expect("we know it");
+        let screen = || self.terminal.command(&["capture-pane", "-e", "-p", "-t", "test"]);
+        let came = wait::until(LIMIT, || is_it(&agent.screen(&screen())));
+        assert!(came, "{wanted} never came:\n{}\n{:?}", self.terminal.screen(), agent.screen(&screen()));
+    }
+
+    /// How often the model was asked; for a title it may be asked at any time.
+    fn requests(&self) -> usize {
+        self.model.requests_of(Kind::Main).len()
+    }
+
+    /// How often the line is in the conversation, by the latest request.
+    fn lines_sent(&self) -> usize {
+        let requests = self.model.requests_of(Kind::Main);
+        requests.last().map_or(0, |request| request.count(LINE))
+    }
+
+    fn a_ready_box_takes_the_line_once(&self) {
+        self.wait_for("an empty box", |screen| *screen == Screen::Ready);
+        let (before, requests) = (self.lines_sent(), self.requests());
+        assert_eq!(self.wake(), Typed::Typed, "{}", self.terminal.screen());
+        assert!(
+            wait::until(LIMIT, || self.requests() > requests),
+            "no request came:\n{}",
+            self.terminal.screen()
+        );
+        self.wait_for("an empty box", |screen| *screen == Screen::Ready);
+        assert_eq!(self.lines_sent(), before + 1);
+        assert_eq!(self.requests(), requests + 1);
+    }
+
+    fn a_draft_is_left_alone(&self) {
+        let requests = self.requests();
+        self.terminal.type_text("half a thought");
+        let is_draft = |screen: &Screen| *screen == Screen::Draft("half a thought".to_owned());
+        self.wait_for("the draft", is_draft);
+        assert_eq!(self.wake(), Typed::Draft);
+        self.wait_for("the same draft", is_draft);
+        assert_eq!(self.requests(), requests);
+        for _ in 0.."half a thought".len() {
+            self.terminal.press(&["BSpace"]);
+        }
+        self.wait_for("an empty box", |screen| *screen == Screen::Ready);
+    }
+
+    fn a_dialog_is_not_answered(&self, sandbox: &Sandbox) {
+        let approved = || sandbox.path("project/approved").exists();
+        self.terminal.submit("please MAKE-A-FILE now");
+        self.wait_for("the dialog", |screen| *screen == Screen::Dialog);
+        let requests = self.requests();
+        for _ in 0..AT_A_DIALOG {
+            assert_eq!(self.wake(), Typed::Dialog, "{}", self.terminal.screen());
+        }
+        // Even if one were opened between the look and the paste: the paste by itself answers nothing.
+        for _ in 0..AT_A_DIALOG {
+            self.terminal.command(&["set-buffer", "-b", "line", "--", LINE]);
+            self.terminal.command(&["paste-buffer", "-p", "-d", "-b", "line", "-t", "test"]);
+        }
+        let answered = wait::until(Duration::from_secs(1), || approved() || self.requests() > requests);
+        assert!(!answered, "the dialog was answered:\n{}", self.terminal.screen());
+        self.wait_for("the same dialog", |screen| *screen == Screen::Dialog);
+        self.terminal.press(&["Enter"]);
+        assert!(wait::until(LIMIT, approved), "the person was not heard:\n{}", self.terminal.screen());
+    }
+}
