@@ -287,15 +287,17 @@ fn an_idle_copilot_that_is_killed_has_it_once_after_its_resume() {
             terminal.submit("please begin");
             stage.request(|request| request.shows("please begin"));
             idle(&stage);
+            let copilot = Copilot::new(&stage.sandbox, &stage.model);
+            // Before that there is nothing to resume.
+            assert!(wait::until(LIMIT, || !copilot.transcripts().is_empty()), "{}", stage.trouble());
             let session = stage.json(&["who"])[0]["session_id"].as_str().expect("an id").to_owned();
             let body = format!("MAIL-KILL-{round}");
             stage.send(&session, &body);
             // From before the wake to after the last answer.
             std::thread::sleep(Duration::from_millis(u64::try_from(50 + round * 331 % 1500).unwrap()));
             terminal.kill();
-            drop(terminal);
             let before = stage.model.requests().len();
-            let again = stage.open(WHO, Session::Resume(&session));
+            let again = copilot.open("again", Session::Resume(&session));
             idle(&stage);
             again.submit("go on again");
             let shows = |request: &Request| request.shows("go on again") && request.shows(&body);
@@ -500,6 +502,40 @@ fn mail_that_was_taken_back_with_its_prompt_comes_again() {
         terminal.submit("something else");
         let again = |request: &Request| request.shows("something else") && request.shows("MAIL-TAKEN-BACK");
         stage.request(again);
+        stage.seen_once("MAIL-TAKEN-BACK");
+    });
+}
+
+/// Who takes a wake back wants to go on first: the mail comes with what they do next, not at once.
+#[test]
+fn mail_that_was_taken_back_with_a_wake_comes_again_with_the_next_turn() {
+    isolated(|| {
+        let stage = pushing(Script::by(|request| {
+            let first = request.index == 1;
+            Step::say("finished").after(Duration::from_secs(if first { 30 } else { 0 }))
+        }));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("please begin");
+        terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        idle(&stage);
+        stage.send(&name, "MAIL-TAKEN-BACK");
+        stage.request(|request| request.index == 1 && request.shows("MAIL-TAKEN-BACK"));
+        terminal.press(&["Escape"]);
+        std::thread::sleep(Duration::from_millis(200));
+        terminal.press(&["Escape"]);
+        let back = |screen: &str| screen.contains(&format!("❯ {WAKE}")) && !screen.contains("Working");
+        terminal
+            .wait_until("the line in the input line", LIMIT, back)
+            .unwrap_or_else(|error| panic!("{error}"));
+        idle(&stage);
+        // Longer than the first pause before a wake is repeated.
+        std::thread::sleep(Duration::from_secs(3));
+        terminal.press(&["C-u"]);
+        terminal.submit("something else");
+        let next = stage.request(|request| request.index > 1);
+        assert!(next.shows("something else"), "nobody was woken meanwhile: {:?}", next.said());
+        stage.request(|request| request.index > 1 && request.shows("MAIL-TAKEN-BACK"));
         stage.seen_once("MAIL-TAKEN-BACK");
     });
 }
