@@ -278,7 +278,7 @@ fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
 #[test]
 fn an_idle_copilot_that_is_killed_has_it_once_after_its_resume() {
     isolated(|| {
-        for round in 0..rounds().max(3) {
+        for round in 0..rounds().max(2) {
             let stage = pushing(Script::by(|request| match request.results().len() {
                 0 if request.shows("MAIL-KILL") => Step::shell("sleep 0.3"),
                 _ => Step::say("finished"),
@@ -561,11 +561,41 @@ fn after_clear_the_participant_goes_on_in_the_new_session() {
     });
 }
 
+/// The extension tells of the new session before its first prompt does.
+#[test]
+fn after_clear_an_idle_copilot_is_woken_in_its_new_session() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("please begin");
+        stage.request(|request| request.shows("please begin"));
+        idle(&stage);
+        let before = stage.json(&["who"])[0].clone();
+        terminal.submit("/clear");
+        let anew = |row: &Value| row["session_id"].is_string() && row["session_id"] != before["session_id"];
+        let cleared =
+            wait::until(LIMIT, || stage.json(&["who"]).as_array().is_some_and(|who| who.iter().any(anew)));
+        assert!(cleared, "{}", stage.trouble());
+        stage.send(&name, "MAIL-OVER-CLEAR");
+        let woken = stage.request(|request| request.shows("MAIL-OVER-CLEAR"));
+        assert!(!woken.shows("please begin"), "in the new conversation: {:?}", woken.said());
+        stage.seen_once("MAIL-OVER-CLEAR");
+        let after = stage.json(&["who", "--all"]);
+        assert_eq!(after.as_array().map(Vec::len), Some(1), "the same participant: {after}");
+    });
+}
+
 fn files(stage: &Stage) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    [".copilot/hooks/baton.json", ".copilot/mcp-config.json", ".copilot/settings.json"]
-        .into_iter()
-        .map(|file| (PathBuf::from(file), fs::read(stage.sandbox.home().join(file)).ok()))
-        .collect()
+    [
+        ".copilot/hooks/baton.json",
+        ".copilot/extensions/baton/extension.mjs",
+        ".copilot/mcp-config.json",
+        ".copilot/settings.json",
+    ]
+    .into_iter()
+    .map(|file| (PathBuf::from(file), fs::read(stage.sandbox.home().join(file)).ok()))
+    .collect()
 }
 
 #[test]
@@ -588,7 +618,9 @@ fn copilot_setup_and_remove_give_every_byte_back() {
         stage.run(WHO, Session::New, "please begin");
         stage.baton(&["setup", "copilot", "--remove"]).expect_ok();
         assert_eq!(files(&stage), before);
-        assert!(!stage.sandbox.home().join(".copilot/hooks").exists(), "a folder that we made goes too");
+        for folder in [".copilot/hooks", ".copilot/extensions"] {
+            assert!(!stage.sandbox.home().join(folder).exists(), "a folder that we made goes too: {folder}");
+        }
         let sessions = stage.json(&["who", "--all"]);
         stage.run(WHO, Session::New, "once more");
         assert_eq!(stage.json(&["who", "--all"]), sessions, "nobody is registered any more");
