@@ -668,8 +668,9 @@ fn one_server_of_a_project_serves_claude_and_copilot() {
 
 /// What lies in the project's folder.
 fn project_files(stage: &Stage) -> Vec<String> {
-    let names = fs::read_dir(stage.sandbox.project()).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    let entries = fs::read_dir(stage.sandbox.project()).expect("the project's folder");
+    let names = entries.map(|entry| entry.expect("an entry of it").file_name());
+    let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }
