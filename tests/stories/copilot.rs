@@ -278,7 +278,7 @@ fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
 #[test]
 fn an_idle_copilot_that_is_killed_has_it_once_after_its_resume() {
     isolated(|| {
-        for round in 0..rounds().max(3) {
+        for round in 0..rounds().max(2) {
             let stage = pushing(Script::by(|request| match request.results().len() {
                 0 if request.shows("MAIL-KILL") => Step::shell("sleep 0.3"),
                 _ => Step::say("finished"),
@@ -287,15 +287,17 @@ fn an_idle_copilot_that_is_killed_has_it_once_after_its_resume() {
             terminal.submit("please begin");
             stage.request(|request| request.shows("please begin"));
             idle(&stage);
+            let copilot = Copilot::new(&stage.sandbox, &stage.model);
+            // Before that there is nothing to resume.
+            assert!(wait::until(LIMIT, || !copilot.transcripts().is_empty()), "{}", stage.trouble());
             let session = stage.json(&["who"])[0]["session_id"].as_str().expect("an id").to_owned();
             let body = format!("MAIL-KILL-{round}");
             stage.send(&session, &body);
             // From before the wake to after the last answer.
             std::thread::sleep(Duration::from_millis(u64::try_from(50 + round * 331 % 1500).unwrap()));
             terminal.kill();
-            drop(terminal);
             let before = stage.model.requests().len();
-            let again = stage.open(WHO, Session::Resume(&session));
+            let again = copilot.open("again", Session::Resume(&session));
             idle(&stage);
             again.submit("go on again");
             let shows = |request: &Request| request.shows("go on again") && request.shows(&body);
@@ -504,6 +506,40 @@ fn mail_that_was_taken_back_with_its_prompt_comes_again() {
     });
 }
 
+/// Who takes a wake back wants to go on first: the mail comes with what they do next, not at once.
+#[test]
+fn mail_that_was_taken_back_with_a_wake_comes_again_with_the_next_turn() {
+    isolated(|| {
+        let stage = pushing(Script::by(|request| {
+            let first = request.index == 1;
+            Step::say("finished").after(Duration::from_secs(if first { 30 } else { 0 }))
+        }));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("please begin");
+        terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        idle(&stage);
+        stage.send(&name, "MAIL-TAKEN-BACK");
+        stage.request(|request| request.index == 1 && request.shows("MAIL-TAKEN-BACK"));
+        terminal.press(&["Escape"]);
+        std::thread::sleep(Duration::from_millis(200));
+        terminal.press(&["Escape"]);
+        let back = |screen: &str| screen.contains(&format!("❯ {WAKE}")) && !screen.contains("Working");
+        terminal
+            .wait_until("the line in the input line", LIMIT, back)
+            .unwrap_or_else(|error| panic!("{error}"));
+        idle(&stage);
+        // Longer than the first pause before a wake is repeated.
+        std::thread::sleep(Duration::from_secs(3));
+        terminal.press(&["C-u"]);
+        terminal.submit("something else");
+        let next = stage.request(|request| request.index > 1);
+        assert!(next.shows("something else"), "nobody was woken meanwhile: {:?}", next.said());
+        stage.request(|request| request.index > 1 && request.shows("MAIL-TAKEN-BACK"));
+        stage.seen_once("MAIL-TAKEN-BACK");
+    });
+}
+
 #[test]
 fn after_clear_the_participant_goes_on_in_the_new_session() {
     isolated(|| {
@@ -525,11 +561,41 @@ fn after_clear_the_participant_goes_on_in_the_new_session() {
     });
 }
 
+/// The extension tells of the new session before its first prompt does.
+#[test]
+fn after_clear_an_idle_copilot_is_woken_in_its_new_session() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("please begin");
+        stage.request(|request| request.shows("please begin"));
+        idle(&stage);
+        let before = stage.json(&["who"])[0].clone();
+        terminal.submit("/clear");
+        let anew = |row: &Value| row["session_id"].is_string() && row["session_id"] != before["session_id"];
+        let cleared =
+            wait::until(LIMIT, || stage.json(&["who"]).as_array().is_some_and(|who| who.iter().any(anew)));
+        assert!(cleared, "{}", stage.trouble());
+        stage.send(&name, "MAIL-OVER-CLEAR");
+        let woken = stage.request(|request| request.shows("MAIL-OVER-CLEAR"));
+        assert!(!woken.shows("please begin"), "in the new conversation: {:?}", woken.said());
+        stage.seen_once("MAIL-OVER-CLEAR");
+        let after = stage.json(&["who", "--all"]);
+        assert_eq!(after.as_array().map(Vec::len), Some(1), "the same participant: {after}");
+    });
+}
+
 fn files(stage: &Stage) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
-    [".copilot/hooks/baton.json", ".copilot/mcp-config.json", ".copilot/settings.json"]
-        .into_iter()
-        .map(|file| (PathBuf::from(file), fs::read(stage.sandbox.home().join(file)).ok()))
-        .collect()
+    [
+        ".copilot/hooks/baton.json",
+        ".copilot/extensions/baton/extension.mjs",
+        ".copilot/mcp-config.json",
+        ".copilot/settings.json",
+    ]
+    .into_iter()
+    .map(|file| (PathBuf::from(file), fs::read(stage.sandbox.home().join(file)).ok()))
+    .collect()
 }
 
 #[test]
@@ -552,7 +618,9 @@ fn copilot_setup_and_remove_give_every_byte_back() {
         stage.run(WHO, Session::New, "please begin");
         stage.baton(&["setup", "copilot", "--remove"]).expect_ok();
         assert_eq!(files(&stage), before);
-        assert!(!stage.sandbox.home().join(".copilot/hooks").exists(), "a folder that we made goes too");
+        for folder in [".copilot/hooks", ".copilot/extensions"] {
+            assert!(!stage.sandbox.home().join(folder).exists(), "a folder that we made goes too: {folder}");
+        }
         let sessions = stage.json(&["who", "--all"]);
         stage.run(WHO, Session::New, "once more");
         assert_eq!(stage.json(&["who", "--all"]), sessions, "nobody is registered any more");
@@ -600,8 +668,9 @@ fn one_server_of_a_project_serves_claude_and_copilot() {
 
 /// What lies in the project's folder.
 fn project_files(stage: &Stage) -> Vec<String> {
-    let names = fs::read_dir(stage.sandbox.project()).unwrap().map(|entry| entry.unwrap().file_name());
-    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    let entries = fs::read_dir(stage.sandbox.project()).expect("the project's folder");
+    let names = entries.map(|entry| entry.expect("an entry of it").file_name());
+    let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }

@@ -6,7 +6,8 @@
 //!
 //! Into an idle session mail comes by way of its prompt: our extension is told to hand it a line without any mail ([`wake::LINE`]), for which the
 //! prompt hook runs as for every prompt, and brings the mail or blocks a line that is too late. What the extension says beside that: that it
-//! has joined a session, that the model is asked, and that nothing runs any more, for which there is no hook after an interruption.
+//! has joined a session, that a turn runs, that the model has answered, and that nothing runs any more, for which there is no hook after
+//! an interruption.
 //!
 //! A call of an MCP tool says nothing about its caller. The hook before it may, though, put words into its `_meta`: see `sign_call`.
 
@@ -71,6 +72,9 @@ struct Payload {
     /// What our extension tells; hooks have it in their command.
     #[serde(default)]
     extension_event: Option<String>,
+    /// Whose answer it tells of.
+    #[serde(default)]
+    model: Option<String>,
     /// Whether a turn was running when it joined.
     #[serde(default)]
     processing: bool,
@@ -234,7 +238,10 @@ fn kind(event: &str, payload: &Payload) -> EventKind {
         "preCompact" => EventKind::Compacting,
         // A session that no prompt has begun yet has had no hook either.
         JOINED if !payload.processing => EventKind::Start(Source::New),
-        JOINED | "assistant.turn_start" => EventKind::Request,
+        JOINED | "assistant.turn_start" => EventKind::BeforeTool,
+        // Told once the answer is there: only then the session is well. One without a model was made up by the program.
+        "assistant.message" if payload.model.is_some() => EventKind::Request,
+        "assistant.message" => EventKind::Other,
         "assistant.idle" => EventKind::IdleNotice,
         "subagentStart" => EventKind::SubagentStart,
         "subagentStop" => EventKind::SubagentStop,

@@ -11,7 +11,7 @@ const BATON = "{baton}";
 const HOME = "{home}";
 
 /** What is passed on of the main agent's events. */
-const TOLD = ["assistant.turn_start", "assistant.idle"];
+const TOLD = ["assistant.turn_start", "assistant.message", "assistant.idle"];
 /** A child that has ended is started again after this time, then after twice as long, and so on. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 300_000;
@@ -88,7 +88,9 @@ try {
 	// shows canvases.
 	if (session.capabilities.ui?.canvases) {
 		const link = new Link(session);
-		for (const name of TOLD) session.on(name, (event) => event.agentId || link.tell(name));
+		for (const name of TOLD) {
+			session.on(name, (event) => event.agentId || link.tell(name, { model: event.data?.model }));
+		}
 		await link.start();
 	}
 } catch {

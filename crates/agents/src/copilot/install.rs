@@ -224,3 +224,71 @@ impl Target for Copilot {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(home: &str, scope: Scope) -> Copilot {
+        let install = Install::new(Path::new("/opt/a \"b\"/baton"), Path::new(home), scope).unwrap();
+        Copilot::new(install, Path::new("/home/dev"), None).unwrap()
+    }
+
+    fn settings(text: &str) -> Current {
+        let path = target("/h", Scope::User).settings;
+        [(path, Some(text.as_bytes().to_vec()))].into_iter().collect()
+    }
+
+    #[test]
+    fn the_program_and_the_home_are_filled_in() {
+        let copilot = target("/home/dev/{baton}", Scope::User);
+        assert_eq!(copilot.extension_path(), Path::new("/home/dev/.copilot/extensions/baton/extension.mjs"));
+        let text = copilot.with_extension(|file| String::from_utf8(file.bytes.to_vec()).unwrap());
+        assert!(text.contains(r#"const BATON = "/opt/a \"b\"/baton";"#), "{text}");
+        assert!(text.contains(r#"const HOME = "/home/dev/{baton}";"#));
+        assert!(!text.contains("\"{baton}\"") && !text.contains("\"{home}\""));
+        let project = target("/h", Scope::Project("/p".into()));
+        assert_eq!(project.extension_path(), Path::new("/p/.github/extensions/baton/extension.mjs"));
+    }
+
+    #[test]
+    fn another_homes_extension_is_not_ours() {
+        let (ours, theirs) = (target("/h", Scope::User), target("/other", Scope::User));
+        let text = theirs.with_extension(|file| file.bytes.to_vec());
+        let now = [(ours.extension_path().to_owned(), Some(text))].into_iter().collect();
+        assert_eq!(ours.add(&now).unwrap_err().code(), "setup-file-taken");
+        assert!(ours.take_out(&now, &Records::default()).unwrap().is_empty());
+        assert_eq!(theirs.take_out(&now, &Records::default()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn the_person_is_told_while_extensions_are_off() {
+        let copilot = target("/h", Scope::User);
+        let on = [
+            r#"{"experimental": true}"#,
+            r#"{"enabledFeatureFlags": {"EXTENSIONS": true}}"#,
+            "{ // on\n \"experimental\": true }",
+        ];
+        for text in on {
+            assert!(copilot.notes(&settings(text)).is_empty(), "{text}");
+            assert_eq!(copilot.trust(&settings(text)).unwrap(), Trust::NotAsked, "{text}");
+        }
+        let off = [
+            "",
+            "{",
+            "{}",
+            "[true]",
+            r#"{"experimental": false}"#,
+            r#"{"enabledFeatureFlags": ["EXTENSIONS"]}"#,
+        ];
+        for text in off {
+            assert_eq!(copilot.notes(&settings(text)), [SWITCHED_OFF], "{text}");
+            assert_eq!(
+                copilot.trust(&settings(text)).unwrap(),
+                Trust::Hidden(SWITCHED_OFF.to_owned()),
+                "{text}"
+            );
+        }
+        assert_eq!(target("/h", Scope::Project("/p".into())).notes(&settings("{}")), [TRUST, SWITCHED_OFF]);
+    }
+}

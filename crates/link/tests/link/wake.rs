@@ -40,7 +40,8 @@ fn an_idle_session_is_woken_by_a_line_and_its_prompt_brings_the_mail() {
     world.send("and this");
     let (_, pushes) = plugin.tell("assistant.turn_start", &json!({}));
     assert_eq!(pushes, [Value::Null; 0]);
-    // What came meanwhile is a reason to wake it again, as soon as it is idle.
+    // What came meanwhile is a reason to wake it again, as soon as it is idle, because the model has answered.
+    plugin.tell("assistant.message", &json!({"model": "m"}));
     let (_, mut pushes) = plugin.tell("assistant.idle", &json!({}));
     assert_eq!(pushes.pop().unwrap_or_else(|| plugin.pushed())["prompt"], LINE);
     plugin.close();
@@ -60,6 +61,26 @@ fn a_wake_of_which_nothing_comes_is_repeated_after_a_while() {
     }
     assert_eq!(plugin.pushed()["prompt"], LINE);
     assert!(woken.elapsed() >= Duration::from_secs(1), "not one for each message");
+    plugin.close();
+}
+
+/// The person interrupts, or the model can't be reached: then each further wake waits longer.
+#[test]
+fn a_wake_that_was_not_answered_is_repeated_ever_later() {
+    let world = World::of("copilot");
+    let mut plugin = world.plugin();
+    plugin.tell("extension.joined", &json!({"processing": false}));
+    world.send("wake up");
+    plugin.pushed();
+    let mut last = Instant::now();
+    for at_least in [1, 3] {
+        plugin.tell("assistant.turn_start", &json!({}));
+        let (_, pushes) = plugin.tell("assistant.idle", &json!({}));
+        assert_eq!(pushes, [Value::Null; 0]);
+        plugin.pushed();
+        assert!(last.elapsed() >= Duration::from_secs(at_least), "{:?}", last.elapsed());
+        last = Instant::now();
+    }
     plugin.close();
 }
 

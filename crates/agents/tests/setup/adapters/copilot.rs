@@ -5,7 +5,7 @@ use super::samples::{Offer, Sample, lines, mark, quoted_mark};
 use baton_agents::copilot::Copilot;
 use baton_agents::{Agent as _, McpCaller};
 use baton_core::event::EventKind::{
-    self, AfterTool, BeforeTool, Blocked, Continued, End, IdleNotice, Prompt, Request, Start, Stop,
+    self, AfterTool, BeforeTool, Blocked, Continued, End, IdleNotice, Other, Prompt, Request, Start, Stop,
     SubagentStart, SubagentStop, Unknown, Woken,
 };
 use baton_core::event::{Reply, Source};
@@ -117,13 +117,15 @@ fn answers_are_flat() {
 #[test]
 fn what_the_extension_tells_is_read() {
     let said = |event: &str, processing: bool| {
-        let payload =
-            json!({"sessionId": "s", "cwd": "/p", "extensionEvent": event, "processing": processing});
+        let payload = json!({"sessionId": "s", "cwd": "/p", "extensionEvent": event, "processing": processing, "model": "m"});
         Copilot.parse(payload.to_string().as_bytes(), None).unwrap()
     };
     assert_eq!(said("extension.joined", false).kind, Start(Source::New));
-    assert_eq!(said("extension.joined", true).kind, Request);
-    assert_eq!(said("assistant.turn_start", false).kind, Request);
+    assert_eq!(said("extension.joined", true).kind, BeforeTool);
+    assert_eq!(said("assistant.turn_start", false).kind, BeforeTool);
+    assert_eq!(said("assistant.message", false).kind, Request);
+    let made_up = json!({"sessionId": "s", "extensionEvent": "assistant.message"});
+    assert_eq!(Copilot.parse(made_up.to_string().as_bytes(), None).unwrap().kind, Other);
     assert_eq!(said("assistant.idle", false).kind, IdleNotice);
     assert_eq!(said("assistant.something", false).kind, Unknown);
     assert_eq!(said("assistant.idle", false).native, "assistant.idle");
