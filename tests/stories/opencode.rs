@@ -340,7 +340,6 @@ fn opencode_mail_sent_during_a_compaction_comes_once_after_it() {
         assert_eq!(last.count("MAIL-DURING"), 1, "{:?}", last.said());
         assert_eq!(last.count("MAIL-BEFORE"), 0, "it was summarized, and does not come again");
         let summaries = stage.model.requests_of(Kind::Compaction);
-        assert_eq!(summaries.len(), 1);
         assert!(!summaries[0].shows("MAIL-DURING"), "a summary takes no mail");
     });
 }

@@ -7,6 +7,8 @@
 //! | `BATON_CONFIG` | the configuration file |
 //! | `XDG_CONFIG_HOME`, `HOME` | where it lies otherwise |
 //! | `NO_COLOR` | no colours |
+//! | `TMPDIR` | where doctor makes a home for programs that write when they are asked for their version |
+//! | `PATH` | where the agents' programs are |
 //! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `COPILOT_HOME` | where those agents keep their files, for setup and doctor |
 //!
 //! The agents' own variables that say whose shell we run in are read by their adapters, through [`get`].
@@ -58,6 +60,11 @@ pub fn user_home() -> Result<PathBuf, Error> {
 pub fn own_names() -> Vec<OsString> {
     let names = std::env::vars_os().map(|(name, _)| name);
     names.filter(|name| name.as_encoded_bytes().starts_with(b"BATON_")).collect()
+}
+
+/// Where temporary files lie.
+pub fn temp_dir() -> PathBuf {
+    std::env::temp_dir()
 }
 
 /// Where a program lies on the search path.

@@ -96,31 +96,39 @@ class Link {
 
   // Puts mail into an idle session. The ids make it the same message however often it is sent.
   async #push(push) {
-    const { session_id, message_id, part_id, text } = push
-    const { client } = this.sessions.get(session_id) ?? {}
-    this.#pushes.set(session_id, push)
+    const pushed = { ...push, sent: this.#prompt(push) }
+    this.#pushes.set(push.session_id, pushed)
     try {
-      const voice = await lastVoice(client, session_id)
-      const parts = [{ id: part_id, type: "text", text }]
-      await client.session.promptAsync({
-        path: { id: session_id },
-        body: { messageID: message_id, parts, ...voice },
-        throwOnError: true,
-      })
+      await pushed.sent
     } catch {
-      await this.look(session_id)
+      await this.look(pushed)
     }
   }
 
-  // After an error in a session that is idle: says so if its last push did not come into the conversation. Without an error nobody can know
-  // yet, and the same push simply comes again.
-  async look(session_id) {
-    const push = this.#pushes.get(session_id)
-    if (!push || this.shown.has(push.mark)) return
+  async #prompt({ session_id, message_id, part_id, text }) {
+    const { client } = this.sessions.get(session_id) ?? {}
+    const voice = await lastVoice(client, session_id)
+    const parts = [{ id: part_id, type: "text", text }]
+    await client.session.promptAsync({
+      path: { id: session_id },
+      body: { messageID: message_id, parts, ...voice },
+      throwOnError: true,
+    })
+  }
+
+  lastPush(session_id) {
+    return this.#pushes.get(session_id)
+  }
+
+  // After an error in a session that is idle: says so if what was pushed before it did not come into the conversation. Without an error nobody
+  // can know yet, and the same push simply comes again.
+  async look(pushed) {
+    const { session_id, message_id, mark } = pushed
+    if (this.#pushes.get(session_id) !== pushed || this.shown.has(mark)) return
     const { client, directory } = this.sessions.get(session_id) ?? {}
-    if (!(await isMissing(client, session_id, push.message_id))) return
+    if (!(await isMissing(client, session_id, message_id))) return
     this.#pushes.delete(session_id)
-    this.tell({ hook_event_name: "push.failed", session_id, cwd: directory, shown: { marks: [push.mark] } })
+    this.tell({ hook_event_name: "push.failed", session_id, cwd: directory, shown: { marks: [mark] } })
   }
 }
 
@@ -217,11 +225,14 @@ export const Baton = async ({ client, directory }) => {
   }
   // After an error there may be no word of the end.
   const idleAfterError = async (session) => {
+    // A push that begins now is none of its business, and may still be on its way.
+    const pushed = link.lastPush(session)
+    await pushed?.sent.catch(() => {})
     await new Promise((resolve) => setTimeout(resolve, 500).unref?.())
     const { data } = await client.session.status({})
     if (!data || data[session]) return
     await tell("session.idle", session)
-    await link.look(session)
+    if (pushed) await link.look(pushed)
   }
 
   const events = {

@@ -5,7 +5,9 @@
 //! again after a resume. It cuts none of them.
 //!
 //! The extension tells what a request held once its answer is in Pi's file, not when it leaves: Pi writes nothing of a new session down
-//! before the first answer. It makes up an id for each turn, because Pi has none; a request holds the prompt of its turn.
+//! before the first answer. It makes up an id for each turn, because Pi has none, greater than those before; a request holds the prompt of its turn.
+//!
+//! After `/tree` it tells which marks are not on the branch that the person went to.
 
 use super::screen;
 use crate::agent::{Agent, Env, Push, Shell};

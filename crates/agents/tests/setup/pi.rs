@@ -47,6 +47,7 @@ fn what_the_extension_tells_is_understood() {
         ("session_before_compact", EventKind::Compacting),
         ("session_compact", EventKind::Start(Source::Compact)),
         ("PushFailed", EventKind::PushFailed),
+        ("session_tree", EventKind::PushFailed),
         ("turn_end", EventKind::Unknown),
     ] {
         assert_eq!(told(name, &json!({})).kind, kind, "{name}");

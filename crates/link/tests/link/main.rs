@@ -238,6 +238,37 @@ fn a_push_that_failed_goes_back_and_comes_again_later() {
 }
 
 #[test]
+fn what_was_summarized_before_it_was_shown_comes_again() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("chat.message", &json!({"turn_id": "msg_1", "prompt": "hello"}));
+    world.send("the first");
+    let tool = |call: &str| json!({"tool_name": "bash", "tool_use_id": call});
+    let (answer, _) = plugin.tell("tool.execute.after", &tool("call_1"));
+    let first = mark(answer["text"].as_str().unwrap());
+    plugin.tell("session.compacted", &json!({"shown": {"marks": ["[baton-offer other]"]}}));
+    assert!(!world.queued(), "that was another one");
+    plugin.tell("session.compacted", &json!({"shown": {"marks": [first]}}));
+    assert!(world.queued());
+    assert_eq!(world.state(), "busy", "the turn goes on");
+    let (answer, _) = plugin.tell("tool.execute.after", &tool("call_2"));
+    assert_ne!(mark(answer["text"].as_str().unwrap()), first, "a new offer");
+    plugin.close();
+}
+
+#[test]
+fn an_idle_session_is_idle_after_a_compaction_too() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("session.created", &json!({}));
+    plugin.tell("session.compacted", &json!({"shown": {"marks": []}}));
+    assert_eq!(world.state(), "idle");
+    world.send("wake up");
+    assert!(plugin.pushed()["text"].as_str().unwrap().contains("wake up"));
+    plugin.close();
+}
+
+#[test]
 fn a_blocked_or_busy_session_is_not_pushed() {
     let world = World::new();
     let mut plugin = world.plugin();

@@ -117,7 +117,7 @@ impl ThrowAway {
     fn new() -> io::Result<Self> {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("baton-doctor-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let path = std::env::temp_dir().join(name);
+        let path = environment::temp_dir().join(name);
         // A folder of that name that is there already may be anybody's.
         fs::DirBuilder::new().mode(0o700).create(&path)?;
         Ok(Self(path))
