@@ -7,6 +7,7 @@
 //! plan of such edits, applies it, and takes it back.
 
 pub mod agent;
+pub mod call;
 pub mod claude;
 pub mod codex;
 pub mod config;
@@ -22,3 +23,4 @@ mod surrogates;
 pub mod tools;
 
 pub use agent::{ALL, Agent, McpCaller, Push, Shell, TranscriptReader, by_name};
+pub use call::{Call, Ruling};

@@ -5,6 +5,7 @@
 
 use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::call::{Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
@@ -53,6 +54,20 @@ impl Agent for Claude {
                     .to_string()
             }
         }
+    }
+
+    fn render_ruling(&self, call: &Call, ruling: &Ruling) -> String {
+        let event = &call.native;
+        let permission = |word: &str, why: &str| json!({ "hookEventName": event, "permissionDecision": word, "permissionDecisionReason": why });
+        let said = match ruling {
+            Ruling::Deny(why) => permission("deny", why),
+            // Without a terminal it is a refusal, with the reason.
+            Ruling::Ask(why) => permission("ask", why),
+            Ruling::Note(text) => json!({ "hookEventName": event, "additionalContext": text }),
+            // Of the form that the tool's own output has, or it is thrown away.
+            Ruling::Redact { output, .. } => json!({ "hookEventName": event, "updatedToolOutput": output }),
+        };
+        json!({ "hookSpecificOutput": said }).to_string()
     }
 
     fn quiet(&self) -> &'static str {

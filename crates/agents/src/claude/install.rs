@@ -9,8 +9,8 @@ use crate::config::json::{Bom, Dialect, Reader};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
 use crate::install::{
-    Current, FileEdit, Form, HookRow, Install, InstallError, Records, Scope, Server, Target, Trust, plain,
-    summary,
+    Current, FileEdit, Form, Guard, HookRow, Install, InstallError, Records, Scope, Server, Target, Trust,
+    plain, summary,
 };
 
 const AGENT: &str = "claude";
@@ -39,15 +39,17 @@ const STATE: Reader = Reader {
 /// a call to an absent server shows the person an error at each stop). Between tools, where each millisecond counts, a call of the
 /// session's MCP server, which costs no process. Before our own tools, the same: it tells which calls are a subagent's.
 ///
+/// Around each tool, a command of its own for the guard, which needs neither server nor store.
+///
 /// Commands alone in a project: Copilot reads that file too, and one hook of another form makes it ignore all of them, other people's included.
-pub fn hook_rows(scope: &Scope) -> Vec<HookRow> {
+pub fn hook_rows(scope: &Scope, guard: Guard) -> Vec<HookRow> {
     let form = Form::Command { timeout: COMMAND_TIMEOUT };
     let command = |event| HookRow { event, matcher: None, form: form.clone() };
     let tool = |event, matcher, more: &[(&'static str, &'static str)]| match scope {
         Scope::User => tool(event, matcher, more),
         Scope::Project(_) => HookRow { event, matcher, form: form.clone() },
     };
-    vec![
+    let mut rows = vec![
         command("SessionStart"),
         command("SessionEnd"),
         command("UserPromptSubmit"),
@@ -64,7 +66,19 @@ pub fn hook_rows(scope: &Scope) -> Vec<HookRow> {
             Some("mcp__baton__.*"),
             &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")],
         ),
-    ]
+    ];
+    let more = match guard {
+        Guard::Off => return rows,
+        Guard::On => Vec::new(),
+        Guard::Closed => vec![("onFailure", "block")],
+    };
+    let judged = |event| HookRow {
+        event,
+        matcher: None,
+        form: Form::Guard { timeout: COMMAND_TIMEOUT, more: more.clone() },
+    };
+    rows.extend([judged("PreToolUse"), judged("PostToolUse")]);
+    rows
 }
 
 /// A call of our MCP server. A field that an event lacks arrives as an empty string.
@@ -97,7 +111,7 @@ pub struct Claude {
 impl Claude {
     /// `user_home` is the person's home; `config_dir` is `$CLAUDE_CONFIG_DIR`, if that is set.
     pub fn new(install: Install, user_home: &Path, config_dir: Option<&Path>) -> Result<Self, InstallError> {
-        let rows = hook_rows(install.scope());
+        let rows = hook_rows(install.scope(), install.guard());
         Self::with_rows(install, user_home, config_dir, rows)
     }
 

@@ -9,6 +9,7 @@ pub const FACTS: Facts = Facts {
     program: "codex",
     verified: Some("0.166.0"),
     tools: &super::tools::TOOLS,
+    calls: &crate::call::SHAPE,
     runs: "hooks: a process at start, prompt, stop and end; a call of our MCP server after each tool",
     proof: "its transcript",
     session: "hooks say it; `CODEX_SESSION_ID` in shells; `_meta` of each MCP call",

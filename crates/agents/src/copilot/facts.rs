@@ -9,6 +9,7 @@ pub const FACTS: Facts = Facts {
     program: "copilot",
     verified: Some("1.0.102"),
     tools: &super::tools::TOOLS,
+    calls: &super::tools::CALLS,
     runs: "hooks: a process each",
     proof: "its transcript",
     session: "hooks say it; MCP calls are signed by the hook before them",

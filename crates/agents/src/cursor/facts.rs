@@ -9,6 +9,7 @@ pub const FACTS: Facts = Facts {
     program: "cursor-agent",
     verified: None,
     tools: &super::tools::TOOLS,
+    calls: &super::tools::CALLS,
     runs: "hooks: a process each",
     proof: "none: mail that may have been taken is offered once more, marked so",
     session: "hooks say it",

@@ -9,6 +9,7 @@ pub const FACTS: Facts = Facts {
     program: "gemini",
     verified: Some("0.61.0"),
     tools: &super::tools::TOOLS,
+    calls: &super::tools::CALLS,
     runs: "hooks: a process each",
     proof: "its transcript",
     session: "hooks say it; shells and MCP by the process tree",

@@ -9,6 +9,7 @@ pub const FACTS: Facts = Facts {
     program: "pi",
     verified: Some("0.87.1"),
     tools: &super::tools::TOOLS,
+    calls: &super::tools::CALLS,
     runs: "an extension and one `baton link` per process",
     proof: "each request to the model, as the extension sees it",
     session: "the extension says it; `PI_SESSION_ID` in shells",
