@@ -334,11 +334,9 @@ fn no_temporary_file_is_left_behind() {
 fn two_runs_at_once_make_one_installation() {
     let disk = Disk::new();
     let path = disk.put("user/.claude/settings.json", "{}");
-    let commands = hook_rows(&Scope::User, Guard::On)
-        .iter()
-        .filter(|row| matches!(row.form, Form::Command { .. }))
-        .count();
-    let tools = hook_rows(&Scope::User, Guard::On).len() - commands;
+    let rows = hook_rows(&Scope::User, Guard::On);
+    let tools = rows.iter().filter(|row| matches!(row.form, Form::McpTool { .. })).count();
+    let commands = rows.len() - tools;
     for _ in 0..5 {
         std::thread::scope(|scope| {
             for _ in 0..4 {

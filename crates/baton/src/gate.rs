@@ -1,0 +1,19 @@
+//! The gate as this program opens it: with its places and its environment.
+
+use crate::{environment, hook};
+use baton_gate::{Gate, Places};
+use std::path::{Path, PathBuf};
+
+/// Opens it for a home.
+pub fn open(home: &Path) -> Gate {
+    let log = home.to_owned();
+    Gate::open(Places {
+        home: home.to_owned(),
+        config: environment::config_file(),
+        user_home: environment::user_home().unwrap_or_else(|_| PathBuf::from("/")),
+        cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+        env: environment::get,
+        now: baton_mail::now,
+        note: Box::new(move |line| hook::note(&log, line)),
+    })
+}
