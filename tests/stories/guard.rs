@@ -69,6 +69,47 @@ fn is_judged(who: Agent) {
     assert!(log.as_array().into_iter().flatten().all(|entry| entry["agent"] == who.name()), "{log}");
 }
 
+/// What only a person can answer does not run where nobody is there to be asked, and the run goes on.
+fn is_asked(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("touch ask-me"),
+        1 => Step::shell("cat notes.txt; false"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    fs::write(project(&stage).join("notes.txt"), format!("before {SECRET} behind\n"))
+        .expect("a file in the project");
+    stage.run(who, Session::New, "please begin");
+    let requests = stage.model.requests_of(Kind::Main);
+    eprintln!("{who:?} ASK {} FAILED {}", result(&requests, 1), result(&requests, 2));
+    panic!("show");
+}
+
+#[test]
+fn ask_claude() {
+    isolated(|| is_asked(Agent::Claude));
+}
+#[test]
+fn ask_codex() {
+    isolated(|| is_asked(Agent::Codex));
+}
+#[test]
+fn ask_opencode() {
+    isolated(|| is_asked(Agent::OpenCode));
+}
+#[test]
+fn ask_gemini() {
+    isolated(|| is_asked(Agent::Gemini));
+}
+#[test]
+fn ask_copilot() {
+    isolated(|| is_asked(Agent::Copilot));
+}
+#[test]
+fn ask_pi() {
+    isolated(|| is_asked(Agent::Pi));
+}
+
 #[test]
 fn claude_is_refused_what_is_forbidden_and_is_shown_no_secret() {
     isolated(|| is_judged(Agent::Claude));

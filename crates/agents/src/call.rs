@@ -177,3 +177,10 @@ pub(crate) fn joined(output: &Value) -> String {
 pub(crate) fn needs_a_person(why: &str) -> String {
     format!("{why} A person has to decide this: tell them what you need it for, and go on without it.")
 }
+
+/// What the model is told about a secret that its agent lets nobody take out.
+pub(crate) fn not_taken_out(why: &str) -> String {
+    format!(
+        "{why} It could not be taken out here: don't repeat it, write it down or send it anywhere, and tell your person."
+    )
+}

@@ -1,12 +1,11 @@
 //! The gate as this program opens it: with its places and its environment.
 
-use crate::{environment, hook};
+use crate::environment;
 use baton_gate::{Gate, Places};
 use std::path::{Path, PathBuf};
 
 /// Opens it for a home.
 pub fn open(home: &Path) -> Gate {
-    let log = home.to_owned();
     Gate::open(Places {
         home: home.to_owned(),
         config: environment::config_file(),
@@ -14,6 +13,5 @@ pub fn open(home: &Path) -> Gate {
         cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         env: environment::get,
         now: baton_mail::now,
-        note: Box::new(move |line| hook::note(&log, line)),
     })
 }

@@ -103,7 +103,9 @@ fn judge(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     let agent = baton_agents::by_name(&call.agent)?;
     let gate = gate::open(home);
     let named = call.event.as_deref();
-    gate.arm(agent, named, &UNJUDGED);
+    if let Some(answer) = named.and_then(|named| gate.unjudged(agent, named)) {
+        UNJUDGED.get_or_init(|| answer);
+    }
     let payload = read_payload(deadline)?;
     if is_foreign(agent, &payload) {
         return Ok(());
@@ -115,7 +117,7 @@ fn judge(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
             give_up(deadline);
         });
     }
-    let answer = gate.answer(agent, &payload, named);
+    let answer = gate.answer(agent, &payload, named)?;
     if JUDGED.swap(true, Ordering::Relaxed) {
         // The clock was faster, and ends this process.
         std::thread::park();
@@ -149,11 +151,13 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     if let Some(signed) = agent.sign_call(&event) {
         return print(&signed, deadline).map_err(|error| output_closed(&error));
     }
-    // What a tool has printed is judged before mail goes behind it; mail waits for the next event where something is said about that.
-    if event.kind == EventKind::AfterTool
-        && let Some(judged) = gate::open(home).answer(agent, &payload, call.event.as_deref())
-    {
-        return print(&judged, deadline).map_err(|error| output_closed(&error));
+    if event.kind == EventKind::AfterTool {
+        match gate::open(home).answer(agent, &payload, call.event.as_deref()) {
+            // Mail waits for the next event.
+            Ok(Some(judged)) => return print(&judged, deadline).map_err(|error| output_closed(&error)),
+            Ok(None) => {}
+            Err(error) => note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message())),
+        }
     }
     if event.transcript.is_none() {
         event.transcript = agent.transcript_path(&event.session_id, &environment::get);

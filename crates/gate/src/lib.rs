@@ -1,26 +1,32 @@
 //! The gate: where a tool call meets the guard.
 //!
-//! What a hook or a plugin shows of a call is judged by the rules of that moment (crate `guard`), on this machine ([`world`]), written to
-//! the guard's log ([`log`]), and said in the agent's words (crate `agents`). No store is opened and nothing is decided here, but for one thing: a
+//! What a hook or a plugin shows of a call is judged by the rules of that moment (crate `guard`), on this machine (`world`), written to the
+//! guard's log ([`log`]), and said in the agent's words (crate `agents`). No store is opened and nothing is decided here, but for one thing: a
 //! call that could not be judged is asked about, or refused where the person has set that. It never simply runs.
 
 pub mod log;
+pub mod policy;
 mod world;
 
 use baton_agents::call::change_texts;
-use baton_agents::{Agent, Call, Ruling};
+use baton_agents::install::{Install, Scope};
+use baton_agents::{ALL, Agent, Call, Ruling};
 use baton_core::Error;
 use baton_core::event::EventKind;
 use baton_core::guard::{Decision, Verdict};
 use baton_core::tool::{ToolKind, ToolUse};
 use baton_guard::{Moment, RuleSet};
+use policy::{Mode, OnFailure, Owner, Settings};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 use world::Machine;
 
-/// What a call is refused or asked about with when the guard itself has failed.
-const FAILED: &str = "baton's guard could not judge this call, so it does not simply run.";
+/// The project's settings and rules.
+pub const PROJECT_FILE: &str = ".baton.toml";
+/// Why a call that could not be judged does not simply run.
+const FAILED: &str = "baton's guard could not judge this call.";
+/// What stands in the place of an output that could not be judged, where the person wants that.
+const WITHHELD: &str = "[baton's guard could not judge this output]";
 
 /// Where things are, and how the world is reached.
 pub struct Places {
@@ -36,84 +42,201 @@ pub struct Places {
     pub env: fn(&str) -> Option<OsString>,
     /// The time, for the log.
     pub now: fn() -> baton_core::time::Moment,
-    /// Writes a line to the log of the hooks.
-    pub note: Box<dyn Fn(&str)>,
 }
 
-/// The rules of this moment, ready to judge.
+/// The guard of this moment.
 pub struct Gate {
     places: Places,
+    user: Result<Layer, Error>,
+}
+
+/// What one file and those before it have set.
+#[derive(Clone, Debug, Default)]
+struct Layer {
+    settings: Settings,
+    /// The files with rules, and their text.
+    rules: Vec<(PathBuf, String, Owner)>,
+}
+
+impl Layer {
+    fn with(mut self, file: &Path, owner: Owner) -> Result<Self, Error> {
+        if let Some(text) = policy::text(file)? {
+            let rules = self.settings.read(file, &text, owner)?;
+            self.rules.push((file.to_owned(), rules, owner));
+        }
+        Ok(self)
+    }
+}
+
+/// What is in force in a folder.
+pub struct Policy {
+    /// The settings of the guard as a whole.
+    pub settings: Settings,
+    /// The rules.
+    pub rules: RuleSet,
 }
 
 impl Gate {
-    /// Opens it.
+    /// Opens it: the user's file is read.
     pub fn open(places: Places) -> Self {
-        Self { places }
-    }
-
-    /// Makes the answer ready that is given when nothing else can be said about a call of this event.
-    pub fn arm(&self, agent: &dyn Agent, named: Option<&str>, slot: &OnceLock<String>) {
-        let _ = (agent, named, slot);
-    }
-
-    /// What is said about the call that a payload shows, in the agent's words; `None` where nothing is, or it shows none.
-    pub fn answer(&self, agent: &dyn Agent, payload: &[u8], named: Option<&str>) -> Option<String> {
-        let mut call = match agent.call(payload, named) {
-            Ok(call) => call?,
-            Err(error) => return None,
+        let user = match &places.config {
+            Some(file) => Layer::default().with(file, Owner::User),
+            None => Ok(Layer::default()),
         };
-        let verdict = self.judge(agent, &mut call);
-        let ruling = ruling(&call, &verdict)?;
-        self.write_down(agent, &call, &verdict);
-        Some(agent.render_ruling(&call, &ruling)).filter(|answer| !answer.is_empty())
+        Self { places, user }
+    }
+
+    /// What is in force in a folder.
+    pub fn policy(&self, cwd: &Path) -> Result<Policy, Error> {
+        let mut layer = self.user.clone()?;
+        if let Some(file) = cwd.ancestors().map(|dir| dir.join(PROJECT_FILE)).find(|file| file.is_file()) {
+            layer = layer.with(&file, Owner::Project)?;
+        }
+        let Layer { settings, rules } = layer;
+        Ok(Policy { settings, rules: policy::rules(&rules)? })
+    }
+
+    /// What is said about a call of this event when nothing else can be, in the agent's words; `None` after a tool, and where calls are not judged.
+    pub fn unjudged(&self, agent: &dyn Agent, native: &str) -> Option<String> {
+        let settings = self.user.as_ref().map(|layer| layer.settings.clone()).unwrap_or_default();
+        if settings.mode.value == Mode::Off || !agent.facts().calls.before.contains(&native) {
+            return None;
+        }
+        let call = Call {
+            kind: EventKind::BeforeTool,
+            native: native.to_owned(),
+            session_id: None,
+            cwd: None,
+            tool: ToolUse::new(ToolKind::Unknown, ""),
+            output: None,
+        };
+        Some(agent.render_ruling(&call, &held(settings.on_failure.value, FAILED.to_owned())))
+    }
+
+    /// What is said about the call that a payload shows, in the agent's words; `None` where nothing is, or where it shows no call.
+    pub fn answer(
+        &self,
+        agent: &dyn Agent,
+        payload: &[u8],
+        named: Option<&str>,
+    ) -> Result<Option<String>, Error> {
+        let Some(mut call) = agent.call(payload, named)? else { return Ok(None) };
+        let cwd = self.cwd_of(&call);
+        let ruling = match self.policy(&cwd) {
+            Ok(policy) if policy.settings.mode.value == Mode::Off => None,
+            Ok(policy) => {
+                let verdict = self.judge(agent, &mut call, &policy.rules);
+                let ruling = ruling(&call, &verdict);
+                if ruling.is_some() {
+                    self.write_down(agent, &call, &verdict.rule, verdict.decision.as_str());
+                }
+                ruling
+            }
+            Err(error) => self.failed(agent, &mut call, &error),
+        };
+        let said = ruling.map(|ruling| agent.render_ruling(&call, &ruling));
+        Ok(said.filter(|said| !said.is_empty()))
+    }
+
+    /// Where a call is made.
+    pub fn cwd_of(&self, call: &Call) -> PathBuf {
+        call.cwd.clone().unwrap_or_else(|| self.places.cwd.clone())
     }
 
     /// Judges a call. What is to be taken out of its output is taken out of it.
-    fn judge(&self, agent: &dyn Agent, call: &mut Call) -> Verdict {
-        let cwd = call.cwd.clone().unwrap_or_else(|| self.places.cwd.clone());
+    pub fn judge(&self, agent: &dyn Agent, call: &mut Call, rules: &RuleSet) -> Verdict {
         let own = |project: &Path| self.own_paths(project);
-        let machine = Machine { cwd, home: self.places.user_home.clone(), env: self.places.env, own: &own };
-        let rules = RuleSet::default();
+        let machine = Machine {
+            cwd: self.cwd_of(call),
+            home: self.places.user_home.clone(),
+            env: self.places.env,
+            own: &own,
+        };
         let ask = |moment, tool: &ToolUse, output: Option<&str>| {
             let question = baton_guard::Call { agent: agent.name(), moment, tool, output };
-            baton_guard::judge(&question, &rules, &machine)
+            baton_guard::judge(&question, rules, &machine)
         };
         if call.kind == EventKind::BeforeTool {
             return ask(Moment::Before, &call.tool, None);
         }
+        let mut strongest = Verdict::allow();
         let mut output = call.output.take();
-        let mut found = Verdict::allow();
         if let Some(output) = &mut output {
             change_texts(output, &mut |text| {
                 let verdict = ask(Moment::After, &call.tool, Some(text));
-                if verdict.decision.strength() > found.decision.strength() {
-                    found = verdict.clone();
-                }
-                match verdict.decision {
-                    Decision::Redact(new) => Some(new),
+                let new = match &verdict.decision {
+                    Decision::Redact(new) => Some(new.clone()),
                     _ => None,
+                };
+                if verdict.decision.strength() > strongest.decision.strength() {
+                    strongest = verdict;
                 }
+                new
             });
         }
         call.output = output;
-        found
+        strongest
     }
 
-    fn own_paths(&self, _project: &Path) -> Vec<PathBuf> {
-        Vec::new()
+    /// What is said about a call for which there are no rules, because their files can't be used.
+    fn failed(&self, agent: &dyn Agent, call: &mut Call, error: &Error) -> Option<Ruling> {
+        // The settings that could be read; a file that can't be read loosens nothing.
+        let set = self.user.as_ref().map(|layer| layer.settings.on_failure.value).unwrap_or_default();
+        let why = format!("{FAILED} {}.", error.message());
+        match (call.kind, set) {
+            (EventKind::BeforeTool, set) => {
+                self.write_down(agent, call, "", set.as_str());
+                Some(held(set, why))
+            }
+            (_, OnFailure::Ask) => {
+                self.write_down(agent, call, "", "allow");
+                None
+            }
+            (_, OnFailure::Deny) => {
+                self.write_down(agent, call, "", "redact");
+                let output = call.output.as_mut()?;
+                change_texts(output, &mut |_| Some(WITHHELD.to_owned()));
+                Some(Ruling::Redact { output: output.clone(), why })
+            }
+        }
     }
 
-    fn write_down(&self, agent: &dyn Agent, call: &Call, verdict: &Verdict) {
+    /// What an agent must not touch: our own files, and those of the agents that hold our entries.
+    fn own_paths(&self, project: &Path) -> Vec<PathBuf> {
+        let mut paths = vec![self.places.home.clone(), project.join(PROJECT_FILE)];
+        paths.extend(self.places.config.clone());
+        let nobody = Path::new("/");
+        for agent in ALL {
+            for scope in [Scope::User, Scope::Project(project.to_owned())] {
+                let in_project = scope != Scope::User;
+                let Ok(install) = Install::new(nobody, &self.places.home, scope) else { continue };
+                let env = |name: &str| (self.places.env)(name);
+                let Ok(target) = agent.target(install, &self.places.user_home, &env) else { continue };
+                // A project's files are other people's too, unless they have our entries in them.
+                paths.extend(target.files().into_iter().filter(|file| !in_project || world::names_us(file)));
+            }
+        }
+        paths
+    }
+
+    fn write_down(&self, agent: &dyn Agent, call: &Call, rule: &str, decision: &str) {
         let entry = log::Entry {
             at: (self.places.now)(),
             agent: agent.name().to_owned(),
             session: call.session_id.clone(),
             event: call.native.clone(),
             tool: call.tool.native.clone(),
-            rule: verdict.rule.clone(),
-            decision: verdict.decision.as_str().to_owned(),
+            rule: rule.to_owned(),
+            decision: decision.to_owned(),
         };
         log::append(&self.places.home, &entry);
+    }
+}
+
+fn held(set: OnFailure, why: String) -> Ruling {
+    match set {
+        OnFailure::Ask => Ruling::Ask(why),
+        OnFailure::Deny => Ruling::Deny(why),
     }
 }
 

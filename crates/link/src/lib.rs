@@ -137,10 +137,10 @@ impl<O: Write> Link<O> {
             }
         };
         unknown::note(&self.options.home, self.options.agent, &event);
-        let around_a_tool = matches!(event.kind, EventKind::BeforeTool | EventKind::AfterTool);
-        let judged = around_a_tool
-            .then(|| (self.options.gate)().answer(self.options.agent, payload.get().as_bytes(), None))
-            .flatten();
+        let judged = match event.kind {
+            EventKind::BeforeTool | EventKind::AfterTool => self.judged(&event, payload.get().as_bytes()),
+            _ => None,
+        };
         // Before a tool nothing else is to be said. After one, mail waits for the next event where something is said about its output.
         if judged.is_some() || self.options.agent.facts().calls.before.contains(&event.native.as_str()) {
             let answer = judged.and_then(|judged| serde_json::from_str(&judged).ok()).unwrap_or(Value::Null);
@@ -162,6 +162,15 @@ impl<O: Write> Link<O> {
         written?;
         self.follow(&event);
         Ok(event.subagent.is_none().then_some(event.session_id))
+    }
+
+    /// What the guard says about the tool call of an event.
+    fn judged(&self, event: &Event, payload: &[u8]) -> Option<String> {
+        let gate = (self.options.gate)();
+        gate.answer(self.options.agent, payload, None).unwrap_or_else(|error| {
+            self.note(&format!("{}: {}: {error}", event.native, error.code()));
+            gate.unjudged(self.options.agent, &event.native)
+        })
     }
 
     /// Listens at the door of a session that has spoken, and stops at its end.

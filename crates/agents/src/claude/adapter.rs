@@ -3,9 +3,10 @@
 //! Mail goes out at SessionStart, UserPromptSubmit, PostToolBatch (once per batch, after failures too) and Stop. At Stop it travels as
 //! `additionalContext`: a blocking reason is shown to the model twice. Text over 10,000 UTF-16 units is moved to a file.
 
+use super::tools::FAILURE;
 use super::transcript;
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
-use crate::call::{Call, Ruling};
+use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
@@ -64,6 +65,9 @@ impl Agent for Claude {
             // Without a terminal it is a refusal, with the reason.
             Ruling::Ask(why) => permission("ask", why),
             Ruling::Note(text) => json!({ "hookEventName": event, "additionalContext": text }),
+            Ruling::Redact { why, .. } if call.native == FAILURE => {
+                json!({ "hookEventName": event, "additionalContext": call::not_taken_out(why) })
+            }
             // Of the form that the tool's own output has, or it is thrown away.
             Ruling::Redact { output, .. } => json!({ "hookEventName": event, "updatedToolOutput": output }),
         };

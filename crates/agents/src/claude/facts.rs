@@ -9,7 +9,7 @@ pub const FACTS: Facts = Facts {
     program: "claude",
     verified: Some("2.1.325"),
     tools: &super::tools::TOOLS,
-    calls: &crate::call::SHAPE,
+    calls: &super::tools::CALLS,
     runs: "hooks: a process at start, prompt, stop and end; a call of our MCP server between tools",
     proof: "its transcript, with a record of each request",
     session: "hooks say it; `CLAUDE_CODE_SESSION_ID` in shells; MCP by the process that its hooks name",

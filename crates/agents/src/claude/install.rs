@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::tools::FAILURE;
 use crate::config::json::{Bom, Dialect, Reader};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
@@ -77,7 +78,7 @@ pub fn hook_rows(scope: &Scope, guard: Guard) -> Vec<HookRow> {
         matcher: None,
         form: Form::Guard { timeout: COMMAND_TIMEOUT, more: more.clone() },
     };
-    rows.extend([judged("PreToolUse"), judged("PostToolUse")]);
+    rows.extend([judged("PreToolUse"), judged("PostToolUse"), judged(FAILURE)]);
     rows
 }
 

@@ -4,7 +4,7 @@
 //! next prompt. A prompt's hook can add nothing.
 
 use crate::agent::{Agent, Env, Shell};
-use crate::call::{Call, Ruling};
+use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
@@ -117,7 +117,7 @@ impl Agent for Cursor {
             // Before a tool nothing is documented that would reach the model alone.
             Ruling::Note(text) => json!({ "additional_context": text }),
             // It lets nobody replace a tool's output.
-            Ruling::Redact { why, .. } => json!({ "additional_context": why }),
+            Ruling::Redact { why, .. } => json!({ "additional_context": call::not_taken_out(why) }),
         }
         .to_string()
     }
