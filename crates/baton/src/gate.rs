@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 pub fn open(home: &Path) -> Gate {
     Gate::open(Places {
         home: home.to_owned(),
-        config: environment::config_file(),
+        config: environment::own_config_file(),
+        named_config: environment::named_config_file(),
         user_home: environment::user_home().unwrap_or_else(|_| PathBuf::from("/")),
         cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         env: environment::get,

@@ -34,6 +34,8 @@ pub struct Places {
     pub home: PathBuf,
     /// The user's configuration.
     pub config: Option<PathBuf>,
+    /// Another that the environment names. A repository can set an agent's environment, so this one may only tighten, like a project's.
+    pub named_config: Option<PathBuf>,
     /// The person's home.
     pub user_home: PathBuf,
     /// Where a call is made whose payload does not say it.
@@ -79,11 +81,17 @@ pub struct Policy {
 impl Gate {
     /// Opens it: the user's file is read.
     pub fn open(places: Places) -> Self {
-        let user = match &places.config {
-            Some(file) => Layer::default().with(file, Owner::User),
-            None => Ok(Layer::default()),
-        };
+        let files = [(&places.config, Owner::User), (&places.named_config, Owner::Project)];
+        let user = files.into_iter().try_fold(Layer::default(), |layer, (file, owner)| match file {
+            Some(file) => layer.with(file, owner),
+            None => Ok(layer),
+        });
         Self { places, user }
+    }
+
+    /// The settings of the guard as a whole, wherever one works.
+    pub fn settings(&self) -> Result<&Settings, Error> {
+        self.user.as_ref().map(|layer| &layer.settings).map_err(Clone::clone)
     }
 
     /// What is in force in a folder.
@@ -204,7 +212,7 @@ impl Gate {
     /// What an agent must not touch: our own files, and those of the agents that hold our entries.
     fn own_paths(&self, project: &Path) -> Vec<PathBuf> {
         let mut paths = vec![self.places.home.clone(), project.join(PROJECT_FILE)];
-        paths.extend(self.places.config.clone());
+        paths.extend(self.places.config.iter().chain(&self.places.named_config).cloned());
         let nobody = Path::new("/");
         for agent in ALL {
             for scope in [Scope::User, Scope::Project(project.to_owned())] {
