@@ -11,10 +11,10 @@ mod world;
 use baton_agents::call::change_texts;
 use baton_agents::install::{Install, Scope};
 use baton_agents::{ALL, Agent, Call, Ruling};
-use baton_core::Error;
 use baton_core::event::EventKind;
 use baton_core::guard::{Decision, Verdict};
 use baton_core::tool::{ToolKind, ToolUse};
+use baton_core::{Code, Error};
 use baton_guard::{Moment, RuleSet};
 use policy::{Mode, OnFailure, Owner, Settings};
 use std::ffi::OsString;
@@ -121,14 +121,21 @@ impl Gate {
         Some(agent.render_ruling(&call, &held(settings.on_failure.value, FAILED.to_owned())))
     }
 
-    /// What is said about the call that a payload shows, in the agent's words; `None` where nothing is, or where it shows no call.
+    /// What is said about the call that a payload shows, in the agent's words; `None` where nothing is, or where it shows no call and need not.
     pub fn answer(
         &self,
         agent: &dyn Agent,
         payload: &[u8],
         named: Option<&str>,
     ) -> Result<Option<String>, Error> {
-        let Some(mut call) = agent.call(payload, named)? else { return Ok(None) };
+        let Some(mut call) = agent.call(payload, named)? else {
+            let before = named.is_some_and(|named| agent.facts().calls.before.contains(&named));
+            return if before {
+                Err(Error::new(Code::Usage, "the payload shows no tool call"))
+            } else {
+                Ok(None)
+            };
+        };
         let cwd = self.cwd_of(&call);
         let ruling = match self.policy(&cwd) {
             Ok(policy) if policy.settings.mode.value == Mode::Off => None,
