@@ -16,11 +16,12 @@ pub const FACTS: Facts = Facts {
     subagents: "`agentId` in hooks",
     failing: "open on time-out and garbage, closed on exit 1",
     deny: "yes",
-    ask: "no: without a terminal it is a refusal",
+    ask: "yes; without a terminal it is a refusal",
     rewrite: "yes",
-    redact: "yes",
+    redact: "yes, but for a tool that failed",
     holes: &[
-        "a hook that takes too long or prints nonsense is passed over, and the mail waits for the next event",
+        "a hook that takes too long or prints nonsense is passed over: the tool runs, and the mail waits",
+        "what an MCP tool says that fails can't be replaced, and no hook of ours sees it",
         "mail never comes at the start of a session, only from its first prompt on",
     ],
 };

@@ -14,11 +14,11 @@ pub const FACTS: Facts = Facts {
     proof: "none: mail that may have been taken is offered once more, marked so",
     session: "hooks say it",
     subagents: "a parent conversation in hooks",
-    failing: "open, closed where `failClosed` is set",
+    failing: "open; closed with `guard.on_failure = deny`",
     deny: "yes",
     ask: "yes",
     rewrite: "no",
-    redact: "no",
+    redact: "no: the model is told not to use it",
     holes: &[
         "not verified with the real program: all of this follows its documentation",
         "nothing proves that mail was taken: it may come twice, marked so, and ends as unconfirmed",

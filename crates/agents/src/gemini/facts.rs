@@ -16,12 +16,13 @@ pub const FACTS: Facts = Facts {
     subagents: "the folder that they write into",
     failing: "open",
     deny: "yes",
-    ask: "no: without a terminal the run ends",
+    ask: "no: refused, and the model is told that a person has to decide",
     rewrite: "yes",
-    redact: "yes, by a refusal after the tool",
+    redact: "yes: ours takes its place, as a blocked result",
     holes: &[
         "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
-        "`gemini --acp` runs no hooks at a start and around tools: mail comes late there",
+        "`gemini --acp` runs no hooks at a start and around tools: mail comes late there, and nobody judges",
+        "before a tool it takes no note for the model",
         "its MCP tools are asked about at each call until the person allows them",
     ],
 };

@@ -14,13 +14,13 @@ pub const FACTS: Facts = Facts {
     proof: "each request to the model, as the plugin sees it",
     session: "the plugin says it, in events, shells and MCP calls",
     subagents: "sessions with a parent",
-    failing: "open; a plugin that does not load is skipped silently",
+    failing: "open; closed with `guard.on_failure = deny`; a plugin that does not load is skipped silently",
     deny: "yes",
-    ask: "by its own permissions only",
+    ask: "no: refused, and the model is told that a person has to decide",
     rewrite: "yes",
     redact: "yes",
     holes: &[
-        "a plugin that can't be loaded is skipped without a word",
+        "a plugin that can't be loaded is skipped without a word: no mail then, and nobody judges",
         "without a network its first start with any plugin takes a minute",
     ],
 };

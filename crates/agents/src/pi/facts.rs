@@ -14,9 +14,9 @@ pub const FACTS: Facts = Facts {
     proof: "each request to the model, as the extension sees it",
     session: "the extension says it; `PI_SESSION_ID` in shells",
     subagents: "it has none",
-    failing: "open; without a terminal Pi does not start with an extension that does not load",
+    failing: "open; closed with `guard.on_failure = deny`; without a terminal Pi does not start with an extension that does not load",
     deny: "yes",
-    ask: "it has no permissions of its own",
+    ask: "no: refused, and the model is told that a person has to decide",
     rewrite: "yes",
     redact: "yes",
     holes: &[
