@@ -15,7 +15,7 @@ use baton_core::event::EventKind;
 use baton_core::guard::{Decision, Verdict};
 use baton_core::tool::{ToolKind, ToolUse};
 use baton_core::{Code, Error};
-use baton_guard::{Moment, RuleSet};
+use baton_guard::{Judgement, RuleSet};
 use policy::{Mode, OnFailure, Owner, Settings};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -140,7 +140,7 @@ impl Gate {
         let ruling = match self.policy(&cwd) {
             Ok(policy) if policy.settings.mode.value == Mode::Off => None,
             Ok(policy) => {
-                let verdict = self.judge(agent, &mut call, &policy.rules);
+                let verdict = self.judge(agent, &mut call, &policy.rules).verdict;
                 let ruling = ruling(&call, &verdict);
                 if ruling.is_some() {
                     self.write_down(agent, &call, &verdict.rule, verdict.decision.as_str());
@@ -159,7 +159,7 @@ impl Gate {
     }
 
     /// Judges a call. What is to be taken out of its output is taken out of it.
-    pub fn judge(&self, agent: &dyn Agent, call: &mut Call, rules: &RuleSet) -> Verdict {
+    pub fn judge(&self, agent: &dyn Agent, call: &mut Call, rules: &RuleSet) -> Judgement {
         let own = |project: &Path| self.own_paths(project);
         let machine = Machine {
             cwd: self.cwd_of(call),
@@ -167,24 +167,23 @@ impl Gate {
             env: self.places.env,
             own: &own,
         };
-        let ask = |moment, tool: &ToolUse, output: Option<&str>| {
-            let question = baton_guard::Call { agent: agent.name(), moment, tool, output };
-            baton_guard::judge(&question, rules, &machine)
-        };
+        let name = agent.name();
         if call.kind == EventKind::BeforeTool {
-            return ask(Moment::Before, &call.tool, None);
+            return baton_guard::judge(&baton_guard::Call::before(name, &call.tool), rules, &machine);
         }
-        let mut strongest = Verdict::allow();
+        let mut strongest = Judgement::default();
         let mut output = call.output.take();
         if let Some(output) = &mut output {
             change_texts(output, &mut |text| {
-                let verdict = ask(Moment::After, &call.tool, Some(text));
-                let new = match &verdict.decision {
+                let question = baton_guard::Call::after(name, &call.tool, text);
+                let judgement = baton_guard::judge(&question, rules, &machine);
+                let decision = &judgement.verdict.decision;
+                let new = match decision {
                     Decision::Redact(new) => Some(new.clone()),
                     _ => None,
                 };
-                if verdict.decision.strength() > strongest.decision.strength() {
-                    strongest = verdict;
+                if decision.strength() > strongest.verdict.decision.strength() {
+                    strongest = judgement;
                 }
                 new
             });

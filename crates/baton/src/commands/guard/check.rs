@@ -41,7 +41,7 @@ impl Check {
             Some(mut call) => {
                 let cwd = gate.cwd_of(&call);
                 let policy = gate.policy(&cwd)?;
-                let verdict = gate.judge(agent, &mut call, &policy.rules);
+                let verdict = gate.judge(agent, &mut call, &policy.rules).verdict;
                 let rule = Some(&verdict.rule).filter(|rule| !rule.is_empty());
                 let mut document = json!({
                     "decision": verdict.decision.as_str(), "rule": rule, "reason": verdict.reason,
