@@ -142,7 +142,7 @@ pub(crate) fn text(file: &Path) -> Result<Option<String>, Error> {
 
 /// The rules of these files, in this order.
 pub(crate) fn rules(_files: &[(PathBuf, String, Owner)]) -> Result<RuleSet, Error> {
-    Ok(RuleSet::default())
+    Ok(RuleSet::standard())
 }
 
 /// Makes a comment of the line at a place, so that everything else keeps its own.

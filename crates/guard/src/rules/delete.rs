@@ -1,0 +1,5 @@
+//! To come.
+
+use super::Rule;
+
+pub(super) const RULES: &[Rule] = &[];
