@@ -1,12 +1,16 @@
 //! `guard`: the rules that tool calls are judged by.
 
 mod check;
+mod explain;
+mod list;
 mod log;
 
 use super::Session;
 use crate::print::Out;
-use baton_core::Error;
 use baton_core::error::Exit;
+use baton_core::frame::shown;
+use baton_core::{Code, Error};
+use baton_guard::Rule;
 use clap::{Args, Subcommand};
 
 // `baton guard`
@@ -18,7 +22,11 @@ pub struct Guard {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Judge the tool call of a native payload on stdin; decides nothing for anybody
+    /// Every rule, and whether it is on here
+    List,
+    /// What a rule means, with examples; or what a command would do and which rules speak against it
+    Explain(explain::Explain),
+    /// Judge the tool call of a native payload on stdin; nothing is logged and nobody is told
     Check(check::Check),
     /// What was refused, asked about or taken out
     Log(log::Log),
@@ -28,8 +36,18 @@ impl Guard {
     /// Does what is asked.
     pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
         match self.what {
+            What::List => list::run(session, out),
+            What::Explain(explain) => explain.run(session, out),
             What::Check(check) => check.run(session, out),
             What::Log(log) => log.run(session, out),
         }
     }
+}
+
+/// The rule of a name that somebody has written.
+fn rule(id: &str) -> Result<&'static Rule, Error> {
+    baton_guard::rules::by_id(id).ok_or_else(|| {
+        Error::new(Code::Usage, format!("there is no rule {}", shown(id, 60)))
+            .hint("`baton guard list` shows every rule")
+    })
 }

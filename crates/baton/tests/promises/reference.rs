@@ -20,6 +20,8 @@ const COMMANDS: &[&[&str]] = &[
     &["mail"],
     &["log"],
     &["guard"],
+    &["guard", "list"],
+    &["guard", "explain"],
     &["guard", "check"],
     &["guard", "log"],
     &["config"],
