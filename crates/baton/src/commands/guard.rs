@@ -4,6 +4,7 @@ mod check;
 mod explain;
 mod list;
 mod log;
+mod switch;
 
 use super::Session;
 use crate::print::Out;
@@ -24,6 +25,10 @@ pub struct Guard {
 enum What {
     /// Every rule, and whether it is on here
     List,
+    /// Switch a rule on (only the person at a terminal may)
+    Enable(switch::Switch),
+    /// Switch a rule off (only the person at a terminal may)
+    Disable(switch::Switch),
     /// What a rule means, with examples; or what a command would do and which rules speak against it
     Explain(explain::Explain),
     /// Judge the tool call of a native payload on stdin; nothing is logged and nobody is told
@@ -37,6 +42,8 @@ impl Guard {
     pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
         match self.what {
             What::List => list::run(session, out),
+            What::Enable(switch) => switch.run(switch::To::On, session, out),
+            What::Disable(switch) => switch.run(switch::To::Off, session, out),
             What::Explain(explain) => explain.run(session, out),
             What::Check(check) => check.run(session, out),
             What::Log(log) => log.run(session, out),

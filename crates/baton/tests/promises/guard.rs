@@ -187,3 +187,26 @@ fn g5_a_secret_is_taken_out_and_the_form_of_the_output_stays() {
     let done = run(hook(&world, "claude", "PostToolUse"), &payload("nothing")).expect(0);
     assert_eq!(done.stdout, "");
 }
+
+#[test]
+fn g6_only_the_person_switches_rules() {
+    let world = World::new();
+    let config = world.path("home/.config/baton/config.toml");
+    for words in [["guard", "disable", "block-sudo", "--json"], ["guard", "enable", "block-sudo", "--json"]] {
+        world.script(&words).expect_error(3, "not-a-person");
+    }
+    // An agent's shell, even on a terminal.
+    let line = format!("{} guard disable block-sudo", crate::world::quoted(crate::world::program()));
+    let done = world.on_terminal(&line, &[("CLAUDECODE", "1"), ("CLAUDE_CODE_SESSION_ID", "s")]);
+    assert_eq!(done.code, Some(3), "{}", done.stdout);
+    assert!(!config.exists());
+    if !world.has_person() {
+        return;
+    }
+    world.person(&["guard", "disable", "block-sudo"]).expect(0);
+    assert_eq!(decision(&claude(&world, "sudo id")).0, "allow");
+    assert_eq!(world.person(&["guard", "disable", "block-sudo", "--project"]).code, Some(1));
+    world.person(&["guard", "enable", "block-sudo", "--project"]).expect(0);
+    assert_eq!(decision(&claude(&world, "sudo id")).0, "deny", "a project may tighten");
+    assert_eq!(world.person(&["guard", "disable", "no-such-rule"]).code, Some(64));
+}

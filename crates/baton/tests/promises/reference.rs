@@ -21,6 +21,8 @@ const COMMANDS: &[&[&str]] = &[
     &["log"],
     &["guard"],
     &["guard", "list"],
+    &["guard", "enable"],
+    &["guard", "disable"],
     &["guard", "explain"],
     &["guard", "check"],
     &["guard", "log"],
