@@ -7,6 +7,7 @@ mod adapters;
 mod changed;
 mod disk;
 mod documents;
+mod fuzzed;
 mod guarding;
 mod matrix;
 mod opencode;
