@@ -6,7 +6,7 @@ use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Request};
 use baton_testkit::{Script, Step, isolated};
 use std::fs;
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Looks like a key of the kind that is kept out of contexts.
@@ -15,12 +15,8 @@ const SECRET: &str = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
 const ENV_FILE: &str = ".env.production";
 const MAIL: &str = "MAIL-BESIDE-THE-GUARD";
 
-fn project(stage: &Stage) -> PathBuf {
-    stage.sandbox.project().to_owned()
-}
-
 /// The text of the result that a request was made with.
-fn result(requests: &[std::sync::Arc<Request>], at: usize) -> String {
+fn result(requests: &[Arc<Request>], at: usize) -> String {
     let results = requests[at].results();
     results.last().map(|said| said.text.clone()).unwrap_or_default()
 }
@@ -36,7 +32,7 @@ fn is_judged(who: Agent) {
         _ => Step::say("finished"),
     });
     let stage = Stage::with(&[who], script);
-    let project = project(&stage);
+    let project = stage.sandbox.project();
     fs::write(project.join(ENV_FILE), "SECRET-OF-THE-ENV=1\n").expect("a file in the project");
     fs::write(project.join("notes.txt"), format!("before {SECRET} behind\n")).expect("a file in the project");
     let agent = stage.start(who, Session::New, "please begin");
@@ -69,45 +65,27 @@ fn is_judged(who: Agent) {
     assert!(log.as_array().into_iter().flatten().all(|entry| entry["agent"] == who.name()), "{log}");
 }
 
-/// What only a person can answer does not run where nobody is there to be asked, and the run goes on.
-fn is_asked(who: Agent) {
+/// What only a person can answer does not run where nobody is there to be asked, and the run goes on. What a failing command prints is looked at too.
+fn asks_nobody(who: Agent) {
     let script = Script::by(|request| match request.results().len() {
-        0 => Step::shell("touch ask-me"),
+        0 => Step::shell("touch ASK-RAN; eval \"$NOT_SET_ANYWHERE\""),
         1 => Step::shell("cat notes.txt; false"),
         _ => Step::say("finished"),
     });
     let stage = Stage::with(&[who], script);
-    fs::write(project(&stage).join("notes.txt"), format!("before {SECRET} behind\n"))
-        .expect("a file in the project");
+    let project = stage.sandbox.project();
+    fs::write(project.join("notes.txt"), format!("before {SECRET} behind\n")).expect("a file in the project");
     stage.run(who, Session::New, "please begin");
     let requests = stage.model.requests_of(Kind::Main);
-    eprintln!("{who:?} ASK {} FAILED {}", result(&requests, 1), result(&requests, 2));
-    panic!("show");
-}
-
-#[test]
-fn ask_claude() {
-    isolated(|| is_asked(Agent::Claude));
-}
-#[test]
-fn ask_codex() {
-    isolated(|| is_asked(Agent::Codex));
-}
-#[test]
-fn ask_opencode() {
-    isolated(|| is_asked(Agent::OpenCode));
-}
-#[test]
-fn ask_gemini() {
-    isolated(|| is_asked(Agent::Gemini));
-}
-#[test]
-fn ask_copilot() {
-    isolated(|| is_asked(Agent::Copilot));
-}
-#[test]
-fn ask_pi() {
-    isolated(|| is_asked(Agent::Pi));
+    assert!(!project.join("ASK-RAN").exists(), "{who:?}: nobody was asked, and it ran");
+    assert!(result(&requests, 1).contains("Not understood"), "{who:?}: {}", result(&requests, 1));
+    if who == Agent::Claude {
+        // It lets nobody replace that; the model is told not to use it.
+        assert!(requests[2].shows("It could not be taken out here"), "{}", stage.trouble());
+    } else {
+        assert!(stage.model.sightings(SECRET).first.is_none(), "{who:?}: {}", result(&requests, 2));
+    }
+    assert!(result(&requests, 2).contains("before"), "{who:?}: {}", result(&requests, 2));
 }
 
 #[test]
@@ -138,4 +116,34 @@ fn copilot_is_refused_what_is_forbidden_and_is_shown_no_secret() {
 #[test]
 fn pi_is_refused_what_is_forbidden_and_is_shown_no_secret() {
     isolated(|| is_judged(Agent::Pi));
+}
+
+#[test]
+fn claude_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Claude));
+}
+
+#[test]
+fn codex_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Codex));
+}
+
+#[test]
+fn opencode_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::OpenCode));
+}
+
+#[test]
+fn gemini_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Gemini));
+}
+
+#[test]
+fn copilot_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Copilot));
+}
+
+#[test]
+fn pi_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Pi));
 }

@@ -3,9 +3,10 @@
 //! Here are the two settings that are about the guard as a whole; the rest of the section are rules, and crate `guard` reads it.
 
 use baton_core::{Code, Error};
-use baton_guard::RuleSet;
+use baton_guard::rules::by_id;
+use baton_guard::{Active, Params, Rule, RuleSet};
 use std::path::{Path, PathBuf};
-use toml_edit::{Document, Item};
+use toml_edit::{Document, Item, Value};
 
 /// Whether calls are judged at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,10 +84,7 @@ pub(crate) enum Owner {
 impl Settings {
     /// Takes over what a file sets. Gives the rest of its `[guard]` section, which is about rules, in place: what was read here is blank.
     pub(crate) fn read(&mut self, file: &Path, text: &str, owner: Owner) -> Result<String, Error> {
-        let document = Document::parse(text).map_err(|error| {
-            let at = error.span().map_or(0, |span| span.start);
-            malformed(file, text, at, error.message())
-        })?;
+        let document = parsed(file, text)?;
         let mut rest = text.to_owned();
         let section = match document.get("guard") {
             None => return Ok(rest),
@@ -140,9 +138,46 @@ pub(crate) fn text(file: &Path) -> Result<Option<String>, Error> {
     }
 }
 
-/// The rules of these files, in this order.
-pub(crate) fn rules(_files: &[(PathBuf, String, Owner)]) -> Result<RuleSet, Error> {
-    Ok(RuleSet::standard())
+/// The rules of these files, in this order: those that are on by default, with what the files switch on and off. A project's switches none off.
+pub(crate) fn rules(files: &[(PathBuf, String, Owner)]) -> Result<RuleSet, Error> {
+    let mut set = RuleSet::standard();
+    for (file, text, owner) in files {
+        for rule in listed(file, text, "enable")? {
+            if !set.rules.iter().any(|active| active.rule.id == rule.id) {
+                set.rules.push(Active { rule, params: Params::default() });
+            }
+        }
+        let off = listed(file, text, "disable")?;
+        if *owner == Owner::User {
+            set.rules.retain(|active| off.iter().all(|rule| rule.id != active.rule.id));
+        }
+    }
+    Ok(set)
+}
+
+/// The rules that a list of `[guard]` names.
+fn listed(file: &Path, text: &str, name: &str) -> Result<Vec<&'static Rule>, Error> {
+    let document = parsed(file, text)?;
+    let Some(item) = document.get("guard").and_then(|guard| guard.get(name)) else { return Ok(Vec::new()) };
+    let at = |span: Option<std::ops::Range<usize>>| span.unwrap_or_default().start;
+    let list = item.as_array().ok_or_else(|| {
+        malformed(file, text, at(item.span()), &format!("guard.{name} must be a list of rules"))
+    })?;
+    let rule = |value: &Value| {
+        let id = value.as_str().unwrap_or_default();
+        by_id(id).ok_or_else(|| {
+            let why = format!("there is no rule {}", baton_core::frame::shown(id, 60));
+            malformed(file, text, at(value.span()), &why)
+        })
+    };
+    list.iter().map(rule).collect()
+}
+
+fn parsed<'t>(file: &Path, text: &'t str) -> Result<Document<&'t str>, Error> {
+    Document::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        malformed(file, text, at, error.message())
+    })
 }
 
 /// Makes a comment of the line at a place, so that everything else keeps its own.
