@@ -9,8 +9,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Looks like a key of the kind that is kept out of contexts.
-const SECRET: &str = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
+/// Looks like a key of the kind that is kept out of contexts, and that no agent takes out by itself: Copilot does so with those of its own house.
+const SECRET: &str = "AKIAQ3EGRZJ7K2M5XW4T";
 /// Relative, as all of them take it. Gemini CLI refuses `.env` itself, before any hook.
 const ENV_FILE: &str = ".env.production";
 const MAIL: &str = "MAIL-BESIDE-THE-GUARD";
