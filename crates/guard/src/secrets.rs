@@ -90,8 +90,7 @@ pub fn is_secret_target(path: &str, home: &str) -> bool {
 /// Whether a text holds a private key.
 pub fn holds_private_key(text: &str) -> bool {
     text.match_indices("-----BEGIN ").any(|(at, _)| {
-        let rest = text.get(at..).unwrap_or("");
-        let line = rest.lines().next().unwrap_or("");
-        line.get(..line.len().min(80)).unwrap_or(line).contains("PRIVATE KEY")
+        let line: String = text.get(at..).unwrap_or("").chars().take(64).take_while(|sign| *sign != '\n').collect();
+        line.contains("PRIVATE KEY")
     })
 }

@@ -326,7 +326,8 @@ impl Scan<'_, '_, '_> {
     fn bare(&mut self, name: &str, tokens: &[Token], at: usize) {
         let next = tokens.get(at + 1);
         let index = match (next, tokens.get(at + 2)) {
-            (Some(Token::Sign('[' | '{')), Some(Token::Text(text) | Token::Name(text))) => Some(text.clone()),
+            (Some(Token::Sign('[' | '{')), Some(Token::Text(text))) => Some(text.clone()),
+            (Some(Token::Sign('{')), Some(Token::Name(text))) if self.language == Language::Perl => Some(text.clone()),
             _ => None,
         };
         let spread = at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| {
@@ -346,8 +347,7 @@ impl Scan<'_, '_, '_> {
             match index {
                 Some(variable) if self.shows() => self.command("printenv", &[Value::known(variable)]),
                 Some(_) => {}
-                None if matches!(next, Some(Token::Sign('['))) && self.language != Language::Awk => {}
-                None if (!spread || stem.len() < name.len()) && self.shows() => self.command("printenv", &[]),
+                None if (!spread || stem.len() < name.len() || self.language == Language::Awk || matches!(next, Some(Token::Sign('[')))) && self.shows() => self.command("printenv", &[]),
                 None => {}
             }
         } else if let Some(variable) = name.strip_prefix("process.env.").or(name.strip_prefix("Bun.env."))

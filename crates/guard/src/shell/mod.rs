@@ -15,6 +15,7 @@ pub mod value;
 pub mod windows;
 mod wrappers;
 
+pub(crate) use outputs::FILTERS;
 pub use eval::analyse;
 pub use value::{Origin, Value};
 

@@ -19,8 +19,8 @@ pub(crate) const FILTERS: &[&str] = &[
     "cat", "tee", "head", "tail", "sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "cut", "sort", "uniq", "tr", "rev", "tac",
     "nl", "fold", "fmt", "column", "paste", "less", "more", "bat", "xxd", "od", "hexdump", "base64", "base32", "gzip", "gunzip", "zcat", "bzip2", "bunzip2",
     "bzcat", "xz", "unxz", "xzcat", "zstd", "zstdcat", "openssl", "gpg", "iconv", "dos2unix", "strings", "pv", "jq", "yq", "expand", "unexpand", "split", "sponge",
-    "dd", "buffer", "mbuffer", "xargs", "gpg2", "age", "uudecode", "basenc", "perl", "python3", "python", "ruby", "node", "wc", "cksum", "tsort",
-    "envsubst", "busybox", "env", "stdbuf", "unbuffer", "nl", "printf", "echo", "pbcopy", "clip", "xclip", "out-string", "Out-String", "sh", "bash", "zsh",
+    "dd", "buffer", "mbuffer", "xargs", "gpg2", "age", "uudecode", "basenc", "perl", "python3", "python", "ruby", "node", "tsort",
+    "envsubst", "busybox", "env", "stdbuf", "unbuffer", "pbcopy", "clip", "xclip", "out-string", "Out-String", "sh", "bash", "zsh",
 ];
 
 impl Shell<'_> {
@@ -99,6 +99,13 @@ impl Shell<'_> {
                 }
             }
             "git" if args.iter().any(|arg| arg.text == "--show-toplevel") => Value::known(self.world.project()),
+            "git" if is_current_branch(args) => {
+                let folder = self.state.cwd.clone().unwrap_or_else(|| self.world.project());
+                match self.world.repository(&folder).branch {
+                    Some(branch) => Value::known(branch),
+                    None => Value::unknown(Origin::Output(Rc::from("git"))),
+                }
+            }
             name if DOWNLOADERS.contains(&name) => Value::unknown(Origin::Download),
             name => Value::unknown(Origin::Output(Rc::from(name))),
         }
@@ -233,6 +240,12 @@ impl Shell<'_> {
         }
         to_file
     }
+}
+
+/// `git branch --show-current` and its relatives.
+fn is_current_branch(args: &[Value]) -> bool {
+    let words: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
+    matches!(&words[..], ["branch", "--show-current"] | ["rev-parse", "--abbrev-ref", "HEAD" | "@"] | ["symbolic-ref", "--short", ..])
 }
 
 fn last(args: &[Value]) -> Value {

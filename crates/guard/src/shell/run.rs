@@ -139,10 +139,10 @@ impl Shell<'_> {
 
     fn call(&mut self, name: &str, body: &str, argv: Vec<Value>, context: &Context) -> Value {
         if self.active.iter().any(|active| active == name) {
-            if !self.analysis.recursive.iter().any(|other| other == name) && self.analysis.recursive.len() < 16 {
+            let multiplies = context.background || context.stdin.is_some() || (context.wants_output && !context.captured);
+            if multiplies && !self.analysis.recursive.iter().any(|other| other == name) && self.analysis.recursive.len() < 16 {
                 self.analysis.recursive.push(name.to_owned());
             }
-            // `ls() { command ls "$@"; }` does not come here; `ls() { ls; }` never ends.
             return Value::unknown(Origin::Input);
         }
         let saved = std::mem::replace(&mut self.state.arguments, argv.into_iter().skip(1).collect());
@@ -499,6 +499,12 @@ impl Shell<'_> {
             return Value::unknown(Origin::Input);
         };
         if self.analysis.files.contains_key(&path) {
+            let first = content.text.lines().next().unwrap_or("");
+            let interpreter = first.strip_prefix("#!").map(|line| path::file_name(line.trim().rsplit([' ', '/']).next().unwrap_or("")).to_owned());
+            if let Some(interpreter) = interpreter.filter(|name| code::is_interpreter(name)) {
+                code::scan_file(self, &interpreter, &content, context);
+                return Value::unknown(Origin::Output(Rc::from(by)));
+            }
             return self.in_subshell(|shell| {
                 shell.state.arguments = args.to_vec();
                 shell.source_value(&content, by, &context.deeper())
@@ -603,6 +609,19 @@ impl Shell<'_> {
             "-lname", "-inum", "-perm", "-user", "-links", "-samefile",
         ];
         let filtered = args.iter().any(|arg| FILTERS.contains(&arg.text.as_str()));
+        let named = value_of(args, &["-name", "-iname"]).filter(|name| name.is_known());
+        let below = |found: &mut Value| {
+            found.push_text("/");
+            match &named {
+                Some(name) => {
+                    let at = found.text.len();
+                    let signs = name.text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'['));
+                    found.globs.extend(signs.map(|(offset, _)| at + offset));
+                    found.push_text(&name.text);
+                }
+                None => found.push(&Value::unknown(Origin::Output(Rc::from("find")))),
+            }
+        };
         let roots: Vec<Value> = args
             .iter()
             .skip_while(|arg| matches!(arg.text.as_str(), "-H" | "-L" | "-P"))
@@ -627,8 +646,7 @@ impl Shell<'_> {
             for root in roots.iter().take(8) {
                 let mut found = root.clone();
                 if filtered {
-                    found.push_text("/");
-                    found.push(&Value::unknown(Origin::Output(Rc::from("find"))));
+                    below(&mut found);
                 }
                 let mut argv: Vec<Value> = template.iter().map(|word| replace(word, "{}", &found)).collect();
                 if !template.iter().any(|word| word.text.contains("{}")) && arg.text.starts_with("-x") {
@@ -640,11 +658,11 @@ impl Shell<'_> {
         if context.wants_output {
             let mut found = Value::default();
             for root in roots.iter().take(16) {
-                found.push(root);
+                let mut one = root.clone();
                 if filtered {
-                    found.push_text("/");
-                    found.push(&Value::unknown(Origin::Output(Rc::from("find"))));
+                    below(&mut one);
                 }
+                found.push(&one);
                 found.push_text("\n");
             }
             return found;
