@@ -67,7 +67,7 @@ impl Check {
             Some(text) => serde_json::from_str(text)
                 .map_err(|error| Error::new(Code::Usage, format!("--params is no JSON: {error}")))?,
         };
-        RuleSet::only(rule.id, params::read(&params)?)
+        RuleSet::only(rule.id, baton_guard::config::params_of(&params))
             .ok_or_else(|| Error::new(Code::Internal, "a rule that is there is not there"))
     }
 }
@@ -84,67 +84,4 @@ fn payload() -> Result<Vec<u8>, Error> {
         return Err(Error::new(Code::Usage, "the payload is too large"));
     }
     Ok(bytes)
-}
-
-/// The parameters of a rule as JSON.
-mod params {
-    use baton_core::{Code, Error};
-    use baton_guard::Params;
-    use baton_guard::rules::Pattern;
-    use serde_json::Value;
-
-    /// Reads them. A name that no rule has is a mistake.
-    pub(super) fn read(given: &Value) -> Result<Params, Error> {
-        let Value::Object(given) = given else { return Err(wrong("must be an object")) };
-        let mut params = Params::default();
-        for (name, value) in given {
-            match name.as_str() {
-                "allowPatterns" => params.allow_patterns = texts(name, value)?,
-                "allowPaths" => params.allow_paths = texts(name, value)?,
-                "protectedBranches" => params.protected_branches = Some(texts(name, value)?),
-                "allowed" => params.allowed = texts(name, value)?,
-                "blocked" => params.blocked = texts(name, value)?,
-                "additionalPatterns" => params.additional_patterns = patterns(value)?,
-                "thresholdKb" => params.threshold_kb = Some(number(name, value)?),
-                "times" => params.times = Some(u32::try_from(number(name, value)?).unwrap_or(u32::MAX)),
-                "remote" => params.remote = Some(text(name, value)?),
-                "baseBranch" => params.base_branch = Some(text(name, value)?),
-                "hint" => params.hint = Some(text(name, value)?),
-                _ => return Err(wrong(&format!("has no {}", baton_core::frame::shown(name, 60)))),
-            }
-        }
-        Ok(params)
-    }
-
-    fn wrong(why: &str) -> Error {
-        Error::new(Code::Usage, format!("--params {why}"))
-    }
-
-    fn text(name: &str, value: &Value) -> Result<String, Error> {
-        value.as_str().map(str::to_owned).ok_or_else(|| wrong(&format!("{name} must be a text")))
-    }
-
-    fn number(name: &str, value: &Value) -> Result<u64, Error> {
-        value.as_u64().ok_or_else(|| wrong(&format!("{name} must be a whole number")))
-    }
-
-    fn texts(name: &str, value: &Value) -> Result<Vec<String>, Error> {
-        let list = value.as_array().ok_or_else(|| wrong(&format!("{name} must be a list")))?;
-        list.iter().map(|value| text(name, value)).collect()
-    }
-
-    /// Regular expressions with labels, or plain texts.
-    fn patterns(value: &Value) -> Result<Vec<Pattern>, Error> {
-        let name = "additionalPatterns";
-        let list = value.as_array().ok_or_else(|| wrong(&format!("{name} must be a list")))?;
-        let pattern = |value: &Value| match value {
-            Value::String(text) => Ok(Pattern { text: text.clone(), label: text.clone() }),
-            value => {
-                let pattern = text(name, &value["regex"])?;
-                let label = value["label"].as_str().unwrap_or(&pattern).to_owned();
-                Ok(Pattern { text: pattern, label })
-            }
-        };
-        list.iter().map(pattern).collect()
-    }
 }

@@ -76,7 +76,11 @@ fn document(judgement: &Judgement) -> Value {
         .iter()
         .map(|command| json!({"command": command.show(), "cwd": command.cwd, "place": format!("{:?}", command.place).to_lowercase()}))
         .collect();
-    let files: Vec<&str> = judgement.touches.iter().map(|touch| touch.path.as_str()).collect();
+    let files: Vec<Value> = judgement
+        .touches
+        .iter()
+        .map(|touch| json!({"effect": touch.deed.as_str(), "path": touch.path, "known": !touch.is_unknown, "by": touch.by}))
+        .collect();
     let found: Vec<Value> = judgement
         .found
         .iter()
@@ -98,7 +102,8 @@ fn text(judgement: &Judgement, out: Out) -> String {
         line("runs    ", command["command"].as_str().unwrap_or_default());
     }
     for file in document["files"].as_array().into_iter().flatten() {
-        line("touches ", file.as_str().unwrap_or_default());
+        let text = |key: &str| file[key].as_str().unwrap_or("something unknown");
+        line(&format!("{:8}", text("effect")), text("path"));
     }
     for why in document["unknown"].as_array().into_iter().flatten() {
         line("unknown ", why.as_str().unwrap_or_default());
