@@ -458,7 +458,13 @@ impl Finder<'_> {
             for word in command.args() {
                 let text = word.text.as_str();
                 let is_switch = text.starts_with('-') || (text.starts_with('/') && text.len() <= 3 && !text.contains("//") && text.len() > 1);
+                // A shell has eaten the backslash of `C:\\Windows`.
+                let mut word = word.clone();
+                if path::is_drive(text.get(..2).unwrap_or("")) && !path::is_drive(text) {
+                    word.text.insert(2, '/');
+                }
                 if !is_switch {
+                    let word = &word;
                     self.touch(if tree { Deed::DeleteTree } else { Deed::Delete }, word, command);
                 }
             }

@@ -128,6 +128,9 @@ fn before(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
     if let Some(verdict) = unknown(&facts, rules) {
         found.push(verdict);
     }
+    if rules.custom.iter().any(|custom| custom.allows(&facts)) {
+        found.retain(|verdict| verdict.decision != Decision::Ask || rules.custom.iter().any(|custom| custom.id == verdict.rule));
+    }
     let verdict = strongest(&found);
     Judgement { verdict, found, analysis: facts.analysis, touches: facts.touches }
 }

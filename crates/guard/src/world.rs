@@ -42,10 +42,14 @@ pub trait World {
     fn real_path(&self, path: &str) -> Option<String>;
     /// The start of a file, for scripts that a command runs: at most this many bytes.
     fn read_file(&self, path: &str, most: usize) -> Option<String>;
-    /// The names in a folder that exist, for patterns; `None` where nothing is known.
+    /// Whether there is something at a path; `None` where nothing is known.
     fn exists(&self, path: &str) -> Option<bool>;
     /// Facts about the repository that holds a folder.
     fn repository(&self, folder: &str) -> Repository;
+    /// The same, compared with a remote and a base branch that are named.
+    fn repository_against(&self, folder: &str, _remote: Option<&str>, _base: Option<&str>) -> Repository {
+        self.repository(folder)
+    }
     /// Where baton keeps its state and configuration, and which of the agents' files hold its entries.
     fn own_paths(&self) -> Vec<String> {
         Vec::new()

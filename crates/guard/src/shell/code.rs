@@ -245,6 +245,7 @@ impl Scan<'_, '_, '_> {
             Some(Token::Sign('(')) => at + 2,
             // `system "ls"`, `unlink "x"`, `p ENV`.
             Some(Token::Text(_) | Token::Command(_)) if matches!(self.language, Language::Perl | Language::Ruby | Language::Other | Language::Lua) => at + 1,
+            Some(Token::Name(_)) if self.language == Language::Perl && last == "open" => at + 1,
             _ => {
                 self.bare(name, tokens, at);
                 return;

@@ -40,6 +40,11 @@ impl Shell<'_> {
             "head" | "tail" if args.iter().all(|arg| arg.text.starts_with('-') || arg.text.parse::<u32>().is_ok()) => {
                 passed(&stdin())
             }
+            "ls" | "dir" if args.iter().any(|arg| !arg.text.starts_with('-')) => {
+                let mut names = joined(&args.iter().filter(|arg| !arg.text.starts_with('-')).cloned().collect::<Vec<_>>());
+                names.push(&Value::unknown(Origin::Output(Rc::from("ls"))));
+                names
+            }
             "which" | "whereis" => last(args),
             "pwd" => match &self.state.cwd {
                 Some(cwd) => Value::known(cwd.clone()),
@@ -334,10 +339,23 @@ fn passed(stdin: &Value) -> Value {
 
 /// The words of a text that is piped into `xargs`.
 pub(super) fn words_of(stdin: &Value) -> Vec<Value> {
-    if !stdin.is_known() || stdin.text.len() > 65_536 {
-        return vec![Value::unknown(Origin::Input)];
+    if stdin.text.trim().is_empty() && !stdin.holes.is_empty() || stdin.text.len() > 65_536 {
+        return vec![stdin.holes.first().map_or_else(|| Value::unknown(Origin::Input), |(_, origin)| Value::unknown(origin.clone()))];
     }
-    stdin.text.split([' ', '\n', '\t', '\0']).filter(|word| !word.is_empty()).take(256).map(Value::known).collect()
+    let mut out = Vec::new();
+    let mut from = 0;
+    for (at, sign) in stdin.text.char_indices().chain([(stdin.text.len(), ' ')]) {
+        if matches!(sign, ' ' | '\n' | '\t' | '\0') {
+            if at > from {
+                out.push(stdin.slice(from, at));
+            }
+            from = at + sign.len_utf8();
+        }
+        if out.len() >= 256 {
+            break;
+        }
+    }
+    out
 }
 
 /// The variables that a command's own words set, as `env` and `sudo` take them.
