@@ -9,6 +9,7 @@ mod cost;
 mod delivery;
 mod doctor;
 mod gemini;
+mod guard;
 mod life;
 mod moments;
 mod opencode;

@@ -1,5 +1,6 @@
 //! The one table of agents, and what each has to know.
 
+use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::screen::Screen;
@@ -108,6 +109,16 @@ pub trait Agent: Sync {
 
     /// The answer in the agent's words, as a command hook prints it; empty for silence.
     fn render(&self, event: &Event, reply: &Reply) -> String;
+
+    /// Reads the tool call that a payload is about, to be judged; `None` where it is about none. Unlike [`parse`](Self::parse) it needs
+    /// neither a session nor, where `named` says it, the event.
+    fn call(&self, payload: &[u8], named: Option<&str>) -> Result<Option<Call>, Error> {
+        call::read(payload, named, self.facts().calls, self.tools())
+    }
+
+    /// What is said about a call, in the agent's words; empty where it takes nothing of the kind. Where the agent can't do what is asked, the
+    /// nearest stronger thing.
+    fn render_ruling(&self, call: &Call, ruling: &Ruling) -> String;
 
     /// What a hook that is called as an MCP tool must answer to say nothing.
     fn quiet(&self) -> &'static str {

@@ -1,6 +1,7 @@
 //! An agent in short: its names, its tools, and for people what it can and can't do, one column of `docs/agents.md`. What mail does is not here; that
 //! follows from the adapter itself.
 
+use crate::call::Shape;
 use crate::tools::Tools;
 
 /// The facts about one agent.
@@ -16,6 +17,8 @@ pub struct Facts {
     pub verified: Option<&'static str>,
     /// What it calls its tools.
     pub tools: &'static Tools,
+    /// Where its payloads say what a tool call is.
+    pub calls: &'static Shape,
     /// What runs our code.
     pub runs: &'static str,
     /// What proves that the model was shown mail.

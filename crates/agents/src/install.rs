@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use crate::config::diff;
 use crate::config::json::{Container, Made, Was};
 pub use error::InstallError;
-pub use hooks::{Form, HookRow, Server, WAIT};
+pub use hooks::{Form, GUARD, HookRow, Server, WAIT};
 pub(crate) use manifest::sha256;
 pub use own_command::{OwnCommand, Run};
 pub use plan::{Applied, Plan};
@@ -36,22 +36,55 @@ pub enum Scope {
     Project(PathBuf),
 }
 
+/// Whether tool calls are judged, and what becomes of one when nobody could judge it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Guard {
+    /// They are not.
+    Off,
+    /// They are. A call that could not be judged because nothing of ours ran goes on, as each agent has it by itself.
+    On,
+    /// They are, and such a call does not run, where the agent lets that be said.
+    Closed,
+}
+
+impl Guard {
+    /// In a word, for our plugins.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::On => "open",
+            Self::Closed => "closed",
+        }
+    }
+}
+
 /// What is installed for whom.
 #[derive(Clone, Debug)]
 pub struct Install {
     baton: String,
     home: String,
     scope: Scope,
+    guard: Guard,
 }
 
 impl Install {
     /// `baton` is the program, `home` where it keeps its data; both absolute.
     pub fn new(baton: &Path, home: &Path, scope: Scope) -> Result<Self, InstallError> {
-        let install = Self { baton: plain(baton)?, home: plain(home)?, scope };
+        let install = Self { baton: plain(baton)?, home: plain(home)?, scope, guard: Guard::On };
         if let Scope::Project(dir) = &install.scope {
             plain(dir)?;
         }
         Ok(install)
+    }
+
+    /// The same with another guard; on by default.
+    pub fn with_guard(self, guard: Guard) -> Self {
+        Self { guard, ..self }
+    }
+
+    /// Whether tool calls are judged.
+    pub fn guard(&self) -> Guard {
+        self.guard
     }
 
     /// The program.

@@ -7,6 +7,7 @@
 //! plan of such edits, applies it, and takes it back.
 
 pub mod agent;
+pub mod call;
 pub mod claude;
 pub mod codex;
 pub mod config;
@@ -24,4 +25,5 @@ pub mod tools;
 pub mod wake;
 
 pub use agent::{ALL, Agent, McpCaller, Push, Shell, TranscriptReader, by_name};
+pub use call::{Call, Ruling};
 pub use screen::Screen;

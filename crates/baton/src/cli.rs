@@ -62,6 +62,8 @@ enum Command {
     Dnd(commands::wake::Dnd),
     /// The trail of everything that happened
     Log(commands::log::Log),
+    /// The rules that tool calls are judged by
+    Guard(commands::guard::Guard),
     /// Every setting, its value and where it came from
     Config,
     /// Check the installation; exit 1 if something fails
@@ -100,6 +102,7 @@ pub fn run() -> ExitCode {
 fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
     let session = Session::new(cli.global)?;
     let done = match cli.command {
+        Command::Guard(guard) => guard.run(&session, out),
         Command::Config => return commands::config::run(&session, out),
         Command::Doctor(doctor) => return doctor.run(&session, out),
         Command::Setup(setup) => return setup.run(&session, out),

@@ -4,6 +4,7 @@ pub mod ask;
 pub mod config;
 pub mod demo;
 pub mod doctor;
+pub mod guard;
 pub mod inbox;
 pub mod link;
 pub mod log;

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `BATON_HOME` | where the store lies |
 //! | `XDG_DATA_HOME`, `HOME` | where it lies otherwise |
-//! | `BATON_CONFIG` | the configuration file |
+//! | `BATON_CONFIG` | the configuration file; what it says about the guard only tightens |
 //! | `XDG_CONFIG_HOME`, `HOME` | where it lies otherwise |
 //! | `NO_COLOR` | no colours |
 //! | `TMPDIR` | where doctor makes a home for programs that write when they are asked for their version |
@@ -43,9 +43,18 @@ pub fn home(flag: Option<PathBuf>) -> Result<PathBuf, Error> {
 
 /// The user's configuration file.
 pub fn config_file() -> Option<PathBuf> {
-    get("BATON_CONFIG")
-        .map(PathBuf::from)
-        .or_else(|| get("XDG_CONFIG_HOME").map(|config| PathBuf::from(config).join("baton/config.toml")))
+    named_config_file().or_else(own_config_file)
+}
+
+/// The configuration file that the environment names. A repository can set an agent's environment, so it loosens nothing that guards.
+pub fn named_config_file() -> Option<PathBuf> {
+    get("BATON_CONFIG").map(PathBuf::from)
+}
+
+/// The configuration file in the user's own folder.
+pub fn own_config_file() -> Option<PathBuf> {
+    get("XDG_CONFIG_HOME")
+        .map(|config| PathBuf::from(config).join("baton/config.toml"))
         .or_else(|| get("HOME").map(|home| PathBuf::from(home).join(".config/baton/config.toml")))
 }
 

@@ -2,12 +2,15 @@
 //!
 //! It never fails a tool call and never takes more than two seconds: whatever goes wrong is one line in the log, and exit 0. All waiting is
 //! bounded by one deadline: for input, for a locked store, for a reader of the output.
+//!
+//! With `--guard` it judges a tool call and does nothing else: no store is opened, and no mail travels. There, what goes wrong is a decision too:
+//! the call is asked about, or refused, as the person has set it. The answer for that is ready before anything can go wrong.
 
-use crate::{environment, settings};
-use baton_agents::install::WAIT;
+use crate::{environment, gate, settings};
+use baton_agents::install::{GUARD, WAIT};
 use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
-use baton_core::event::Reply;
+use baton_core::event::{EventKind, Reply};
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
 use baton_mail::line::{self, Caller, Outcome};
@@ -21,10 +24,14 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Room for a payload at first; most need no more.
 const PIECE: usize = 8 << 10;
+/// A payload up to this size is judged so fast that nobody need look at the clock.
+const QUICKLY_JUDGED: usize = 64 << 10;
 /// Bytes that a pipe takes without blocking once it says that it takes any.
 const CHUNK: usize = 4096;
 
@@ -44,14 +51,17 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     // A bug of ours must not become a failed tool call.
     std::panic::set_hook(Box::new(move |panic| {
         note(&log, &format!("internal: {panic}"));
-        std::process::exit(0);
+        give_up(deadline);
     }));
-    let done =
-        if call.wait { wait(&call, &home, deadline) } else { answer(&call, &home, deadline).map(|()| 0) };
+    let done = match call.job {
+        Job::Answer => answer(&call, &home, deadline).map(|()| 0),
+        Job::Judge => judge(&call, &home, deadline).map(|()| 0),
+        Job::Wait => wait(&call, &home, deadline),
+    };
     // Skips the closing of the store: the kernel does that faster.
     std::process::exit(done.unwrap_or_else(|error| {
         note(&home, &format!("{}: {}: {}", call.agent, error.code(), error.message()));
-        0
+        give_up(deadline)
     }));
 }
 
@@ -59,10 +69,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn wait(call: &Call, home: &Path, deadline: Instant) -> Result<i32, Error> {
     let agent = baton_agents::by_name(&call.agent)?;
     let payload = read_payload(deadline)?;
-    let foreign = |other: &&dyn Agent| {
-        other.name() != agent.name() && other.runs_foreign_hook(&payload, &environment::get)
-    };
-    if !agent.wants_waiter(&environment::get) || ALL.iter().any(foreign) {
+    if !agent.wants_waiter(&environment::get) || is_foreign(agent, &payload) {
         return Ok(0);
     }
     let event = agent.parse(&payload, None)?;
@@ -89,22 +96,50 @@ fn wait(call: &Call, home: &Path, deadline: Instant) -> Result<i32, Error> {
     })
 }
 
+/// What is answered about a tool call if it can't be judged; empty where none is.
+static UNJUDGED: OnceLock<String> = OnceLock::new();
+
+/// Whether something is being said about a tool call already.
+static JUDGED: AtomicBool = AtomicBool::new(false);
+
+/// Ends with what is to be said about a tool call that can't be judged.
+fn give_up(deadline: Instant) -> ! {
+    if let Some(answer) = UNJUDGED.get().filter(|_| !JUDGED.swap(true, Ordering::Relaxed)) {
+        // A second is more than any agent takes to read a line. Whether it did, nobody is left to be told.
+        print(answer, deadline.max(Instant::now() + Duration::from_secs(1))).ok();
+    }
+    std::process::exit(0)
+}
+
+/// What a hook is there for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Job {
+    /// Mail, and what the session does.
+    Answer,
+    /// Tool calls.
+    Judge,
+    /// Waking, in the background.
+    Wait,
+}
+
 struct Call {
     agent: String,
     event: Option<String>,
     home: Option<PathBuf>,
-    wait: bool,
+    job: Job,
 }
 
 impl Call {
     fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
         let mut call =
-            Self { agent: arguments.next()?.into_string().ok()?, event: None, home: None, wait: false };
+            Self { agent: arguments.next()?.into_string().ok()?, event: None, home: None, job: Job::Answer };
         while let Some(argument) = arguments.next() {
             if argument == "--home" {
                 call.home = Some(PathBuf::from(arguments.next()?));
             } else if argument == WAIT {
-                call.wait = true;
+                call.job = Job::Wait;
+            } else if argument == GUARD {
+                call.job = Job::Judge;
             } else {
                 call.event = Some(argument.into_string().ok()?);
             }
@@ -129,13 +164,46 @@ fn registered(
     }
 }
 
+/// Judges a tool call. The store is not opened.
+fn judge(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
+    let agent = baton_agents::by_name(&call.agent)?;
+    let gate = gate::open(home);
+    let named = call.event.as_deref();
+    if let Some(answer) = named.and_then(|named| gate.unjudged(agent, named)) {
+        UNJUDGED.get_or_init(|| answer);
+    }
+    let payload = read_payload(deadline)?;
+    if is_foreign(agent, &payload) {
+        return Ok(());
+    }
+    if payload.len() > QUICKLY_JUDGED {
+        // Judging is bounded by steps; this is for what nobody has thought of.
+        std::thread::spawn(move || {
+            std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
+            give_up(deadline);
+        });
+    }
+    let answer = gate.answer(agent, &payload, named)?;
+    if JUDGED.swap(true, Ordering::Relaxed) {
+        // The clock was faster, and ends this process.
+        std::thread::park();
+    }
+    match answer {
+        Some(answer) => print(&answer, deadline).map_err(|error| output_closed(&error)),
+        None => Ok(()),
+    }
+}
+
+/// Whether another agent runs this hook, which was installed for this one.
+fn is_foreign(agent: &dyn Agent, payload: &[u8]) -> bool {
+    ALL.iter()
+        .any(|other| other.name() != agent.name() && other.runs_foreign_hook(payload, &environment::get))
+}
+
 fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     let agent = baton_agents::by_name(&call.agent)?;
     let payload = read_payload(deadline)?;
-    if ALL
-        .iter()
-        .any(|other| other.name() != agent.name() && other.runs_foreign_hook(&payload, &environment::get))
-    {
+    if is_foreign(agent, &payload) {
         return Ok(());
     }
     let mut event = agent.parse(&payload, call.event.as_deref())?;
@@ -148,6 +216,14 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     unknown::note(home, agent, &event);
     if let Some(signed) = agent.sign_call(&event) {
         return print(&signed, deadline).map_err(|error| output_closed(&error));
+    }
+    if event.kind == EventKind::AfterTool {
+        match gate::open(home).answer(agent, &payload, call.event.as_deref()) {
+            // Mail waits for the next event.
+            Ok(Some(judged)) => return print(&judged, deadline).map_err(|error| output_closed(&error)),
+            Ok(None) => {}
+            Err(error) => note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message())),
+        }
     }
     if event.transcript.is_none() {
         event.transcript = agent.transcript_path(&event.session_id, &environment::get);

@@ -6,6 +6,7 @@
 mod cli;
 mod commands;
 mod environment;
+mod gate;
 mod hook;
 mod print;
 mod settings;

@@ -10,6 +10,7 @@ pub mod body;
 pub mod error;
 pub mod event;
 pub mod frame;
+pub mod guard;
 pub mod id;
 pub mod limits;
 pub mod loops;

@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! plugin → baton   {"id": 7, "payload": {"hook_event_name": …, "session_id": …, …}}
-//! baton → plugin   {"id": 7, "answer": …}          null: nothing to say
+//! baton → plugin   {"id": 7, "answer": …}          null: nothing to say; about a tool call: what the guard says
 //! baton → plugin   {"push": {…}}                    unasked
 //! ```
 //!
@@ -19,6 +19,7 @@ use baton_agents::{Agent, Push};
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
+use baton_gate::Gate;
 use baton_mail::line::{self, Caller, Pushed};
 use baton_mail::unknown;
 use baton_store::{Role, Store};
@@ -44,6 +45,8 @@ pub struct Options {
     pub env: fn(&str) -> Option<OsString>,
     /// The limits that hold in a folder.
     pub limits: Box<dyn Fn(&Path) -> Limits>,
+    /// Judges tool calls; made anew for each, so that it goes by the rules of that moment.
+    pub gate: Box<dyn Fn() -> Gate>,
     /// Writes a line to the log.
     pub log: Box<dyn Fn(&str)>,
 }
@@ -141,6 +144,15 @@ impl<O: Write> Link<O> {
             }
         };
         unknown::note(&self.options.home, self.options.agent, &event);
+        let judged = match event.kind {
+            EventKind::BeforeTool | EventKind::AfterTool => self.judged(&event, payload.get().as_bytes()),
+            _ => None,
+        };
+        // Before a tool nothing else is to be said. After one, mail waits for the next event where something is said about its output.
+        if judged.is_some() || self.options.agent.facts().calls.before.contains(&event.native.as_str()) {
+            let answer = judged.and_then(|judged| serde_json::from_str(&judged).ok()).unwrap_or(Value::Null);
+            return self.write(&json!({"id": id, "answer": answer})).map(|()| None);
+        }
         let outcome = self.with_store(&event, |store, caller| line::handle(store, caller, &event));
         let outcome = outcome.unwrap_or_else(|error| {
             self.note(&format!("{}: {}: {error}", event.native, error.code()));
@@ -157,6 +169,15 @@ impl<O: Write> Link<O> {
         written?;
         self.follow(&event);
         Ok(event.subagent.is_none().then_some(event.session_id))
+    }
+
+    /// What the guard says about the tool call of an event.
+    fn judged(&self, event: &Event, payload: &[u8]) -> Option<String> {
+        let gate = (self.options.gate)();
+        gate.answer(self.options.agent, payload, None).unwrap_or_else(|error| {
+            self.note(&format!("{}: {}: {error}", event.native, error.code()));
+            gate.unjudged(self.options.agent, &event.native)
+        })
     }
 
     /// Listens at the door of a session that has spoken, and stops at its end.

@@ -106,6 +106,26 @@ impl Agent {
                     Agent::Pi => ("bash".to_owned(), json!({"command": command})),
                 }
             }
+            Part::Read(path) => match self {
+                Agent::Claude => ("Read".to_owned(), json!({"file_path": path})),
+                // It has no tool for that, and reads by its shell.
+                Agent::Codex => self.tool_call(&Part::Shell(format!("cat '{path}'"))),
+                Agent::OpenCode => ("read".to_owned(), json!({"filePath": path})),
+                Agent::Gemini => ("read_file".to_owned(), json!({"file_path": path})),
+                Agent::Copilot => ("view".to_owned(), json!({"path": path})),
+                Agent::Pi => ("read".to_owned(), json!({"path": path})),
+            },
+            Part::Write { path, content } => match self {
+                Agent::Claude => ("Write".to_owned(), json!({"file_path": path, "content": content})),
+                // It writes by patches, and takes this command for one.
+                Agent::Codex => self.tool_call(&Part::Shell(format!(
+                    "apply_patch <<'EOF'\n*** Begin Patch\n*** Add File: {path}\n+{content}\n*** End Patch\nEOF"
+                ))),
+                Agent::OpenCode => ("write".to_owned(), json!({"filePath": path, "content": content})),
+                Agent::Gemini => ("write_file".to_owned(), json!({"file_path": path, "content": content})),
+                Agent::Copilot => ("create".to_owned(), json!({"path": path, "file_text": content})),
+                Agent::Pi => ("write".to_owned(), json!({"path": path, "content": content})),
+            },
             Part::Text(_) | Part::Pause(_) | Part::Tokens(_) => panic!("no tool call: {part:?}"),
         }
     }

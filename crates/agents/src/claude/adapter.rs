@@ -3,8 +3,10 @@
 //! Mail goes out at SessionStart, UserPromptSubmit, PostToolBatch (once per batch, after failures too) and Stop. At Stop it travels as
 //! `additionalContext`: a blocking reason is shown to the model twice. Text over 10,000 UTF-16 units is moved to a file.
 
+use super::tools::FAILURE;
 use super::{screen, transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
@@ -60,6 +62,23 @@ impl Agent for Claude {
             }
             Reply::Block(reason) => json!({"decision": "block", "reason": reason}).to_string(),
         }
+    }
+
+    fn render_ruling(&self, call: &Call, ruling: &Ruling) -> String {
+        let event = &call.native;
+        let permission = |word: &str, why: &str| json!({ "hookEventName": event, "permissionDecision": word, "permissionDecisionReason": why });
+        let said = match ruling {
+            Ruling::Deny(why) => permission("deny", why),
+            // Without a terminal it is a refusal, with the reason.
+            Ruling::Ask(why) => permission("ask", why),
+            Ruling::Note(text) => json!({ "hookEventName": event, "additionalContext": text }),
+            Ruling::Redact { why, .. } if call.native == FAILURE => {
+                json!({ "hookEventName": event, "additionalContext": call::not_taken_out(why) })
+            }
+            // Of the form that the tool's own output has, or it is thrown away.
+            Ruling::Redact { output, .. } => json!({ "hookEventName": event, "updatedToolOutput": output }),
+        };
+        json!({ "hookSpecificOutput": said }).to_string()
     }
 
     fn quiet(&self) -> &'static str {

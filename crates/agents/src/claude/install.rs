@@ -6,12 +6,13 @@
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
+use super::tools::FAILURE;
 use crate::config::json::{Bom, Dialect, Reader};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
 use crate::install::{
-    Current, FileEdit, Form, HookRow, Install, InstallError, OwnCommand, Records, SERVER, Scope, Server,
-    Target, Trust, plain, summary,
+    Current, FileEdit, Form, Guard, HookRow, Install, InstallError, OwnCommand, Records, SERVER, Scope,
+    Server, Target, Trust, plain, summary,
 };
 
 const AGENT: &str = "claude";
@@ -43,9 +44,10 @@ const STATE: Reader = Reader {
 /// session's MCP server, which costs no process. Before our own tools, the same: it tells which calls are a subagent's.
 ///
 /// At start and stop one more, in the background: it waits there to wake the session, where nothing better can.
+/// Around each tool, a command of its own for the guard, which needs neither server nor store.
 ///
 /// Commands alone in a project, and none in the background: Copilot reads that file too, and one hook of another form makes it ignore all of them, other people's included.
-pub fn hook_rows(scope: &Scope) -> Vec<HookRow> {
+pub fn hook_rows(scope: &Scope, guard: Guard) -> Vec<HookRow> {
     let form = Form::Command { timeout: COMMAND_TIMEOUT };
     let command = |event| HookRow { event, matcher: None, form: form.clone() };
     let tool = |event, matcher, more: &[(&'static str, &'static str)]| match scope {
@@ -74,6 +76,17 @@ pub fn hook_rows(scope: &Scope) -> Vec<HookRow> {
         let waiter = |event| HookRow { event, matcher: None, form: Form::Waiter { timeout: WAITER_TIMEOUT } };
         rows.extend([waiter("SessionStart"), waiter("Stop")]);
     }
+    let more = match guard {
+        Guard::Off => return rows,
+        Guard::On => Vec::new(),
+        Guard::Closed => vec![("onFailure", "block")],
+    };
+    let judged = |event| HookRow {
+        event,
+        matcher: None,
+        form: Form::Guard { timeout: COMMAND_TIMEOUT, more: more.clone() },
+    };
+    rows.extend([judged("PreToolUse"), judged("PostToolUse"), judged(FAILURE)]);
     rows
 }
 
@@ -107,7 +120,7 @@ pub struct Claude {
 impl Claude {
     /// `user_home` is the person's home; `config_dir` is `$CLAUDE_CONFIG_DIR`, if that is set.
     pub fn new(install: Install, user_home: &Path, config_dir: Option<&Path>) -> Result<Self, InstallError> {
-        let rows = hook_rows(install.scope());
+        let rows = hook_rows(install.scope(), install.guard());
         Self::with_rows(install, user_home, config_dir, rows)
     }
 

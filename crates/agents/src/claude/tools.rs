@@ -1,10 +1,18 @@
 //! Claude Code's tools: what it calls them, and which of their fields mean what. The fields are those of 2.1.325.
 
+use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, MCP, Row, Tools};
 use baton_core::tool::ToolKind;
 
 /// Claude Code's tools.
 pub static TOOLS: Tools = Tools { rows: ROWS, mcp: &[MCP] };
+
+/// Where a call stands in its payloads. Of a tool that failed there is only the error, with what it printed.
+pub const CALLS: Shape =
+    Shape { output: &["/tool_response", "/error"], after: &["PostToolUse", FAILURE], ..SHAPE };
+
+/// The event after a tool that failed, whose output nobody can replace.
+pub(super) const FAILURE: &str = "PostToolUseFailure";
 
 const ROWS: &[Row] = &[
     Row {

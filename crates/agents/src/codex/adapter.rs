@@ -5,6 +5,7 @@
 
 use super::{screen, transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
@@ -55,6 +56,26 @@ impl Agent for Codex {
             }
             Reply::Continue(text) | Reply::Block(text) => {
                 json!({"decision": "block", "reason": text}).to_string()
+            }
+        }
+    }
+
+    fn render_ruling(&self, call: &Call, ruling: &Ruling) -> String {
+        let specific = |said: Value| json!({ "hookSpecificOutput": said }).to_string();
+        let event = &call.native;
+        let deny = |why: &str| {
+            specific(json!({
+                "hookEventName": event, "permissionDecision": "deny", "permissionDecisionReason": why,
+            }))
+        };
+        match ruling {
+            Ruling::Deny(why) => deny(why),
+            // It does not know `ask`, and runs the tool.
+            Ruling::Ask(why) => deny(&call::needs_a_person(why)),
+            Ruling::Note(text) => specific(json!({ "hookEventName": event, "additionalContext": text })),
+            // The reason takes the place of the output.
+            Ruling::Redact { output, .. } => {
+                json!({ "decision": "block", "reason": call::joined(output) }).to_string()
             }
         }
     }

@@ -12,8 +12,8 @@ use crate::config::toml::{Block, Change, Scalar, Toml};
 use crate::install::hooks::HookSet;
 use crate::install::server::{home_in_args, server_args};
 use crate::install::{
-    Current, FileEdit, Form, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target, Trust,
-    plain, summary,
+    Current, FileEdit, Form, Guard, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target,
+    Trust, plain, summary,
 };
 
 const AGENT: &str = "codex";
@@ -34,10 +34,11 @@ const HOOKS: Reader =
 /// The hooks that are installed: one form per event, because two run side by side and the agent waits for the slower.
 ///
 /// A command where the server may be off and mail must come through all the same; after each tool, a call of the session's MCP server, which
-/// costs no process. A subagent's calls are told apart by what they carry, so nothing is needed before tools.
-pub fn hook_rows() -> Vec<HookRow> {
+/// costs no process. A subagent's calls are told apart by what they carry, so mail needs nothing before tools. Around each tool, a command of its
+/// own for the guard, which needs neither server nor store.
+pub fn hook_rows(guard: Guard) -> Vec<HookRow> {
     let command = |event, timeout| HookRow { event, matcher: None, form: Form::Command { timeout } };
-    vec![
+    let mut rows = vec![
         command("SessionStart", COMMAND_TIMEOUT),
         command("SessionEnd", ENDING_TIMEOUT),
         command("UserPromptSubmit", COMMAND_TIMEOUT),
@@ -45,7 +46,13 @@ pub fn hook_rows() -> Vec<HookRow> {
         command("PermissionRequest", COMMAND_TIMEOUT),
         command("Interrupt", ENDING_TIMEOUT),
         tool("PostToolUse", None, &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")]),
-    ]
+    ];
+    if guard != Guard::Off {
+        let form = Form::Guard { timeout: COMMAND_TIMEOUT, more: Vec::new() };
+        let judged = |event| HookRow { event, matcher: None, form: form.clone() };
+        rows.extend([judged("PreToolUse"), judged("PostToolUse")]);
+    }
+    rows
 }
 
 /// A call of our MCP server. Only fields that the event always has: one that is missing voids the call.
@@ -84,7 +91,8 @@ impl Codex {
     /// Codex resolves symlinks in a `$CODEX_HOME` that is set and in its working directory, but not in
     /// `~/.codex`. Trust is by path, so the same is done here.
     pub fn new(install: Install, user_home: &Path, codex_home: Option<&Path>) -> Result<Self, InstallError> {
-        Self::with_rows(install, user_home, codex_home, hook_rows())
+        let rows = hook_rows(install.guard());
+        Self::with_rows(install, user_home, codex_home, rows)
     }
 
     /// The same with another set of hooks.

@@ -13,6 +13,7 @@
 
 use super::{OUR_SERVER, is_continuation, moment, screen, transcript};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::call::{Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
@@ -162,6 +163,19 @@ impl Agent for Copilot {
                 json!({ "decision": "block", "reason": text }).to_string()
             }
         }
+    }
+
+    fn render_ruling(&self, _call: &Call, ruling: &Ruling) -> String {
+        let permission =
+            |word: &str, why: &str| json!({ "permissionDecision": word, "permissionDecisionReason": why });
+        match ruling {
+            Ruling::Deny(why) => permission("deny", why),
+            // Without a terminal it is a refusal.
+            Ruling::Ask(why) => permission("ask", why),
+            Ruling::Note(text) => json!({ "additionalContext": text }),
+            Ruling::Redact { output, .. } => json!({ "modifiedResult": output }),
+        }
+        .to_string()
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {

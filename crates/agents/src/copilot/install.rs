@@ -11,11 +11,12 @@ use serde_json::{Map, Value, json};
 
 use super::OUR_SERVER;
 use crate::config::json::{Bom, Dialect, Json, Reader, Step};
+use crate::install::hooks::GUARD;
 use crate::install::own_file::OwnFile;
 use crate::install::server::JsonServer;
 use crate::install::shell::quote;
 use crate::install::{
-    Current, FileEdit, Install, InstallError, Records, Scope, Server, Target, Trust, plain, summary,
+    Current, FileEdit, Guard, Install, InstallError, Records, Scope, Server, Target, Trust, plain, summary,
 };
 
 const AGENT: &str = "copilot";
@@ -41,6 +42,8 @@ const SETTINGS: Reader =
 /// The events that are hooked. The command names its event, because the payloads don't.
 const HOOKS: [&str; 6] =
     ["sessionStart", "userPromptSubmitted", "postToolUse", "agentStop", "notification", "sessionEnd"];
+/// Before any tool: for the guard alone. After one, the same hook does both, what the guard says and the mail.
+const BEFORE_TOOLS: &str = "preToolUse";
 /// Before a call of our own tools: its answer makes the call say who makes it.
 const BEFORE_OUR_TOOLS: &str = "preMcpToolCall";
 
@@ -120,6 +123,11 @@ impl Copilot {
         let mut signing = self.hook(BEFORE_OUR_TOOLS);
         signing["matcher"] = json!(format!("{OUR_SERVER}/.*"));
         hooks.insert(BEFORE_OUR_TOOLS.to_owned(), json!([signing]));
+        if self.install.guard() != Guard::Off {
+            let mut judging = self.hook(BEFORE_TOOLS);
+            judging["bash"] = json!(self.command(&format!("{BEFORE_TOOLS} {GUARD}")));
+            hooks.insert(BEFORE_TOOLS.to_owned(), json!([judging]));
+        }
         format!("{:#}\n", json!({ "version": 1, "hooks": hooks })).into_bytes()
     }
 

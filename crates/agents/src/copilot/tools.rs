@@ -4,6 +4,7 @@
 //! `Edit` for each tool that changes a file, patches included. `view` on a folder lists it; only the disk knows, so here it reads.
 //! Hooks spell a tool of an MCP server `server-tool`, permission requests `server/tool`.
 
+use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, McpName, Row, Tools};
 use baton_core::tool::ToolKind;
 
@@ -14,6 +15,17 @@ pub static TOOLS: Tools = Tools {
         McpName { prefix: "", separator: "/", ambiguous: false },
         McpName { prefix: "", separator: "-", ambiguous: true },
     ],
+};
+
+/// Where a call stands in its payloads: those of events with a small first letter, and those with a capital one.
+pub const CALLS: Shape = Shape {
+    tool: &["/toolName", "/tool_name"],
+    input: &["/toolArgs", "/tool_input"],
+    output: &["/toolResult", "/tool_result"],
+    session: &["/sessionId", "/session_id"],
+    before: &["preToolUse", "PreToolUse"],
+    after: &["postToolUse", "PostToolUse"],
+    ..SHAPE
 };
 
 const ROWS: &[Row] = &[

@@ -4,6 +4,7 @@
 //! next prompt. A prompt's hook can add nothing.
 
 use crate::agent::{Agent, Env, Shell};
+use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
@@ -106,6 +107,20 @@ impl Agent for Cursor {
             Reply::Context(text) => json!({ "additional_context": text }).to_string(),
             Reply::Continue(text) => json!({ "followup_message": text }).to_string(),
         }
+    }
+
+    fn render_ruling(&self, _call: &Call, ruling: &Ruling) -> String {
+        let permission =
+            |word: &str, why: &str| json!({ "permission": word, "user_message": why, "agent_message": why });
+        match ruling {
+            Ruling::Deny(why) => permission("deny", why),
+            Ruling::Ask(why) => permission("ask", why),
+            // Before a tool nothing is documented that would reach the model alone.
+            Ruling::Note(text) => json!({ "additional_context": text }),
+            // It lets nobody replace a tool's output.
+            Ruling::Redact { why, .. } => json!({ "additional_context": call::not_taken_out(why) }),
+        }
+        .to_string()
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {

@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use crate::config::json::{Bom, Dialect, Json, Made, Reader, Step, Tree};
-use crate::install::hooks::{Edited, events};
+use crate::install::hooks::{Edited, GUARD, events, is_our_command};
 use crate::install::server::JsonServer;
 use crate::install::shell;
-use crate::install::{Current, FileEdit, Install, InstallError, Records, Scope, Target, plain, summary};
+use crate::install::{
+    Current, FileEdit, Guard, Install, InstallError, Records, Scope, Target, plain, summary,
+};
 
 const AGENT: &str = "cursor";
 /// Seconds that a hook may take.
@@ -21,6 +23,9 @@ const TIMEOUT: u32 = 10;
 
 /// The events that are hooked.
 const HOOKS: [&str; 5] = ["sessionStart", "beforeSubmitPrompt", "postToolUse", "stop", "sessionEnd"];
+
+/// Before any tool: for the guard alone.
+const BEFORE_TOOLS: &str = "preToolUse";
 
 /// The key of the format's version.
 const VERSION: &str = "version";
@@ -65,15 +70,27 @@ impl Cursor {
         JsonServer { agent: Some(AGENT), baton, home, reader: &FILES }
     }
 
-    fn hook(&self) -> Value {
+    /// The hook of an event, as it is written.
+    fn hook(&self, event: &str) -> Value {
         let (baton, home) = (shell::quote(self.install.baton()), shell::quote(self.install.home()));
-        json!({ "command": format!("{baton} hook {AGENT} --home {home}"), "timeout": TIMEOUT })
+        let judges = if event == BEFORE_TOOLS { format!(" {event} {GUARD}") } else { String::new() };
+        let mut hook =
+            json!({ "command": format!("{baton} hook {AGENT}{judges} --home {home}"), "timeout": TIMEOUT });
+        if event == BEFORE_TOOLS && self.install.guard() == Guard::Closed {
+            hook["failClosed"] = json!(true);
+        }
+        hook
+    }
+
+    /// The events that are hooked.
+    fn events(&self) -> Vec<&'static str> {
+        let judged = (self.install.guard() != Guard::Off).then_some(BEFORE_TOOLS);
+        HOOKS.into_iter().chain(judged).collect()
     }
 
     fn is_ours(&self, hook: &Value) -> bool {
         let words = hook.get("command").and_then(Value::as_str).and_then(shell::words).unwrap_or_default();
-        let tail = ["hook", AGENT, "--home", self.install.home()];
-        words.len() == 1 + tail.len() && words[1..].iter().zip(tail).all(|(word, t)| word == t)
+        is_our_command(&words, AGENT, self.install.home())
     }
 
     /// Where our entries are, each with what it says.
@@ -99,29 +116,42 @@ impl Cursor {
 
     fn add_hooks(&self, bytes: &[u8]) -> Result<Edited, InstallError> {
         let json = self.parse(bytes)?;
-        let (wanted, found) = (self.hook(), self.find(&json));
+        let (wanted, found) = (self.events(), self.find(&json));
         let stale: Vec<(Vec<Step>, Value)> = found
             .iter()
-            .filter(|(_, _, hook)| *hook != wanted)
-            .map(|(way, _, _)| (way.clone(), wanted.clone()))
+            .filter(|(_, event, _)| wanted.contains(&event.as_str()))
+            .map(|(way, event, hook)| (way.clone(), self.hook(event), hook))
+            .filter(|(_, new, old)| new != *old)
+            .map(|(way, new, _)| (way, new))
             .collect();
-        let missing: Vec<&str> =
-            HOOKS.into_iter().filter(|event| !found.iter().any(|(_, there, _)| there == event)).collect();
-        let updated = json.replace(&stale);
-        let added = missing.len();
-        if added == 0 {
-            return Ok(Edited { bytes: updated, made: Vec::new(), added, updated: stale.len(), dropped: 0 });
+        let missing: Vec<&str> = wanted
+            .iter()
+            .copied()
+            .filter(|event| !found.iter().any(|(_, there, _)| there == event))
+            .collect();
+        let unwanted = |event: &str| !wanted.contains(&event);
+        let dropped: Vec<Vec<Step>> =
+            found.iter().filter(|(_, event, _)| unwanted(event)).map(|(way, _, _)| way.clone()).collect();
+        let (added, updated, dropped_count) = (missing.len(), stale.len(), dropped.len());
+        let mut bytes = json.replace(&stale);
+        if dropped_count > 0 {
+            bytes = self.parse(&bytes)?.cut(&dropped, Made::Unknown).unwrap_or_default();
         }
-        let hooks =
-            missing.into_iter().map(|event| (event.to_owned(), Tree::Append(vec![wanted.clone()]))).collect();
-        let json = self.parse(&updated)?;
+        if added == 0 {
+            return Ok(Edited { bytes, made: Vec::new(), added, updated, dropped: dropped_count });
+        }
+        let hooks = missing
+            .into_iter()
+            .map(|event| (event.to_owned(), Tree::Append(vec![self.hook(event)])))
+            .collect();
+        let json = self.parse(&bytes)?;
         let mut keys = vec![("hooks".to_owned(), Tree::Keys(hooks))];
         // Where we begin the file, and only there: a removal can't tell our version from somebody else's.
         if json.get(&[]).is_none_or(|root| root.as_object().is_some_and(Map::is_empty)) {
             keys.insert(0, (VERSION.to_owned(), Tree::Value(json!(1))));
         }
         let (bytes, made) = json.add(&Tree::Keys(keys))?;
-        Ok(Edited { bytes, made, added, updated: stale.len(), dropped: 0 })
+        Ok(Edited { bytes, made, added, updated, dropped: dropped_count })
     }
 
     fn cut_hooks(&self, bytes: &[u8], made: Made<'_>) -> Result<(Option<Vec<u8>>, usize), InstallError> {

@@ -1,12 +1,23 @@
 //! Cursor CLI's tools: what it calls them, and which of their fields mean what. From public sources only: the program could not
 //! be run.
 
+use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, McpName, Row, Tools};
 use baton_core::tool::ToolKind;
 
 /// Cursor CLI's tools.
 pub static TOOLS: Tools =
     Tools { rows: ROWS, mcp: &[McpName { prefix: "MCP:", separator: "", ambiguous: false }] };
+
+/// Where a call stands in its payloads.
+pub const CALLS: Shape = Shape {
+    output: &["/tool_output", "/result_json"],
+    session: &["/conversation_id"],
+    cwd: &["/cwd", "/workspace_roots/0"],
+    before: &["preToolUse"],
+    after: &["postToolUse"],
+    ..SHAPE
+};
 
 const ROWS: &[Row] = &[
     Row { names: &["Shell"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },

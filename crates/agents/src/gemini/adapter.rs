@@ -8,6 +8,7 @@
 
 use super::{screen, transcript};
 use crate::agent::{Agent, Env, Shell, TranscriptReader};
+use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload};
@@ -71,6 +72,23 @@ impl Agent for Gemini {
             Reply::Continue(text) => {
                 json!({"decision": "block", "reason": text, "systemMessage": TURN_GOES_ON}).to_string()
             }
+        }
+    }
+
+    fn render_ruling(&self, call: &Call, ruling: &Ruling) -> String {
+        let deny = |why: &str| json!({ "decision": "deny", "reason": why }).to_string();
+        match ruling {
+            Ruling::Deny(why) => deny(why),
+            // A run without a terminal would end by a question.
+            Ruling::Ask(why) => deny(&call::needs_a_person(why)),
+            Ruling::Note(text) if call.kind == EventKind::AfterTool => {
+                json!({"hookSpecificOutput": {"hookEventName": call.native, "additionalContext": text}})
+                    .to_string()
+            }
+            // Before a tool it takes no text.
+            Ruling::Note(_) => String::new(),
+            // The reason takes the place of the output.
+            Ruling::Redact { output, why } => deny(&format!("{why}\n{}", call::joined(output))),
         }
     }
 

@@ -8,8 +8,8 @@ use crate::config::json::{Bom, Dialect, Json, Reader, Step};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
 use crate::install::{
-    Current, FileEdit, Form, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target, Trust,
-    plain, summary,
+    Current, FileEdit, Form, Guard, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target,
+    Trust, plain, summary,
 };
 
 const AGENT: &str = "gemini";
@@ -24,17 +24,23 @@ const SETTINGS: Reader = Reader {
     dialect: Dialect::Comments,
 };
 
-/// The hooks that are installed. All are commands: it has no other form. Nothing before tools or requests, where mail can't travel.
-pub fn hook_rows() -> Vec<HookRow> {
+/// The hooks that are installed. All are commands: it has no other form. Nothing before requests, where mail can't travel; before a tool only
+/// the guard. After a tool one hook does both, what the guard says and the mail.
+pub fn hook_rows(guard: Guard) -> Vec<HookRow> {
     let command = |event| HookRow { event, matcher: None, form: Form::Command { timeout: TIMEOUT } };
-    vec![
+    let mut rows = vec![
         command("SessionStart"),
         command("SessionEnd"),
         command("BeforeAgent"),
         command("AfterAgent"),
         command("AfterTool"),
         command("Notification"),
-    ]
+    ];
+    if guard != Guard::Off {
+        let form = Form::Guard { timeout: TIMEOUT, more: Vec::new() };
+        rows.push(HookRow { event: "BeforeTool", matcher: None, form });
+    }
+    rows
 }
 
 /// Gemini CLI's configuration in one scope.
@@ -48,7 +54,8 @@ pub struct Gemini {
 impl Gemini {
     /// `home` is the person's home, or `$GEMINI_CLI_HOME`.
     pub fn new(install: Install, home: &Path) -> Result<Self, InstallError> {
-        Self::with_rows(install, home, hook_rows())
+        let rows = hook_rows(install.guard());
+        Self::with_rows(install, home, rows)
     }
 
     /// The same with another set of hooks.

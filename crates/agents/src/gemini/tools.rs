@@ -1,12 +1,22 @@
 //! Gemini CLI's tools: what it calls them, and which of their fields mean what. The fields are those of 0.61.0 and of older
 //! versions.
 
+use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, McpName, Row, Tools};
 use baton_core::tool::ToolKind;
 
 /// Gemini CLI's tools.
 pub static TOOLS: Tools =
     Tools { rows: ROWS, mcp: &[McpName { prefix: "mcp_", separator: "_", ambiguous: false }] };
+
+/// Where a call stands in its payloads.
+pub const CALLS: Shape = Shape {
+    // The rest of the response is for the person.
+    output: &["/tool_response/llmContent"],
+    before: &["BeforeTool"],
+    after: &["AfterTool"],
+    ..SHAPE
+};
 
 const ROWS: &[Row] = &[
     Row { names: &["run_shell_command"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },

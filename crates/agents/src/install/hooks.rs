@@ -12,6 +12,22 @@ use crate::config::json::{Container, Json, Made, Reader, Step, Tree};
 
 /// What tells a hook to wait in the background.
 pub const WAIT: &str = "--wait";
+/// What the command of a hook says that judges and delivers nothing.
+pub const GUARD: &str = "--guard";
+
+/// Whether a command is one of our hooks for this agent and this home: `<anything> hook AGENT [--wait | [EVENT] [--guard]] --home HOME`.
+pub(crate) fn is_our_command(words: &[String], agent: &str, home: &str) -> bool {
+    let Some((_, words)) = words.split_first() else { return false };
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["hook", a, between @ .., "--home", h] if *a == agent && *h == home => match between {
+            [] | [_] => true,
+            [_, last] => *last == GUARD,
+            _ => false,
+        },
+        _ => false,
+    }
+}
 
 /// One hook to install.
 #[derive(Clone, Debug)]
@@ -36,6 +52,13 @@ pub enum Form {
     Waiter {
         /// Seconds.
         timeout: u32,
+    },
+    /// Our program, to judge a tool call and nothing else. Its command names the event, so that it can answer even what it can't read.
+    Guard {
+        /// In the agent's unit, seconds or milliseconds.
+        timeout: u32,
+        /// What the handler says beside that: what happens when it fails.
+        more: Vec<(&'static str, &'static str)>,
     },
     /// A tool of our MCP server in the same session.
     McpTool {
@@ -112,9 +135,23 @@ impl HookSet<'_> {
         format!("{} hook {} {WAIT} --home {}", shell::quote(self.baton), self.agent, shell::quote(self.home))
     }
 
+    /// The command of a hook that judges.
+    fn guard_command(&self, event: &str) -> String {
+        let (baton, home) = (shell::quote(self.baton), shell::quote(self.home));
+        format!("{baton} hook {} {event} {GUARD} --home {home}", self.agent)
+    }
+
     /// The handler of a row, as it is written.
     pub fn handler(&self, row: &HookRow) -> Value {
         match &row.form {
+            Form::Guard { timeout, more } => {
+                let command = self.guard_command(row.event);
+                let mut handler = json!({ "type": "command", "command": command, "timeout": timeout });
+                for (key, value) in more {
+                    handler[*key] = json!(value);
+                }
+                handler
+            }
             Form::Command { timeout } => {
                 json!({ "type": "command", "command": self.command(), "timeout": timeout })
             }
@@ -202,9 +239,7 @@ impl HookSet<'_> {
         match text("type") {
             Some("command") => {
                 let words = text("command").and_then(shell::words).unwrap_or_default();
-                let runs = |tail: &[&str]| words.len() == 1 + tail.len() && words[1..].iter().eq(tail);
-                runs(&["hook", self.agent, "--home", self.home])
-                    || runs(&["hook", self.agent, WAIT, "--home", self.home])
+                is_our_command(&words, self.agent, self.home)
             }
             Some("mcp_tool") => server == Server::Ours && text("server") == Some(SERVER),
             _ => false,
@@ -224,11 +259,13 @@ impl HookSet<'_> {
         let mut matched = Matched { updates: Vec::new(), missing: Vec::new(), extra: Vec::new() };
         for row in self.rows {
             let wanted = self.handler(row);
+            let judges = |handler: &Value| handler["command"].as_str().is_some_and(|c| c.contains(GUARD));
             let fits = |f: &&Found| {
                 f.event == row.event
                     && f.matcher.as_deref() == row.matcher
                     && f.value["type"] == wanted["type"]
                     && f.value["async"] == wanted["async"]
+                    && judges(&f.value) == judges(&wanted)
             };
             match free.iter().position(fits) {
                 Some(i) => {

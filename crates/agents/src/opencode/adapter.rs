@@ -8,6 +8,7 @@
 
 use super::{install, screen};
 use crate::agent::{Agent, Env, McpCaller, Push, Shell};
+use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
@@ -62,6 +63,17 @@ impl Agent for OpenCode {
             Reply::Silent | Reply::Block(_) => String::new(),
             Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
         }
+    }
+
+    fn render_ruling(&self, _call: &Call, ruling: &Ruling) -> String {
+        match ruling {
+            Ruling::Deny(why) => json!({ "deny": why }),
+            // A plugin can't make it ask its person.
+            Ruling::Ask(why) => json!({ "deny": call::needs_a_person(why) }),
+            Ruling::Note(text) => json!({ "note": text }),
+            Ruling::Redact { output, .. } => json!({ "output": output }),
+        }
+        .to_string()
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
@@ -133,6 +145,7 @@ fn kind(payload: &Payload<'_>) -> EventKind {
     match payload.hook_event_name.as_ref() {
         "session.created" => EventKind::Start(Source::Startup),
         "chat.message" => EventKind::Prompt,
+        "tool.execute.before" => EventKind::BeforeTool,
         "tool.execute.after" => EventKind::AfterTool,
         "request" => EventKind::Request,
         "session.compacted" => EventKind::Start(Source::Compact),

@@ -47,7 +47,8 @@ impl OpenCode {
         let mark = format!("const HOME = {}\n", json!(install.home()));
         let source = PLUGIN
             .replace("const BATON = __BATON__\n", &format!("const BATON = {}\n", json!(install.baton())))
-            .replace("const HOME = __HOME__\n", &mark);
+            .replace("const HOME = __HOME__\n", &mark)
+            .replace("const GUARD = __GUARD__\n", &format!("const GUARD = \"{}\"\n", install.guard().word()));
         Ok(Self {
             configs: ["opencode.jsonc", "opencode.json"].map(|name| configs.join(name)),
             plugin: plugins.join("baton.js"),

@@ -1,13 +1,18 @@
 // Written by `baton setup opencode`; `baton setup --remove opencode` takes it away. Changes are overwritten.
 //
 // It forwards what happens in OpenCode to one `baton link` per process and does what that answers. It decides nothing,
-// and whatever goes wrong here, OpenCode goes on as if there were no plugin.
+// and whatever goes wrong here, OpenCode goes on as if there were no plugin; but for a tool call that nobody could judge, where
+// the person has said that such a call must not run.
 import { spawn } from "node:child_process"
 
 const BATON = __BATON__
 const HOME = __HOME__
+const GUARD = __GUARD__
 const MARK = /\[baton-offer [0-9a-z]+\]/g
 const PATIENCE = 2000 // ms that an event waits for its answer
+const JUDGING = 10000 // ms that a tool call waits to be judged
+const UNJUDGED = "baton's guard gave no answer, so this call did not run. Tell your person; `baton doctor` shows why."
+const UNSEEN = "baton's guard gave no answer, so this output is not shown. Tell your person; `baton doctor` shows why."
 const STARTS = 5 // of the link, within a minute
 
 class Link {
@@ -25,14 +30,14 @@ class Link {
   // The last push into each session.
   #pushes = new Map()
 
-  // Sends an event and waits for the answer, but not for long.
-  call(payload) {
+  // Sends an event and waits for the answer, but not for long. No answer is undefined; null is one, and says nothing.
+  call(payload, patience = PATIENCE) {
     return new Promise((resolve) => {
       const id = this.#next++
-      const timer = setTimeout(() => this.#answer(id, null), PATIENCE)
+      const timer = setTimeout(() => this.#answer(id, undefined), patience)
       timer.unref?.()
       this.#calls.set(id, { resolve, timer })
-      if (!this.#write({ id, payload })) this.#answer(id, null)
+      if (!this.#write({ id, payload })) this.#answer(id, undefined)
     })
   }
 
@@ -68,7 +73,7 @@ class Link {
     const gone = () => {
       if (this.#child !== child) return
       this.#child = undefined
-      for (const id of [...this.#calls.keys()]) this.#answer(id, null)
+      for (const id of [...this.#calls.keys()]) this.#answer(id, undefined)
     }
     child.on("error", gone)
     child.on("exit", gone)
@@ -265,6 +270,17 @@ export const Baton = async ({ client, directory }) => {
     "question.rejected": ({ sessionID }) => tell("question.rejected", sessionID),
   }
 
+  // What the guard says about a tool call. Where it could not be asked there is no answer, unless the person wants one then.
+  const judged = async (name, session_id, more, unjudged) => {
+    let answer
+    try {
+      // A session that nobody knows takes no mail, like a subagent.
+      const unknown = { hook_event_name: name, session_id, agent_id: session_id, cwd: directory, ...more }
+      answer = await link.call((await payload(name, session_id, more)) ?? unknown, JUDGING)
+    } catch {}
+    return answer === undefined && GUARD === "closed" ? unjudged : answer
+  }
+
   // Nothing here may throw: OpenCode would take it for a refusal.
   const safely = (hook) => async (...args) => {
     try {
@@ -282,20 +298,35 @@ export const Baton = async ({ client, directory }) => {
       if (text) parts.push({ id: ascending("prt"), sessionID, messageID: message.id, type: "text", text })
     }),
 
-    "tool.execute.before": safely(async ({ tool, sessionID, callID }, { args }) => {
+    "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
+      if (GUARD !== "off") {
+        const answer = await judged("tool.execute.before", sessionID, { tool, callID, args }, { deny: UNJUDGED })
+        // This is how OpenCode is told not to run it; the model reads the message.
+        if (answer?.deny) throw new Error(answer.deny)
+      }
       // OpenCode does not tell a server which session calls it.
       if (!tool.startsWith("baton_")) return
-      const event = await payload("call", sessionID)
-      if (event) args.baton_caller = { session_id: event.session_id, agent_id: event.agent_id, call: callID }
-    }),
+      await safely(async () => {
+        const event = await payload("call", sessionID)
+        if (event) args.baton_caller = { session_id: event.session_id, agent_id: event.agent_id, call: callID }
+      })()
+    },
 
-    "tool.execute.after": safely(async ({ tool, sessionID, callID }, output) => {
-      const answer = await call("tool.execute.after", sessionID, { tool_name: tool, tool_use_id: callID })
-      const text = textFor(sessionID, answer)
+    "tool.execute.after": safely(async ({ tool, sessionID, callID, args }, result) => {
+      const parts = Array.isArray(result.content)
+      const more = { tool_name: tool, tool_use_id: callID }
+      const shown = { tool, callID, args, output: parts ? { content: result.content } : { output: result.output } }
+      const unseen = { output: parts ? { content: [{ type: "text", text: UNSEEN }] } : { output: UNSEEN } }
+      const answer =
+        GUARD === "off"
+          ? await call("tool.execute.after", sessionID, more)
+          : await judged("tool.execute.after", sessionID, { ...more, ...shown }, unseen)
+      if (answer?.output) Object.assign(result, answer.output)
+      const text = textFor(sessionID, answer) || answer?.note
       if (!text) return
       // A tool of a server gives back parts, a tool of OpenCode a text.
-      if (Array.isArray(output.content)) output.content.push({ type: "text", text })
-      else output.output = `${output.output ?? ""}\n\n${text}`
+      if (parts) result.content.push({ type: "text", text })
+      else result.output = `${result.output ?? ""}\n\n${text}`
     }),
 
     "experimental.session.compacting": safely(({ sessionID }) => void compacting.add(sessionID)),

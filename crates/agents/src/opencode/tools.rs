@@ -1,12 +1,25 @@
 //! OpenCode's tools: what it calls them, and which of their fields mean what. The fields are those of 1.18.33. A tool of an MCP
 //! server is `server_tool`, and its own tools may have underscores too.
 
+use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, McpName, Row, Tools};
 use baton_core::tool::ToolKind;
 
 /// OpenCode's tools.
 pub static TOOLS: Tools =
     Tools { rows: ROWS, mcp: &[McpName { prefix: "", separator: "_", ambiguous: true }] };
+
+/// Where a call stands in what our plugin forwards: OpenCode's own fields.
+pub const CALLS: Shape = Shape {
+    tool: &["/tool"],
+    input: &["/args"],
+    output: &["/output"],
+    session: &["/sessionID", "/session_id"],
+    cwd: &["/directory", "/cwd"],
+    before: &["tool.execute.before"],
+    after: &["tool.execute.after"],
+    ..SHAPE
+};
 
 const ROWS: &[Row] = &[
     Row { names: &["bash"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },

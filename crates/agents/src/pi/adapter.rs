@@ -11,6 +11,7 @@
 
 use super::screen;
 use crate::agent::{Agent, Env, Push, Shell};
+use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
@@ -58,6 +59,17 @@ impl Agent for Pi {
             Reply::Silent | Reply::Block(_) => String::new(),
             Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
         }
+    }
+
+    fn render_ruling(&self, _call: &Call, ruling: &Ruling) -> String {
+        match ruling {
+            Ruling::Deny(why) => json!({ "deny": why }),
+            // It has no permissions of its own.
+            Ruling::Ask(why) => json!({ "deny": call::needs_a_person(why) }),
+            Ruling::Note(text) => json!({ "note": text }),
+            Ruling::Redact { output, .. } => json!({ "output": output }),
+        }
+        .to_string()
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
@@ -114,7 +126,7 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         }),
         "before_agent_start" => EventKind::Prompt,
         // A turn runs, perhaps one that no prompt began.
-        "agent_start" => EventKind::BeforeTool,
+        "agent_start" | "tool_call" => EventKind::BeforeTool,
         "context" => EventKind::Request,
         "tool_result" => EventKind::AfterTool,
         "agent_before_settle" if source == Some("completed") => EventKind::Stop,

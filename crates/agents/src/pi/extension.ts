@@ -1,16 +1,22 @@
 // Written by `baton setup pi`, taken away by `baton setup pi --remove`.
 //
 // Tells one child process, `baton link pi`, what happens in Pi's sessions, and does what it answers. Nothing is decided here. Lines of
-// JSON: {"id","payload"} to the child; {"id","answer"} and, unasked, {"push"} from it. Whatever goes wrong, Pi goes on as if this were not here.
+// JSON: {"id","payload"} to the child; {"id","answer"} and, unasked, {"push"} from it. Whatever goes wrong, Pi goes on as if this were not here;
+// but for a tool call that nobody could judge, where the person has said that such a call must not run.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 
 const BATON: string = "{baton}";
 const HOME: string = "{home}";
+const GUARD: string = "{guard}";
 
 /** Pi never waits longer for an answer. */
 const ANSWER_MS = 2_000;
+/** A tool call waits so long to be judged. */
+const JUDGE_MS = 10_000;
+const UNJUDGED = "baton's guard gave no answer, so this call did not run. Tell your person; `baton doctor` shows why.";
+const UNSEEN = "baton's guard gave no answer, so this output is not shown. Tell your person; `baton doctor` shows why.";
 /** A child that dies is started again with the next event, so often in a minute. */
 const STARTS_PER_MINUTE = 5;
 /** A child that reads nothing is given up when so much waits for it. */
@@ -29,7 +35,8 @@ const RESULTS_NAMED = 256;
 const MARK = /\[baton-offer [^\]\s]*\]/g;
 const TYPE = "baton";
 
-type Answer = { text?: string } | null;
+/** What the child says; null is an answer that says nothing, undefined is none. */
+type Answer = { text?: string; deny?: string; note?: string; output?: any } | null | undefined;
 type Push = { session_id: string; mark: string; text: string };
 
 /** The child, shared by all sessions and all copies of this extension in one process. */
@@ -52,13 +59,13 @@ class Link {
 	}
 
 	/** Tells the child and waits for its answer. */
-	ask(payload: object): Promise<Answer> {
+	ask(payload: object, patience: number = ANSWER_MS): Promise<Answer> {
 		const id = this.tell(payload);
-		if (!id) return Promise.resolve(null);
+		if (!id) return Promise.resolve(undefined);
 		return new Promise((resolve) => {
 			const child = this.child;
 			// Keeps the process alive while it waits, which the child does not.
-			const timer = setTimeout(() => this.end(child), ANSWER_MS);
+			const timer = setTimeout(() => this.end(child), patience);
 			this.waiting.set(id, (answer) => {
 				clearTimeout(timer);
 				this.waiting.delete(id);
@@ -108,7 +115,7 @@ class Link {
 		if (this.child !== child) return;
 		this.child = undefined;
 		child.kill("SIGKILL");
-		for (const resolve of [...this.waiting.values()]) resolve(null);
+		for (const resolve of [...this.waiting.values()]) resolve(undefined);
 	}
 }
 
@@ -162,8 +169,21 @@ class Session {
 		this.link.tell(this.payload(name, more));
 	}
 
-	ask(name: string, more?: object): Promise<Answer> {
-		return this.link.ask(this.payload(name, more));
+	ask(name: string, more?: object, patience?: number): Promise<Answer> {
+		return this.link.ask(this.payload(name, more), patience);
+	}
+
+	/** What the guard says about a tool call; where it could not be asked, the call goes its way, unless it must not. */
+	async judged(event: any): Promise<Answer> {
+		if (GUARD === "off") return null;
+		const { toolName, toolCallId, input } = event;
+		let answer: Answer;
+		try {
+			answer = await this.ask("tool_call", { toolName, toolCallId, input }, JUDGE_MS);
+		} catch {
+			answer = undefined;
+		}
+		return answer === undefined && GUARD === "closed" ? { deny: UNJUDGED } : answer;
 	}
 
 	beginTurn() {
@@ -352,10 +372,21 @@ export default function (pi: any) {
 	on("tool_execution_start", (session) => session.tellAnswered());
 	on("turn_end", (session) => session.tellAnswered());
 
+	on("tool_call", async (session, event) => {
+		const answer = await session.judged(event);
+		return answer?.deny ? { block: true, reason: answer.deny } : undefined;
+	});
+
 	on("tool_result", async (session, event) => {
-		const answer = await session.ask("tool_result", { tool_name: event.toolName, tool_use_id: event.toolCallId });
+		const { toolName, toolCallId, input, content } = event;
+		const shown = GUARD === "off" ? {} : { toolName, input, content };
+		const more = { tool_name: toolName, tool_use_id: toolCallId, ...shown };
+		const answer = await session.ask("tool_result", more, GUARD === "off" ? ANSWER_MS : JUDGE_MS);
 		const text = session.text(answer);
-		return text ? { content: [...event.content, { type: "text", text }] } : undefined;
+		const unseen = answer === undefined && GUARD === "closed" ? [{ type: "text", text: UNSEEN }] : undefined;
+		const parts = answer?.output ?? unseen;
+		if (!text && !parts) return undefined;
+		return { content: text ? [...(parts ?? content), { type: "text", text }] : parts };
 	});
 
 	on("agent_before_settle", async (session, event) => {

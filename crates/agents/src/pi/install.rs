@@ -38,7 +38,11 @@ impl Pi {
                 "const BATON: string = \"{baton}\";",
                 &format!("const BATON: string = {};", quoted(install.baton())),
             )
-            .replace("const HOME: string = \"{home}\";", &mark);
+            .replace("const HOME: string = \"{home}\";", &mark)
+            .replace(
+                "const GUARD: string = \"{guard}\";",
+                &format!("const GUARD: string = \"{}\";", install.guard().word()),
+            );
         Ok(Self { install, path, text, mark })
     }
 

@@ -1,11 +1,22 @@
 //! Pi's tools: what it calls them, and which of their fields mean what. The fields are those of 0.87.1; MCP came with a later
 //! version. `user_bash` is a command that the person typed.
 
+use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, MCP, Row, Tools};
 use baton_core::tool::ToolKind;
 
 /// Pi's tools.
 pub static TOOLS: Tools = Tools { rows: ROWS, mcp: &[MCP] };
+
+/// Where a call stands in what our extension forwards: Pi's own fields.
+pub const CALLS: Shape = Shape {
+    tool: &["/toolName"],
+    input: &["/input"],
+    output: &["/content"],
+    before: &["tool_call"],
+    after: &["tool_result"],
+    ..SHAPE
+};
 
 const ROWS: &[Row] = &[
     Row { names: &["bash", "user_bash"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },

@@ -1,7 +1,7 @@
 //! Files that others have edited between our installation and our removal: only ours goes.
 
 use baton_agents::codex::install::{Codex, hook_rows};
-use baton_agents::install::{Form, HookRow, Records, Scope};
+use baton_agents::install::{Form, Guard, HookRow, Records, Scope};
 use serde_json::{Value, json};
 
 use crate::world::{BATON, Files, HOME, claude, codex};
@@ -115,7 +115,7 @@ fn codex_trust_of_later_groups_moves_with_them() {
     // Another tool comes after us and is trusted.
     let mut hooks = after.json(target.hooks_path());
     hooks["hooks"]["Stop"].as_array_mut().unwrap().push(group("b"));
-    let place = 1 + hook_rows().iter().filter(|row| row.event == "Stop").count();
+    let place = 1 + hook_rows(Guard::On).iter().filter(|row| row.event == "Stop").count();
     let config = format!(
         "{}\n# mine\n[hooks.state.\"/home/dev/.codex/hooks.json:stop:{place}:0\"] # b\ntrusted_hash = \"sha256:b\"\nenabled = false\n",
         after.text(target.trust_path())
@@ -214,9 +214,10 @@ fn a_row_that_is_no_longer_wanted_goes_and_trust_stays_right() {
         Codex::with_rows(crate::world::install(Scope::User), "/home/dev".as_ref(), None, rows).unwrap()
     };
     // A version that has a call of the server beside each command, and one that has only the calls.
-    let tool = hook_rows().into_iter().find(|row| matches!(row.form, Form::McpTool { .. })).unwrap();
+    let tool =
+        hook_rows(Guard::Off).into_iter().find(|row| matches!(row.form, Form::McpTool { .. })).unwrap();
     let (mut both, mut calls) = (Vec::new(), Vec::new());
-    for row in hook_rows() {
+    for row in hook_rows(Guard::Off) {
         let call = HookRow { event: row.event, matcher: row.matcher, ..tool.clone() };
         both.extend(matches!(row.form, Form::Command { .. }).then_some(row));
         both.push(call.clone());

@@ -2,7 +2,7 @@
 
 use baton_agents::claude::install::{Claude, hook_rows};
 use baton_agents::codex::install::Codex;
-use baton_agents::install::{Form, Install, OwnCommand, Plan, Scope, Target};
+use baton_agents::install::{Form, Guard, Install, OwnCommand, Plan, Scope, Target};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -312,7 +312,7 @@ fn a_dry_run_shows_everything_and_touches_nothing() {
     let before = disk.tree();
     let plan = Plan::install(&disk.claude()).unwrap();
     let what: Vec<&str> = plan.edits().map(|edit| edit.what.as_str()).collect();
-    let hooks = format!("add {} hooks", hook_rows(&Scope::User).len());
+    let hooks = format!("add {} hooks", hook_rows(&Scope::User, Guard::On).len());
     assert_eq!(what, [&*hooks, "add the MCP server `baton`"]);
     let diff = plan.diff();
     assert!(diff.contains("\n {\n-  \"a\": 1\n+  \"a\": 1,\n+  \"hooks\": {\n"), "{diff}");
@@ -335,9 +335,9 @@ fn no_temporary_file_is_left_behind() {
 fn two_runs_at_once_make_one_installation() {
     let disk = Disk::new();
     let path = disk.put("user/.claude/settings.json", "{}");
-    let commands =
-        hook_rows(&Scope::User).iter().filter(|row| !matches!(row.form, Form::McpTool { .. })).count();
-    let tools = hook_rows(&Scope::User).len() - commands;
+    let rows = hook_rows(&Scope::User, Guard::On);
+    let tools = rows.iter().filter(|row| matches!(row.form, Form::McpTool { .. })).count();
+    let commands = rows.len() - tools;
     for _ in 0..5 {
         std::thread::scope(|scope| {
             for _ in 0..4 {

@@ -7,6 +7,10 @@ mod adapters;
 mod changed;
 mod disk;
 mod documents;
+mod fuzzed;
+#[cfg(test)]
+mod guarding;
+#[cfg(test)]
 mod hostile;
 mod matrix;
 mod opencode;

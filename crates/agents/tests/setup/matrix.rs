@@ -28,7 +28,8 @@ const FACTS: &str = "
 const CONTROL: &str = "
 ## What a hook can do to a tool call
 
-Found by experiment with the versions above. baton's hooks make no use of it yet: they deliver mail, and leave every tool call as it is.
+Found by experiment with the versions above, and run with the real programs in `tests/stories/guard.rs`. baton's guard refuses, asks and replaces; it changes no input.
+Where an agent can't do what the guard says, it gets the nearest stronger thing.
 
 ";
 

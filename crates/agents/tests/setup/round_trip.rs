@@ -1,7 +1,7 @@
 //! Installing and removing gives every byte back: by value here, without the help of a backup.
 
 use baton_agents::claude::install::{Claude, hook_rows};
-use baton_agents::install::{Records, Scope, Target};
+use baton_agents::install::{Guard, Records, Scope, Target};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -42,7 +42,11 @@ fn claude_settings_come_back_byte_for_byte() {
         let after = assert_round_trip(&target, &files);
         let readable = document.trim_start_matches('\u{feff}').replace("\\ud800", "").replace("1e400", "0");
         let before: Value = serde_json::from_str(&readable).unwrap_or(json!({}));
-        assert_hooks_appended(&before, &after.json(target.settings_path()), hook_rows(&Scope::User).len());
+        assert_hooks_appended(
+            &before,
+            &after.json(target.settings_path()),
+            hook_rows(&Scope::User, Guard::On).len(),
+        );
     }
 }
 
@@ -97,7 +101,7 @@ fn codex_config_comes_back_byte_for_byte() {
 #[test]
 fn gemini_settings_come_back_byte_for_byte() {
     let target = gemini();
-    let rows = baton_agents::gemini::install::hook_rows().len();
+    let rows = baton_agents::gemini::install::hook_rows(Guard::On).len();
     for document in JSON.iter().filter(|d| !d.starts_with('\u{feff}')) {
         let after = assert_round_trip(&target, &Files::with(target.settings_path(), document.as_bytes()));
         let before: Value =
@@ -147,7 +151,9 @@ fn copilot_servers_come_back_byte_for_byte_beside_a_hooks_file_of_ours() {
         let hooks = after.json(target.hooks_path());
         assert_eq!(hooks["version"], 1);
         for (event, hooks) in hooks["hooks"].as_object().unwrap() {
-            let command = format!("'{}' hook copilot {event} --home '{HOME}'", BATON.replace('\'', r"'\''"));
+            let judges = if event == "preToolUse" { " --guard" } else { "" };
+            let baton = BATON.replace('\'', r"'\''");
+            let command = format!("'{baton}' hook copilot {event}{judges} --home '{HOME}'");
             assert_eq!(hooks[0]["bash"], command);
         }
     }

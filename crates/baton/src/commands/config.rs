@@ -1,11 +1,13 @@
 //! `config`: every setting, its value, where it came from, what it means.
 
 use super::Session;
+use crate::gate;
 use crate::print::{Out, Tone, done, table};
 use crate::settings::{Origin, Settings};
 use baton_core::Error;
 use baton_core::error::Exit;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 /// Shows the settings in force in this folder.
 pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
@@ -23,6 +25,18 @@ pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
     rows.extend(settings.shown().iter().map(|shown| {
         vec![shown.key.to_owned(), shown.value.clone(), place(&shown.origin), shown.meaning.to_owned()]
     }));
+    let guard = gate::open(&session.home).policy(&session.cwd)?.settings;
+    let from = |file: &Option<PathBuf>| match file {
+        None => "default".to_owned(),
+        Some(file) => file.display().to_string(),
+    };
+    let values = [
+        (guard.mode.value.as_str(), from(&guard.mode.file)),
+        (guard.on_failure.value.as_str(), from(&guard.on_failure.file)),
+    ];
+    for ((key, _, meaning), (value, origin)) in baton_gate::policy::MEANINGS.into_iter().zip(values) {
+        rows.push(vec![key.to_owned(), value.to_owned(), origin, meaning.to_owned()]);
+    }
     let document: Vec<Value> = rows
         .iter()
         .map(|row| json!({"key": row[0], "value": row[1], "origin": row[2], "meaning": row[3]}))

@@ -5,12 +5,14 @@ mod check;
 mod programs;
 
 use super::Session;
+use crate::gate;
 use crate::print::Out;
 use crate::settings::Settings;
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::frame::shown as shown_name;
 use baton_core::{Error, limits};
+use baton_gate::policy::Mode;
 use baton_mail::{directory, unknown};
 use baton_store::{Heard, Role, Store};
 use check::{Block, Check, Verdict};
@@ -23,6 +25,8 @@ use std::path::Path;
 const UNKNOWN_SHOWN: usize = 20;
 /// What is shown of the last line of the hooks' log.
 const LOG_LINE_CHARS: usize = 300;
+/// What is shown of a field of the guard's log.
+const FIELD_CHARS: usize = 60;
 const UNKNOWN_HINT: &str =
     "a newer baton may know it; `baton doctor --fix` forgets it until it is seen again";
 
@@ -41,6 +45,7 @@ impl Doctor {
         let mut heard = Vec::new();
         checks.extend(self.store(session, &mut heard));
         checks.push(settings(session));
+        checks.push(guard(session));
         checks.push(hook_log(&session.home));
         checks.push(server(&session.home));
         let mut blocks = vec![Block { agent: None, checks, absent: false }];
@@ -152,6 +157,31 @@ fn settings(session: &Session) -> Check {
         Ok(_) => Check::new("settings", Verdict::Pass, "readable"),
         Err(error) => Check::error("settings", Verdict::Fail, &error),
     }
+}
+
+/// Whether tool calls are judged, and what came of it.
+fn guard(session: &Session) -> Check {
+    let policy = match gate::open(&session.home).policy(&session.cwd) {
+        Ok(policy) => policy,
+        Err(error) => return Check::error("guard", Verdict::Fail, &error),
+    };
+    if policy.settings.mode.value == Mode::Off {
+        return Check::new("guard", Verdict::Note, "off: tool calls are not judged")
+            .hint("guard.mode = \"on\" in your config.toml, then `baton setup`");
+    }
+    let log = baton_gate::log::last(&session.home, usize::MAX);
+    let failed = log.iter().filter(|entry| entry["rule"] == "").count();
+    let last = log.last().map_or_else(String::new, |entry| {
+        let text = |key: &str| shown_name(entry[key].as_str().unwrap_or_default(), FIELD_CHARS);
+        format!("; last {} by {} in {}, {}", text("decision"), text("rule"), text("agent"), text("at"))
+    });
+    let held = policy.settings.on_failure.value.as_str();
+    let detail = format!("on; what can't be judged: {held}; {} decisions logged{last}", log.len());
+    if failed > 0 {
+        return Check::new("guard", Verdict::Warn, format!("{failed} calls could not be judged; {detail}"))
+            .hint("hook.log in the home says why");
+    }
+    Check::new("guard", Verdict::Pass, detail)
 }
 
 fn hook_log(home: &Path) -> Check {

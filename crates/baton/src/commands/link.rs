@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::settings::Settings;
-use crate::{environment, hook, print};
+use crate::{environment, gate, hook, print};
 use baton_core::error::Exit;
 use baton_core::limits::Limits;
 use baton_core::{Code, Error};
@@ -20,7 +20,9 @@ pub struct Link {
 impl Link {
     /// Serves until stdin closes.
     pub fn run(self, session: &Session) -> Result<Exit, Error> {
-        let home = session.home.clone();
+        let (home, gated, log) = (session.home.clone(), session.home.clone(), session.home.clone());
+        // Nobody reads what would be printed; the plugin starts us again.
+        std::panic::set_hook(Box::new(move |panic| hook::note(&log, &format!("internal: {panic}"))));
         let options = baton_link::Options {
             home: session.home.clone(),
             agent: baton_agents::by_name(&self.agent)?,
@@ -29,6 +31,7 @@ impl Link {
             limits: Box::new(|cwd: &Path| {
                 Settings::load(cwd).map_or_else(|_| Limits::default(), |settings| settings.limits)
             }),
+            gate: Box::new(move || gate::open(&gated)),
             log: Box::new(move |line| hook::note(&home, line)),
         };
         // Not std's own, which is buffered: the kernel must know better than we what there is to read.

@@ -1,13 +1,13 @@
 //! `setup`: hooks and MCP entry in the agents' own configuration, and out of it again.
 
 use super::Session;
-use crate::environment;
 use crate::print::{Out, Tone, done};
-use crate::started;
-use baton_agents::install::{Install, InstallError, OwnCommand, Plan, Scope};
+use crate::{environment, gate, started};
+use baton_agents::install::{Guard, Install, InstallError, OwnCommand, Plan, Scope};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::{Code, Error};
+use baton_gate::policy::{Mode, OnFailure};
 use baton_mail::project;
 use clap::Args;
 use serde_json::{Value, json};
@@ -113,8 +113,21 @@ pub fn plan(session: &Session, agent: &dyn Agent, in_project: bool, remove: bool
         .map_err(|error| Error::new(Code::Internal, format!("can't find my own program: {error}")))?;
     let wrong = |error: InstallError| refused(agent, &error);
     let install = Install::new(&program, &session.home, scope).map_err(wrong)?;
+    // What is taken out is known by itself, whatever is set now.
+    let install = if remove { install } else { install.with_guard(wanted_guard(session)?) };
     let target = agent.target(install, &environment::user_home()?, &environment::get).map_err(wrong)?;
     if remove { Plan::remove(&*target) } else { Plan::install(&*target) }.map_err(wrong)
+}
+
+/// The guard as the person has set it.
+fn wanted_guard(session: &Session) -> Result<Guard, Error> {
+    let gate = gate::open(&session.home);
+    let settings = gate.settings()?;
+    Ok(match (settings.mode.value, settings.on_failure.value) {
+        (Mode::Off, _) => Guard::Off,
+        (Mode::On, OnFailure::Ask) => Guard::On,
+        (Mode::On, OnFailure::Deny) => Guard::Closed,
+    })
 }
 
 fn refused(agent: &dyn Agent, error: &InstallError) -> Error {

@@ -268,7 +268,7 @@ fn hooks_that_codex_would_skip_are_told() {
     fs::write(&config, off).unwrap();
     let checks = Checks::of(&world);
     checks.expect("codex setup", "pass", "up to date");
-    checks.expect("codex trust", "warn", "2 of 7 hooks are switched off");
+    checks.expect("codex trust", "warn", "2 of 9 hooks are switched off");
     let first = whole.find("sha256:").unwrap() + "sha256:".len();
     fs::write(&config, format!("{}0000{}", &whole[..first], &whole[first + 4..])).unwrap();
     let checks = Checks::of(&world);

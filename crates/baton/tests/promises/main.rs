@@ -31,6 +31,8 @@ mod foreign;
 #[cfg(test)]
 mod frame;
 #[cfg(test)]
+mod guard;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod identity;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use baton_core::body::Body;
 use baton_core::id::{MessageId, ParticipantId};
 use baton_core::limits::Limits;
 use baton_core::wake::Attention;
+use baton_gate::{Gate, Places};
 use baton_link::Options;
 use baton_store::{NewMail, Role, Store, Verb};
 use serde_json::{Value, json};
@@ -35,13 +36,24 @@ impl Plugin {
     fn start(home: &Path, agent: &'static str) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_read_timeout(Some(LIMIT)).unwrap();
-        let home = home.to_owned();
+        let (home, guarded) = (home.to_owned(), home.to_owned());
         let link = std::thread::spawn(move || {
             let options = Options {
                 home,
                 agent: baton_agents::by_name(agent).unwrap(),
                 env: |_| None,
                 limits: Box::new(|_| Limits::default()),
+                gate: Box::new(move || {
+                    Gate::open(Places {
+                        home: guarded.clone(),
+                        config: Some(guarded.join("config.toml")),
+                        named_config: None,
+                        user_home: guarded.join("nobody"),
+                        cwd: "/".into(),
+                        env: |_| None,
+                        now: baton_mail::now,
+                    })
+                }),
                 log: Box::new(|_| {}),
             };
             // Its end is the test's to see in the store.
@@ -336,5 +348,41 @@ fn what_could_not_be_passed_on_goes_back_and_the_sessions_are_gone() {
     world.send("too late");
     until("the session is gone", || world.state() == "gone");
     assert!(world.queued(), "the push could not be written, so it was none");
+    plugin.close();
+}
+
+#[test]
+fn a_tool_call_is_judged_and_mail_waits_behind_an_output_that_is_changed() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("chat.message", &json!({"turn_id": "msg_1", "prompt": "go"}));
+    let sudo = json!({"tool": "bash", "callID": "c1", "args": {"command": "sudo id"}});
+    let (answer, _) = plugin.tell("tool.execute.before", &sudo);
+    assert!(answer["deny"].as_str().is_some_and(|why| why.contains("block-sudo")), "{answer}");
+    let harmless = json!({"tool": "bash", "callID": "c2", "args": {"command": "ls"}});
+    assert_eq!(plugin.tell("tool.execute.before", &harmless).0, Value::Null);
+
+    world.send("behind a secret");
+    let output = |text: &str| json!({"tool_use_id": "c2", "tool": "bash", "output": {"output": text}});
+    let secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
+    let (answer, _) = plugin.tell("tool.execute.after", &output(&format!("before {secret} behind")));
+    let shown = answer["output"]["output"].as_str().unwrap();
+    assert!(shown.contains("before") && shown.contains("behind") && !shown.contains(secret), "{shown}");
+    assert_eq!(answer.get("text"), None, "{answer}");
+    let (answer, _) = plugin.tell("tool.execute.after", &output("nothing"));
+    assert!(answer["text"].as_str().is_some_and(|text| text.contains("behind a secret")), "{answer}");
+    plugin.close();
+}
+
+#[test]
+fn a_call_that_can_t_be_judged_is_held_and_the_link_lives_on() {
+    let world = World::new();
+    std::fs::write(world.home.path().join("config.toml"), "[guard]\nmode = 7\n").unwrap();
+    let mut plugin = world.plugin();
+    let call = json!({"tool": "bash", "callID": "c1", "args": {"command": "ls"}});
+    let (answer, _) = plugin.tell("tool.execute.before", &call);
+    assert!(answer["deny"].as_str().is_some_and(|why| why.contains("line 2")), "{answer}");
+    std::fs::write(world.home.path().join("config.toml"), "[guard]\nmode = \"off\"\n").unwrap();
+    assert_eq!(plugin.tell("tool.execute.before", &call).0, Value::Null);
     plugin.close();
 }

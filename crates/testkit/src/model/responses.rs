@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::http::Reply;
 use super::request::{Kind, Origin, Role, Said, Source};
 use super::script::Part;
+use crate::agents::Agent;
 
 /// Everything in the conversation.
 pub(super) fn said(body: &Value) -> Vec<Said> {
@@ -111,7 +112,10 @@ fn item(part: &Part, id: usize) -> Option<Value> {
             None => call(name, input),
         },
         Part::Mcp { server, tool, input } => in_namespace(call(tool, input), &format!("mcp__{server}")),
-        Part::Shell(command) => call("exec_command", &json!({"cmd": command})),
+        Part::Shell(_) | Part::Read(_) | Part::Write { .. } => {
+            let (name, input) = Agent::Codex.tool_call(part);
+            call(&name, &input)
+        }
         Part::Pause(_) | Part::Tokens(_) => return None,
     })
 }

@@ -52,6 +52,15 @@ pub enum Part {
     Shell(String),
     /// The response says that the conversation has come to so many tokens (Chat Completions only).
     Tokens(u64),
+    /// A file is read, with the tool that the agent at hand has for it.
+    Read(String),
+    /// A file is written, with the tool that the agent at hand has for it.
+    Write {
+        /// The file.
+        path: String,
+        /// What is to stand in it: one line.
+        content: String,
+    },
     /// The stream stands still. Agents start a complete tool call before the response has ended.
     Pause(Duration),
 }
@@ -97,6 +106,16 @@ impl Step {
     /// Runs a shell command.
     pub fn shell(command: impl Into<String>) -> Step {
         Step::Reply(vec![Part::shell(command)])
+    }
+
+    /// Reads a file.
+    pub fn read(path: impl Into<String>) -> Step {
+        Step::Reply(vec![Part::Read(path.into())])
+    }
+
+    /// Writes a file.
+    pub fn write(path: impl Into<String>, content: impl Into<String>) -> Step {
+        Step::Reply(vec![Part::Write { path: path.into(), content: content.into() }])
     }
 
     /// Several parts in one response: parallel tool calls.

@@ -10,5 +10,6 @@ mod cursor;
 mod gemini_lines;
 mod gemini_looks;
 mod payloads;
+mod rulings;
 mod samples;
 mod tools;

@@ -1,7 +1,7 @@
 //! Payloads as the real programs gave them to hooks (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0), and worse ones.
 
 use crate::round_trip::any_json;
-use baton_agents::install::{Form, Scope};
+use baton_agents::install::{Form, Guard, Scope};
 use baton_agents::{Agent, by_name, claude, codex, gemini};
 use baton_core::Code;
 use baton_core::event::EventKind::{
@@ -215,9 +215,10 @@ fn filled<'a>(template: &'a str, payload: &'a Value) -> Option<&'a str> {
 
 #[test]
 fn a_hook_through_mcp_means_the_same_as_its_payload() {
-    for (agent, rows) in
-        [("claude", claude::install::hook_rows(&Scope::User)), ("codex", codex::install::hook_rows())]
-    {
+    for (agent, rows) in [
+        ("claude", claude::install::hook_rows(&Scope::User, Guard::On)),
+        ("codex", codex::install::hook_rows(Guard::On)),
+    ] {
         for row in rows {
             let Form::McpTool { input, .. } = row.form else { continue };
             let payload = Recorded::named(agent, row.event).stdin;

@@ -1,0 +1,62 @@
+//! The guard's entries in the agents' files: there when it is on, gone when it is off, and never in the way of a removal.
+
+use crate::world::{BATON, Files, HOME};
+use baton_agents::install::{Guard, Install, Scope, Target};
+use baton_agents::{ALL, Agent};
+use std::path::Path;
+
+fn target(agent: &dyn Agent, guard: Guard) -> Box<dyn Target> {
+    let install = Install::new(Path::new(BATON), Path::new(HOME), Scope::User).unwrap().with_guard(guard);
+    agent.target(install, Path::new("/home/dev"), &|_| None).unwrap()
+}
+
+/// All that stands in the files of an agent.
+fn text(files: &Files, target: &dyn Target) -> String {
+    let now = files.current();
+    let all = target.files().into_iter().filter_map(|file| now.bytes(&file).map(<[u8]>::to_vec));
+    all.map(|bytes| String::from_utf8(bytes).unwrap()).collect()
+}
+
+fn has_plugin(agent: &dyn Agent) -> bool {
+    target(agent, Guard::On).loaded().is_some()
+}
+
+#[test]
+fn an_installation_without_a_guard_gets_one_and_loses_it_again() {
+    for agent in ALL {
+        let [off, on] = [Guard::Off, Guard::On].map(|guard| target(*agent, guard));
+        let (without, _) = Files::default().installed(&*off).unwrap();
+        let (with, _) = without.installed(&*on).unwrap();
+        let (fresh, _) = Files::default().installed(&*on).unwrap();
+        let mark = if has_plugin(*agent) { "\"open\"" } else { "--guard" };
+        assert!(!text(&without, &*off).contains(mark), "{}", agent.name());
+        assert!(text(&with, &*on).contains(mark), "{}", agent.name());
+        assert_eq!(
+            text(&with, &*on).matches(mark).count(),
+            text(&fresh, &*on).matches(mark).count(),
+            "{}: an upgrade is as good as a new installation",
+            agent.name()
+        );
+        assert_eq!(with.installed(&*on).unwrap().0, with, "{}: twice is the same as once", agent.name());
+        let (again, _) = with.installed(&*off).unwrap();
+        assert!(!text(&again, &*off).contains(mark), "{}", agent.name());
+    }
+}
+
+#[test]
+fn who_wants_it_closed_gets_it_closed_where_the_agent_can() {
+    for agent in ALL {
+        let [open, closed] = [Guard::On, Guard::Closed].map(|guard| target(*agent, guard));
+        let (files, _) = Files::default().installed(&*open).unwrap();
+        let (files, _) = files.installed(&*closed).unwrap();
+        let text = text(&files, &*closed);
+        let says = match agent.name() {
+            "claude" => "\"onFailure\": \"block\"",
+            "cursor" => "\"failClosed\": true",
+            "opencode" | "pi" => "\"closed\"",
+            // These have nothing of the kind.
+            _ => continue,
+        };
+        assert!(text.contains(says), "{}: {text}", agent.name());
+    }
+}

@@ -1,0 +1,37 @@
+//! `guard list`: every rule, and whether it is on here.
+
+use super::Session;
+use crate::gate;
+use crate::print::{Out, Tone, done, table};
+use baton_core::Error;
+use baton_core::error::Exit;
+use serde_json::{Value, json};
+
+/// Shows the rules in the order in which they are asked.
+pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
+    let policy = gate::open(&session.home).policy(&session.cwd)?;
+    let is_on = |id: &str| policy.rules.rules.iter().any(|active| active.rule.id == id);
+    let mut documents = Vec::new();
+    let mut rows = Vec::new();
+    for rule in baton_guard::rules::all() {
+        let on = is_on(rule.id);
+        documents.push(json!({
+            "rule": rule.id, "on": on, "default": rule.on, "when": rule.event.as_str(),
+            "parameters": rule.parameters, "about": rule.about,
+        }));
+        let state = if on { "on" } else { "off" };
+        let words = [rule.id, state, rule.event.as_str(), rule.about];
+        rows.push(words.map(str::to_owned).to_vec());
+    }
+    for custom in &policy.rules.custom {
+        documents.push(json!({"rule": custom.id, "on": true, "default": false, "custom": true}));
+        rows.push(["on", "", "your own"].iter().fold(vec![custom.id.clone()], |mut row, word| {
+            row.push((*word).to_owned());
+            row
+        }));
+    }
+    out.data(&Value::Array(documents), || {
+        table(*out, &["RULE", "STATE", "WHEN", "ABOUT"], &rows, &[Some(Tone::Bold)])
+    })?;
+    done()
+}

@@ -1,0 +1,212 @@
+//! The guard's hooks: judged without a store, held where nothing can be judged, loosened by nobody but the person.
+
+use crate::world::{Done, World, run};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+use std::thread;
+
+/// Every agent with hooks, its event before a tool, and a payload of a command.
+const HOOKED: [(&str, &str); 5] = [
+    ("claude", "PreToolUse"),
+    ("codex", "PreToolUse"),
+    ("gemini", "BeforeTool"),
+    ("copilot", "preToolUse"),
+    ("cursor", "preToolUse"),
+];
+
+fn payload(world: &World, agent: &str, event: &str, command: &str) -> Vec<u8> {
+    let cwd = world.project();
+    let payload = match agent {
+        "copilot" => {
+            json!({"sessionId": "s", "cwd": cwd, "toolName": "bash", "toolArgs": {"command": command}})
+        }
+        "cursor" => json!({
+            "conversation_id": "s", "cwd": cwd, "hook_event_name": event, "tool_name": "Shell",
+            "tool_input": {"command": command},
+        }),
+        _ => {
+            let tool = if agent == "gemini" { "run_shell_command" } else { "Bash" };
+            json!({
+                "session_id": "s", "cwd": cwd, "hook_event_name": event, "tool_name": tool,
+                "tool_input": {"command": command},
+            })
+        }
+    };
+    payload.to_string().into_bytes()
+}
+
+fn hook(world: &World, agent: &str, event: &str) -> Command {
+    world.baton(&["hook", agent, event, "--guard"])
+}
+
+fn claude(world: &World, command: &str) -> Done {
+    run(hook(world, "claude", "PreToolUse"), &payload(world, "claude", "PreToolUse", command)).expect(0)
+}
+
+/// What Claude Code is told: the decision and why.
+fn decision(done: &Done) -> (String, String) {
+    if done.stdout.is_empty() {
+        return ("allow".to_owned(), String::new());
+    }
+    let said = &done.json()["hookSpecificOutput"];
+    let text = |key: &str| said[key].as_str().unwrap_or_default().to_owned();
+    (text("permissionDecision"), text("permissionDecisionReason"))
+}
+
+fn log(world: &World) -> Vec<Value> {
+    let printed = world.script(&["guard", "log", "--json"]).expect(0).json();
+    printed.as_array().unwrap().clone()
+}
+
+#[test]
+fn g1_a_forbidden_call_is_refused_in_every_agent_without_a_store() {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    for (agent, event) in HOOKED {
+        let done = run(hook(&world, agent, event), &payload(&world, agent, event, "sudo id")).expect(0);
+        let said = done.json().to_string();
+        assert!(said.contains("deny") && said.contains("block-sudo"), "{agent}: {said}");
+        let done = run(hook(&world, agent, event), &payload(&world, agent, event, "ls -l")).expect(0);
+        assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("", ""), "{agent}");
+    }
+    let left: Vec<_> = fs::read_dir(world.home()).unwrap().flatten().map(|file| file.file_name()).collect();
+    assert_eq!(left, ["guard.log"], "no store was made");
+    let mode = fs::metadata(world.home().join("guard.log")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    let agents: Vec<_> = log(&world).iter().map(|entry| entry["agent"].clone()).collect();
+    assert_eq!(agents, HOOKED.map(|(agent, _)| json!(agent)));
+    let entry = &log(&world)[0];
+    assert_eq!(
+        [&entry["session"], &entry["tool"], &entry["rule"], &entry["decision"]],
+        ["s", "Bash", "block-sudo", "deny"]
+    );
+    assert!(!entry.to_string().contains("sudo id"), "what was called may hold a secret: {entry}");
+}
+
+#[test]
+fn g2_what_can_t_be_read_does_not_simply_run() {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    let good = payload(&world, "claude", "PreToolUse", "ls");
+    let mut deep = vec![b'['; 200_000];
+    deep.extend(vec![b']'; 200_000]);
+    let bad: [(&str, Vec<u8>); 8] = [
+        ("nothing", Vec::new()),
+        ("no JSON", b"hello".to_vec()),
+        ("half", good[..good.len() / 2].to_vec()),
+        ("null", b"null".to_vec()),
+        ("no tool", b"{\"session_id\":\"s\"}".to_vec()),
+        ("bytes", vec![0xff; 1000]),
+        ("deep", deep),
+        ("huge", vec![b' '; 17 << 20]),
+    ];
+    for (set, expected) in [("ask", "ask"), ("deny", "deny")] {
+        world.configure(&format!("[guard]\non_failure = \"{set}\"\n"));
+        for (what, payload) in &bad {
+            let done = run(hook(&world, "claude", "PreToolUse"), payload).expect(0);
+            assert_eq!(decision(&done).0, expected, "{what}");
+        }
+    }
+    assert_eq!(world.hook_log().len(), 2 * bad.len(), "{:?}", world.hook_log());
+    for (agent, event) in HOOKED {
+        let done = run(hook(&world, agent, event), b"hello").expect(0);
+        assert!(done.json().to_string().contains("deny"), "{agent}: {}", done.stdout);
+    }
+    // After a tool there is nothing to hold.
+    let done = run(hook(&world, "claude", "PostToolUse"), b"hello").expect(0);
+    assert_eq!(done.stdout, "");
+}
+
+#[test]
+fn g3_only_the_person_s_own_file_loosens() {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    let off = "[guard]\nmode = \"off\"\n";
+    fs::write(world.project().join(".baton.toml"), off).unwrap();
+    assert_eq!(decision(&claude(&world, "sudo id")).0, "deny", "a repository");
+    let named = world.path("named.toml");
+    fs::write(&named, off).unwrap();
+    let mut command = hook(&world, "claude", "PreToolUse");
+    command.env("BATON_CONFIG", &named);
+    let done = run(command, &payload(&world, "claude", "PreToolUse", "sudo id")).expect(0);
+    assert_eq!(decision(&done).0, "deny", "the environment, which a repository can set");
+    world.configure(off);
+    fs::remove_file(world.project().join(".baton.toml")).unwrap();
+    assert_eq!(decision(&claude(&world, "sudo id")).0, "allow", "the person");
+    // A file with a mistake loosens nothing either.
+    world.configure("[guard]\nmode = \"of\"\n");
+    let (held, why) = decision(&claude(&world, "ls"));
+    assert_eq!(held, "ask");
+    assert!(why.contains("line 2"), "{why}");
+    assert_eq!(log(&world).last().unwrap()["rule"], "");
+    world.script(&["config", "--json"]).expect_error(1, "config-malformed");
+}
+
+#[test]
+fn g4_hooks_at_once_say_the_same_and_all_are_written_down() {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    thread::scope(|scope| {
+        let calls: Vec<_> = (0..16)
+            .map(|n| {
+                let command = if n % 2 == 0 { "sudo id" } else { "ls" };
+                let world = &world;
+                scope.spawn(move || (n, decision(&claude(world, command)).0))
+            })
+            .collect();
+        for call in calls {
+            let (n, said) = call.join().unwrap();
+            assert_eq!(said, if n % 2 == 0 { "deny" } else { "allow" });
+        }
+    });
+    assert_eq!(log(&world).len(), 8);
+}
+
+#[test]
+fn g5_a_secret_is_taken_out_and_the_form_of_the_output_stays() {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    let secret = "ghp_A1b2C3d4E5f6G7h8I9j0K1l2M3n4O5p6Q7r8";
+    let payload = |out: &str| {
+        json!({
+            "session_id": "s", "cwd": world.project(), "hook_event_name": "PostToolUse", "tool_name": "Bash",
+            "tool_input": {"command": "cat x"},
+            "tool_response": {"stdout": out, "stderr": "", "interrupted": false, "isImage": false},
+        })
+        .to_string()
+        .into_bytes()
+    };
+    let done = run(hook(&world, "claude", "PostToolUse"), &payload(&format!("a {secret} b"))).expect(0);
+    let new = &done.json()["hookSpecificOutput"]["updatedToolOutput"];
+    let out = new["stdout"].as_str().unwrap();
+    assert!(out.starts_with("a ") && out.ends_with(" b") && !out.contains(secret), "{out}");
+    assert_eq!((&new["interrupted"], &new["stderr"]), (&json!(false), &json!("")));
+    assert!(!fs::read_to_string(world.home().join("guard.log")).unwrap().contains(secret));
+    let done = run(hook(&world, "claude", "PostToolUse"), &payload("nothing")).expect(0);
+    assert_eq!(done.stdout, "");
+}
+
+#[test]
+fn g6_only_the_person_switches_rules() {
+    let world = World::new();
+    let config = world.path("home/.config/baton/config.toml");
+    for words in [["guard", "disable", "block-sudo", "--json"], ["guard", "enable", "block-sudo", "--json"]] {
+        world.script(&words).expect_error(3, "not-a-person");
+    }
+    // An agent's shell, even on a terminal.
+    let line = format!("{} guard disable block-sudo", crate::world::quoted(crate::world::program()));
+    let done = world.on_terminal(&line, &[("CLAUDECODE", "1"), ("CLAUDE_CODE_SESSION_ID", "s")]);
+    assert_eq!(done.code, Some(3), "{}", done.stdout);
+    assert!(!config.exists());
+    if !world.has_person() {
+        return;
+    }
+    world.person(&["guard", "disable", "block-sudo"]).expect(0);
+    assert_eq!(decision(&claude(&world, "sudo id")).0, "allow");
+    assert_eq!(world.person(&["guard", "disable", "block-sudo", "--project"]).code, Some(1));
+    world.person(&["guard", "enable", "block-sudo", "--project"]).expect(0);
+    assert_eq!(decision(&claude(&world, "sudo id")).0, "deny", "a project may tighten");
+    assert_eq!(world.person(&["guard", "disable", "no-such-rule"]).code, Some(64));
+}

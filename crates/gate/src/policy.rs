@@ -1,0 +1,236 @@
+//! What the person has set about the guard, in the `[guard]` section of their file and of the project's, which may only tighten.
+//!
+//! Here are the two settings that are about the guard as a whole; the rest of the section are rules, and crate `guard` reads it.
+
+use baton_core::{Code, Error};
+use baton_guard::rules::by_id;
+use baton_guard::{Active, Params, Rule, RuleSet};
+use std::path::{Path, PathBuf};
+use toml_edit::{Document, Item, Value};
+
+/// Whether calls are judged at all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// They are.
+    #[default]
+    On,
+    /// They are not.
+    Off,
+}
+
+impl Mode {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::On => "on",
+            Self::Off => "off",
+        }
+    }
+}
+
+/// What becomes of a call that could not be judged.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFailure {
+    /// The person is asked.
+    #[default]
+    Ask,
+    /// It does not run.
+    Deny,
+}
+
+impl OnFailure {
+    /// As it is written.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ask => "ask",
+            Self::Deny => "deny",
+        }
+    }
+}
+
+/// One of the two settings, with where its value came from.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Set<T> {
+    /// The value.
+    pub value: T,
+    /// The file; `None` for what is built in.
+    pub file: Option<PathBuf>,
+}
+
+/// The settings of the guard as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Settings {
+    /// Whether calls are judged.
+    pub mode: Set<Mode>,
+    /// What becomes of one that could not be.
+    pub on_failure: Set<OnFailure>,
+}
+
+/// What they mean, for people: key, default, meaning.
+pub const MEANINGS: [(&str, &str, &str); 2] = [
+    ("guard.mode", "on", "whether tool calls are judged by rules"),
+    ("guard.on_failure", "ask", "what becomes of a call that could not be judged: ask, or deny"),
+];
+
+/// Whose file it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The person's.
+    User,
+    /// The project's, which may only tighten.
+    Project,
+}
+
+impl Settings {
+    /// Takes over what a file sets. Gives the rest of its `[guard]` section, which is about rules, in place: what was read here is blank.
+    pub(crate) fn read(&mut self, file: &Path, text: &str, owner: Owner) -> Result<String, Error> {
+        let document = parsed(file, text)?;
+        let mut rest = text.to_owned();
+        let section = match document.get("guard") {
+            None => return Ok(rest),
+            Some(Item::Table(section)) => section,
+            Some(other) => {
+                let at = other.span().unwrap_or_default().start;
+                return Err(malformed(file, text, at, "guard must be a section of its own: [guard]"));
+            }
+        };
+        for (name, item) in section.iter() {
+            let span = item.span().unwrap_or_default();
+            let wrong =
+                |words: &str| malformed(file, text, span.start, &format!("guard.{name} must be {words}"));
+            match name {
+                "mode" => {
+                    let value = match item.as_str() {
+                        Some("on") => Mode::On,
+                        Some("off") => Mode::Off,
+                        _ => return Err(wrong("\"on\" or \"off\"")),
+                    };
+                    if owner == Owner::User || value == Mode::On {
+                        self.mode = Set { value, file: Some(file.to_owned()) };
+                    }
+                }
+                "on_failure" => {
+                    let value = match item.as_str() {
+                        Some("ask") => OnFailure::Ask,
+                        Some("deny") => OnFailure::Deny,
+                        _ => return Err(wrong("\"ask\" or \"deny\"")),
+                    };
+                    if owner == Owner::User || value == OnFailure::Deny {
+                        self.on_failure = Set { value, file: Some(file.to_owned()) };
+                    }
+                }
+                _ => continue,
+            }
+            blank_line(&mut rest, span.start);
+        }
+        Ok(rest)
+    }
+}
+
+/// The text of a file; `None` where there is none.
+pub(crate) fn text(file: &Path) -> Result<Option<String>, Error> {
+    match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => {
+            Err(Error::new(Code::ConfigMalformed, format!("{}: can't be read: {error}", file.display())))
+        }
+    }
+}
+
+/// The rules of these files, in this order: those that are on by default, with what the files switch on and off. A project's switches none off.
+pub(crate) fn rules(files: &[(PathBuf, String, Owner)]) -> Result<RuleSet, Error> {
+    let mut set = RuleSet::standard();
+    for (file, text, owner) in files {
+        for rule in listed(file, text, "enable")? {
+            if !set.rules.iter().any(|active| active.rule.id == rule.id) {
+                set.rules.push(Active { rule, params: Params::default() });
+            }
+        }
+        let off = listed(file, text, "disable")?;
+        if *owner == Owner::User {
+            set.rules.retain(|active| off.iter().all(|rule| rule.id != active.rule.id));
+        }
+    }
+    Ok(set)
+}
+
+/// The rules that a list of `[guard]` names.
+fn listed(file: &Path, text: &str, name: &str) -> Result<Vec<&'static Rule>, Error> {
+    let document = parsed(file, text)?;
+    let Some(item) = document.get("guard").and_then(|guard| guard.get(name)) else { return Ok(Vec::new()) };
+    let at = |span: Option<std::ops::Range<usize>>| span.unwrap_or_default().start;
+    let list = item.as_array().ok_or_else(|| {
+        malformed(file, text, at(item.span()), &format!("guard.{name} must be a list of rules"))
+    })?;
+    let rule = |value: &Value| {
+        let id = value.as_str().unwrap_or_default();
+        by_id(id).ok_or_else(|| {
+            let why = format!("there is no rule {}", baton_core::frame::shown(id, 60));
+            malformed(file, text, at(value.span()), &why)
+        })
+    };
+    list.iter().map(rule).collect()
+}
+
+fn parsed<'t>(file: &Path, text: &'t str) -> Result<Document<&'t str>, Error> {
+    Document::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        malformed(file, text, at, error.message())
+    })
+}
+
+/// Makes a comment of the line at a place, so that everything else keeps its own.
+fn blank_line(text: &mut String, at: usize) {
+    let start = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
+    let end = text.get(at..).and_then(|after| after.find('\n')).map_or(text.len(), |end| at + end);
+    text.replace_range(start..end, &"#".repeat(end - start));
+}
+
+fn malformed(file: &Path, text: &str, at: usize, why: &str) -> Error {
+    let line = text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
+    Error::new(Code::ConfigMalformed, format!("{}: line {line}: {why}", file.display()))
+        .hint("`baton config` lists every setting, `baton guard list` every rule")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, owner: Owner) -> Result<(Settings, String), Error> {
+        let mut settings = Settings::default();
+        let rest = settings.read(Path::new("/c.toml"), text, owner)?;
+        Ok((settings, rest))
+    }
+
+    #[test]
+    fn the_person_sets_both_and_a_project_only_tightens() {
+        let loose = "[guard]\nmode = \"off\"\non_failure = \"ask\"\n";
+        let tight = "[guard]\nmode = \"on\"\non_failure = \"deny\"\n";
+        let (settings, _) = read(loose, Owner::User).unwrap();
+        assert_eq!(settings.mode.value, Mode::Off);
+        let (settings, _) = read(loose, Owner::Project).unwrap();
+        assert_eq!(settings, Settings::default());
+        let (settings, _) = read(tight, Owner::Project).unwrap();
+        assert_eq!((settings.mode.value, settings.on_failure.value), (Mode::On, OnFailure::Deny));
+    }
+
+    #[test]
+    fn the_rules_keep_their_places() {
+        let text = "[guard]\nmode = \"on\" # here\nenable = [\"a\"]\n";
+        let (_, rest) = read(text, Owner::User).unwrap();
+        assert_eq!(rest.len(), text.len());
+        assert_eq!(rest.lines().nth(2), Some("enable = [\"a\"]"));
+        assert!(!rest.contains("mode"), "{rest}");
+    }
+
+    #[test]
+    fn a_mistake_is_told_with_its_line() {
+        for bad in ["[guard]\nmode = 1", "[guard]\non_failure = \"allow\"", "[guard]\n[guard", "\nguard = {}"]
+        {
+            let error = read(bad, Owner::User).unwrap_err();
+            assert_eq!(error.code(), Code::ConfigMalformed);
+            assert!(error.message().contains("line 2"), "{}", error.message());
+        }
+    }
+}

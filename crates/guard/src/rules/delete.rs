@@ -1,0 +1,246 @@
+//! Loss of files outside of the project, and of the project itself.
+
+use super::git::GitCall;
+use super::{Example, Finding, Params, Rule};
+use crate::files::{Deed, Touch, is_harmless_device, real};
+use crate::judge::{Facts, Moment};
+use crate::path;
+use crate::shell::{Origin, Place};
+
+pub(super) const RULES: &[Rule] = &[Rule {
+    id: "block-rm-rf",
+    on: true,
+    event: Moment::Before,
+    forbids_commands: true,
+    parameters: &["allowPaths"],
+    about: "no recursive delete outside the project, of home, a root, the project itself or .git",
+    check,
+    bad: &[
+        Example::Shell("rm -rf /"),
+        Example::Shell("cd .. && rm -r project"),
+        Example::Shell("rm -rf \"${PWD%/*}\""),
+        Example::Shell("find ~ -type f -delete"),
+        Example::Shell("echo / | xargs rm -rf"),
+        Example::Shell("d=/etc; rm --recursive $d"),
+        Example::Shell("python3 -c 'import shutil; shutil.rmtree(\"/home/me\")'"),
+        Example::Shell("> /etc/passwd"),
+        Example::Shell("rsync -a --delete empty/ ~/"),
+        Example::Shell("rm -rf \"$UNSET/\""),
+    ],
+    good: &[
+        Example::Shell("rm -rf node_modules dist"),
+        Example::Shell("rm -rf ./build/*"),
+        Example::Shell("find . -name '*.pyc' -delete"),
+        Example::Shell("rm /tmp/file.txt"),
+        Example::Shell("d=$(mktemp -d); rm -rf \"$d\""),
+        Example::Shell("npm test > /tmp/log.txt 2>&1"),
+        Example::Shell("docker run --rm -v /src:/src x"),
+    ],
+}];
+
+enum Danger {
+    None,
+    Certain(&'static str),
+    Unclear,
+}
+
+fn check(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
+    let mut unclear = None;
+    for touch in &facts.touches {
+        match danger(touch, facts, params) {
+            Danger::None => {}
+            Danger::Certain(what) => {
+                return Finding::deny(format!(
+                    "Blocked: `{}` would lose {what} ({}). Name what is to go, inside the project.",
+                    touch.by,
+                    touch.show()
+                ));
+            }
+            Danger::Unclear if touch.from_file => {}
+            Danger::Unclear => unclear = Some(touch),
+        }
+    }
+    if let Some(found) = outside_clean(facts) {
+        return Some(found);
+    }
+    let touch = unclear?;
+    Finding::ask(format!(
+        "`{}` would delete {}, and where that is can't be known. Name the path in full, inside the project.",
+        touch.by,
+        touch.show()
+    ))
+}
+
+fn danger(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
+    match touch.deed {
+        Deed::DeleteTree => tree(touch, facts, params),
+        Deed::Truncate => truncated(touch, facts, params),
+        Deed::Delete => single(touch, facts),
+        _ => Danger::None,
+    }
+}
+
+fn is_allowed(touch: &Touch, facts: &Facts<'_>, params: &Params) -> bool {
+    let Some(path) = &touch.real else { return false };
+    params.allow_paths.iter().any(|allowed| {
+        let allowed = expand_home(allowed, &facts.home);
+        let allowed = real(&path::join(&facts.project, &allowed), facts.world);
+        // The folder itself only where it is named without a pattern.
+        path::is_below(path, &allowed)
+    })
+}
+
+/// A path of a parameter, with its tilde.
+pub(super) fn expand_home(text: &str, home: &str) -> String {
+    match text.strip_prefix('~') {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
+        _ => text.to_owned(),
+    }
+}
+
+fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
+    let from_mktemp =
+        touch.word.holes.iter().any(|(at, origin)| {
+            *at == 0 && matches!(origin, Origin::Output(name) if name.as_ref() == "mktemp")
+        });
+    if from_mktemp {
+        return Danger::None;
+    }
+    let (Some(real), Some(plain)) = (&touch.real, &touch.path) else { return Danger::Unclear };
+    if touch.place == Place::Elsewhere {
+        let parts = plain.split('/').filter(|part| !part.is_empty()).count();
+        return if plain.starts_with("/remote") || parts > 2 {
+            Danger::None
+        } else {
+            Danger::Certain("a root on another machine")
+        };
+    }
+    let unclear = |what| {
+        if touch.is_unknown && !touch.word.text.starts_with('/') {
+            Danger::Unclear
+        } else {
+            Danger::Certain(what)
+        }
+    };
+    if is_allowed(touch, facts, params) {
+        return Danger::None;
+    }
+    if !path::is_below(real, &facts.project) {
+        if path::is_below(real, "/tmp/<mktemp>") {
+            return Danger::None;
+        }
+        let what = match real.as_str() {
+            "/" => "the whole file system",
+            _ if *real == facts.home => "the home folder",
+            _ => "files outside of the project",
+        };
+        return unclear(what);
+    }
+    if touch.is_pattern {
+        let rest = plain.get(real.len()..).unwrap_or("").trim_start_matches('/');
+        let first = rest.split('/').next().unwrap_or("");
+        let takes_all = matches!(first, "*" | ".*" | "**" | ".[!.]*" | ".??*" | "[!.]*" | "?*" | "*.*");
+        return if *real == facts.project
+            && takes_all
+            && matches!(rest.trim_end_matches('/').matches('/').count(), 0)
+        {
+            Danger::Certain("everything in the project")
+        } else if path::is_below(plain, &path::join(&facts.project, ".git"))
+            || (*real == facts.project
+                && first.starts_with(".g")
+                && crate::shell::value::pattern_matches(first, ".git"))
+        {
+            Danger::Certain("the repository's history")
+        } else {
+            Danger::None
+        };
+    }
+    if *real == facts.project {
+        return if touch.is_unknown
+            && touch
+                .word
+                .holes
+                .iter()
+                .all(|(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "find"))
+        {
+            Danger::None
+        } else if touch.is_unknown {
+            Danger::Unclear
+        } else {
+            Danger::Certain("the project itself")
+        };
+    }
+    if path::is_below(real, &path::join(&facts.project, ".git")) || path::file_name(plain) == ".git" {
+        return Danger::Certain("the repository's history");
+    }
+    if path::is_below(&facts.project, real) {
+        return Danger::Certain("the project itself");
+    }
+    Danger::None
+}
+
+fn truncated(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
+    let Some(real) = &touch.real else { return Danger::None };
+    let is_temporary =
+        ["/tmp", "/var/tmp", "/private/tmp", "/private/var/folders", "/var/folders", "/dev/shm"]
+            .iter()
+            .any(|folder| path::is_below(real, folder))
+            || facts
+                .world
+                .variable("TMPDIR")
+                .is_some_and(|folder| folder.len() > 1 && path::is_below(real, &path::join("/", &folder)));
+    let inside = path::is_below(real, &facts.project);
+    if touch.place == Place::Elsewhere
+        || inside
+        || is_temporary
+        || is_harmless_device(real)
+        || is_allowed(touch, facts, params)
+        || touch.is_unknown
+    {
+        return Danger::None;
+    }
+    Danger::Certain("what is in a file outside of the project")
+}
+
+/// Single files are nobody's business, but for what holds everything.
+fn single(touch: &Touch, facts: &Facts<'_>) -> Danger {
+    let (Some(real), Some(plain), Place::Here) = (&touch.real, &touch.path, touch.place) else {
+        return Danger::None;
+    };
+    let holds_all = *real == "/"
+        || *real == facts.home
+        || (path::is_below(&facts.project, real) && *real != facts.project);
+    if touch.is_pattern {
+        let name = path::file_name(plain);
+        return if holds_all && matches!(name, "*" | ".*") {
+            Danger::Certain("everything in a folder outside of the project")
+        } else {
+            Danger::None
+        };
+    }
+    if touch.by == "rmdir" || touch.is_unknown {
+        return Danger::None;
+    }
+    if holds_all || *real == facts.project || *real == path::join(&facts.project, ".git") {
+        return Danger::Certain("a folder that holds everything");
+    }
+    Danger::None
+}
+
+/// `git clean` of another folder.
+fn outside_clean(facts: &Facts<'_>) -> Option<Finding> {
+    for command in facts.commands() {
+        let Some(call) = GitCall::of(command) else { continue };
+        let forced = call.has_short("f") || call.has("--force");
+        if call.verb != "clean" || !forced || call.has_short("n") || call.has("--dry-run") {
+            continue;
+        }
+        let folder = call.folder(command)?;
+        if !path::is_below(&real(&folder, facts.world), &facts.project) {
+            return Finding::deny(format!(
+                "Blocked: `git clean` in {folder}, which is outside of the project. Clean the project only."
+            ));
+        }
+    }
+    None
+}

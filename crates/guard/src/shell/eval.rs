@@ -1,0 +1,455 @@
+//! The walk over a syntax tree: state of the shell at each point, and what runs there.
+
+use super::parse::{self, Fault, MAX_DEPTH};
+use super::syntax::*;
+use super::value::{Origin, Value};
+use super::{Analysis, Command, Place, Ran, Redirection};
+use crate::World;
+use crate::path;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Longest text that is analysed.
+pub const MAX_TEXT: usize = 2 << 20;
+/// Most work for one text: bytes read, words expanded, state copied.
+pub const MAX_STEPS: u64 = 6 << 20;
+/// Iterations of a loop that are followed with their own values.
+const MAX_ITERATIONS: usize = 16;
+/// Commands that are kept.
+const MAX_COMMANDS: usize = 100_000;
+
+/// What a text would do on this machine.
+pub fn analyse(text: &str, world: &dyn World) -> Analysis {
+    let mut shell = Shell::new(world);
+    if text.len() > MAX_TEXT {
+        shell.analysis.unknown.push("the command is too long to be read".to_owned());
+    } else {
+        shell.source(text, &Context::default());
+    }
+    shell.finish()
+}
+
+/// The state that a subshell copies.
+#[derive(Clone, Default)]
+pub(super) struct State {
+    pub(super) variables: HashMap<String, Vec<Value>>,
+    pub(super) functions: HashMap<String, Rc<str>>,
+    pub(super) aliases: HashMap<String, Rc<str>>,
+    pub(super) arguments: Vec<Value>,
+    pub(super) cwd: Option<String>,
+    pub(super) old_cwd: Option<String>,
+    pub(super) folders: Vec<Option<String>>,
+}
+
+/// What a command inherits from where it stands.
+#[derive(Clone, Default)]
+pub(super) struct Context {
+    pub(super) stdin: Option<Rc<Value>>,
+    /// Whether somebody takes the output.
+    pub(super) wants_output: bool,
+    pub(super) captured: bool,
+    pub(super) background: bool,
+    pub(super) place: Place,
+    pub(super) traced: bool,
+    pub(super) from_file: bool,
+    pub(super) in_code: bool,
+    pub(super) depth: u32,
+}
+
+impl Context {
+    pub(super) fn deeper(&self) -> Self {
+        Self { depth: self.depth + 1, ..self.clone() }
+    }
+}
+
+pub(super) struct Shell<'w> {
+    pub(super) world: &'w dyn World,
+    pub(super) state: State,
+    pub(super) analysis: Analysis,
+    pub(super) active: Vec<String>,
+    pub(super) scripts_read: Vec<String>,
+    stopped: bool,
+}
+
+impl<'w> Shell<'w> {
+    pub(super) fn new(world: &'w dyn World) -> Self {
+        let state = State { cwd: Some(path::join("/", &world.cwd())), ..State::default() };
+        Self {
+            world,
+            state,
+            analysis: Analysis::default(),
+            active: Vec::new(),
+            scripts_read: Vec::new(),
+            stopped: false,
+        }
+    }
+
+    pub(super) fn finish(self) -> Analysis {
+        self.analysis
+    }
+
+    /// Counts work; false once there was too much.
+    pub(super) fn step(&mut self, steps: usize) -> bool {
+        self.analysis.steps += steps as u64;
+        if self.stopped {
+            return false;
+        }
+        if self.analysis.steps > MAX_STEPS || self.analysis.commands.len() > MAX_COMMANDS {
+            self.stopped = true;
+            self.analysis.unknown.push("the command takes too much work to understand".to_owned());
+            return false;
+        }
+        true
+    }
+
+    pub(super) fn unknown(&mut self, why: impl Into<String>, context: &Context) {
+        if !context.from_file && self.analysis.unknown.len() < 16 {
+            self.analysis.unknown.push(why.into());
+        }
+    }
+
+    pub(super) fn ran(&mut self, origin: Origin, by: &str, context: &Context) {
+        if context.place != Place::Container && self.analysis.ran.len() < 64 {
+            self.analysis.ran.push(Ran { origin, by: by.to_owned(), from_file: context.from_file });
+        }
+    }
+
+    /// Runs a text in this shell. Returns its output.
+    pub(super) fn source(&mut self, text: &str, context: &Context) -> Value {
+        if !self.step(text.len() + 8) {
+            return Value::unknown(Origin::Input);
+        }
+        match parse::parse_at(text, context.depth) {
+            Ok(script) => self.list(&script.list, &script.heres, context),
+            Err(fault) => {
+                let why = match fault {
+                    Fault::Depth => "the command is nested too deeply to be read".to_owned(),
+                    Fault::Syntax(why) => format!("the command can't be parsed ({why})"),
+                };
+                self.unknown(why, context);
+                Value::unknown(Origin::Input)
+            }
+        }
+    }
+
+    /// Runs a text that may hold unknown parts, as `sh -c` and `eval` do.
+    pub(super) fn source_value(&mut self, text: &Value, by: &str, context: &Context) -> Value {
+        if context.depth > MAX_DEPTH {
+            self.unknown("the command is nested too deeply to be read", context);
+            return Value::unknown(Origin::Input);
+        }
+        if text.is_opaque() || (text.text.trim().is_empty() && !text.holes.is_empty()) {
+            for (_, origin) in text.holes.iter().take(8) {
+                self.ran(origin.clone(), by, context);
+            }
+            return Value::unknown(Origin::Input);
+        }
+        if text.holes.is_empty() {
+            return self.source(&text.text, context);
+        }
+        // Unknown parts become variables of which nothing is known.
+        let mut spelled = String::with_capacity(text.text.len() + 16 * text.holes.len());
+        let mut last = 0;
+        for (number, (at, origin)) in text.holes.iter().enumerate() {
+            spelled.push_str(text.text.get(last..*at).unwrap_or(""));
+            last = *at;
+            let name = format!("__unknown_{}_{number}", context.depth);
+            spelled.push_str(&format!("${{{name}}}"));
+            self.state.variables.insert(name, vec![Value::unknown(origin.clone())]);
+        }
+        spelled.push_str(text.text.get(last..).unwrap_or(""));
+        self.source(&spelled, context)
+    }
+
+    /// Runs something on a copy of the state.
+    pub(super) fn in_subshell<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
+        let size = self.state.variables.len() + self.state.functions.len() + self.state.arguments.len() + 4;
+        self.step(size);
+        let saved = self.state.clone();
+        let result = run(self);
+        self.state = saved;
+        result
+    }
+
+    pub(super) fn list(&mut self, list: &List<'_>, heres: &[Here<'_>], context: &Context) -> Value {
+        let mut output = Value::default();
+        for item in &list.items {
+            if !self.step(4) {
+                break;
+            }
+            let context = Context { background: context.background || item.background, ..context.clone() };
+            let printed = if let [only] = &item.stages[..] {
+                self.node(only, heres, &context)
+            } else {
+                self.pipeline(&item.stages, heres, &context)
+            };
+            if context.wants_output
+                && output.text.len() + printed.text.len() <= MAX_TEXT
+                && output.holes.len() < 256
+            {
+                output.push(&printed);
+            }
+        }
+        output
+    }
+
+    fn pipeline(&mut self, stages: &[Node<'_>], heres: &[Here<'_>], context: &Context) -> Value {
+        let mut stdin = context.stdin.clone();
+        let mut starts = Vec::with_capacity(stages.len());
+        let mut printed = Value::default();
+        for (number, stage) in stages.iter().enumerate() {
+            let is_last = number + 1 == stages.len();
+            starts.push(self.analysis.commands.len());
+            let context = Context {
+                stdin: stdin.take(),
+                wants_output: !is_last || context.wants_output,
+                captured: is_last && context.captured,
+                ..context.clone()
+            };
+            printed = if is_last {
+                self.node(stage, heres, &context)
+            } else {
+                self.in_subshell(|shell| shell.node(stage, heres, &context))
+            };
+            if !is_last {
+                stdin = Some(Rc::new(printed.clone()));
+            }
+        }
+        self.note_pipes(&starts);
+        printed
+    }
+
+    /// Tells the commands of each stage which stages follow.
+    fn note_pipes(&mut self, starts: &[usize]) {
+        let end = self.analysis.commands.len();
+        let names: Vec<String> = starts
+            .iter()
+            .map(|start| {
+                self.analysis.commands.get(*start).map(|command| command.name.clone()).unwrap_or_default()
+            })
+            .collect();
+        for (number, start) in starts.iter().enumerate() {
+            let until = starts.get(number + 1).copied().unwrap_or(end);
+            let later = names.get(number + 1..).unwrap_or(&[]);
+            if later.is_empty() {
+                continue;
+            }
+            for command in self.analysis.commands.get_mut(*start..until).unwrap_or(&mut []) {
+                if command.piped_to.len() < 16 && !command.captured {
+                    command.piped_to.extend(later.iter().take(16).cloned());
+                }
+            }
+        }
+    }
+
+    pub(super) fn node(&mut self, node: &Node<'_>, heres: &[Here<'_>], context: &Context) -> Value {
+        let redirects: Vec<Redirection> =
+            node.redirects.iter().map(|redirect| self.redirection(redirect, heres, context)).collect();
+        let mut context = context.clone();
+        let mut out_file = None;
+        for redirect in &redirects {
+            match redirect.op {
+                RedirectOp::Read | RedirectOp::ReadWrite if redirect.fd.unwrap_or(0) == 0 => {
+                    context.stdin = Some(Rc::new(self.content(&redirect.target)));
+                }
+                RedirectOp::HereDocument | RedirectOp::HereString if redirect.fd.unwrap_or(0) == 0 => {
+                    context.stdin = Some(Rc::new(redirect.target.clone()));
+                }
+                RedirectOp::Write | RedirectOp::Append | RedirectOp::WriteBoth | RedirectOp::AppendBoth
+                    if redirect.fd.unwrap_or(1) == 1 =>
+                {
+                    out_file = self.absolute(&redirect.target).map(|path| (path, redirect.op));
+                    context.wants_output = true;
+                }
+                _ => {}
+            }
+        }
+        let printed = self.kind(&node.kind, heres, redirects, &context);
+        let Some((file, op)) = out_file else { return printed };
+        if !path::is_below(&file, "/dev") {
+            let mut content = printed;
+            if matches!(op, RedirectOp::Append | RedirectOp::AppendBoth)
+                && let Some(before) = self.analysis.files.get(&file)
+            {
+                let mut whole = before.clone();
+                whole.push(&content);
+                content = whole;
+            }
+            self.write_file(file, content);
+        }
+        Value::default()
+    }
+
+    pub(super) fn write_file(&mut self, path: String, content: Value) {
+        if self.analysis.files.len() < 1024 && self.step(content.text.len() / 16 + 1) {
+            self.analysis.files.insert(path, content);
+        }
+    }
+
+    fn kind(
+        &mut self,
+        kind: &Kind<'_>,
+        heres: &[Here<'_>],
+        redirects: Vec<Redirection>,
+        context: &Context,
+    ) -> Value {
+        if !matches!(kind, Kind::Simple { .. }) && !redirects.is_empty() {
+            let command = Command {
+                redirects: redirects.clone(),
+                cwd: self.state.cwd.clone(),
+                place: context.place,
+                from_file: context.from_file,
+                ..Command::default()
+            };
+            self.analysis.commands.push(command);
+        }
+        match kind {
+            Kind::Simple { assignments, words } => self.simple(assignments, words, redirects, heres, context),
+            Kind::Group(lists) => {
+                let mut output = Value::default();
+                for list in lists {
+                    output.push(&self.list(list, heres, context));
+                }
+                output
+            }
+            Kind::Subshell(list) => self.in_subshell(|shell| shell.list(list, heres, context)),
+            Kind::For { name, values, body } => {
+                let values = match values {
+                    Some(words) => self.words(words, heres, context),
+                    None => self.state.arguments.clone(),
+                };
+                let mut output = Value::default();
+                let too_many = values.len() > MAX_ITERATIONS;
+                for value in values.iter().take(MAX_ITERATIONS) {
+                    self.state.variables.insert((*name).to_owned(), vec![value.clone()]);
+                    output.push(&self.list(body, heres, context));
+                }
+                if too_many || values.is_empty() {
+                    let joined = values.iter().skip(MAX_ITERATIONS).take(256).find(|value| {
+                        value.text.starts_with('/')
+                            || value.text.starts_with('.')
+                            || value.text.starts_with('~')
+                    });
+                    let value = joined.cloned().unwrap_or_else(|| Value::unknown(Origin::Input));
+                    self.state.variables.insert((*name).to_owned(), vec![value]);
+                    output.push(&self.list(body, heres, context));
+                }
+                output
+            }
+            Kind::Case { subject, branches } => {
+                self.word(subject, heres, context);
+                let mut output = Value::default();
+                for branch in branches {
+                    output.push(&self.list(branch, heres, context));
+                }
+                output
+            }
+            Kind::Function { name, body } => {
+                self.state.functions.insert((*name).to_owned(), Rc::from(*body));
+                Value::default()
+            }
+            Kind::Test(words) => {
+                for word in words {
+                    self.word(word, heres, context);
+                }
+                Value::default()
+            }
+        }
+    }
+
+    fn redirection(&mut self, redirect: &Redirect<'_>, heres: &[Here<'_>], context: &Context) -> Redirection {
+        let target = match &redirect.target {
+            Target::Word(word) => self.word(word, heres, context),
+            Target::Here(number) => {
+                heres.get(*number).map(|here| self.quoted(&here.parts, heres, context)).unwrap_or_default()
+            }
+        };
+        Redirection { fd: redirect.fd, op: redirect.op, target }
+    }
+
+    fn simple(
+        &mut self,
+        assignments: &[Assignment<'_>],
+        words: &[Word<'_>],
+        redirects: Vec<Redirection>,
+        heres: &[Here<'_>],
+        context: &Context,
+    ) -> Value {
+        let argv = self.words(words, heres, context);
+        let mut set = Vec::new();
+        for assignment in assignments {
+            let mut values = Vec::new();
+            if assignment.values.len() == 1 && !matches!(assignment.values.first(), None) {
+                for word in &assignment.values {
+                    values.push(self.word(word, heres, context));
+                }
+            } else {
+                values = self.words(&assignment.values, heres, context);
+            }
+            if assignment.append
+                && let Some(before) = self.state.variables.get(assignment.name)
+            {
+                let mut before = before.clone();
+                match (&mut before[..], &values[..]) {
+                    ([one], [more]) => one.push(more),
+                    _ => before.extend(values),
+                }
+                values = before;
+            }
+            set.push((assignment.name.to_owned(), values));
+        }
+        let firsts: Vec<(String, Value)> = set
+            .iter()
+            .map(|(name, values)| (name.clone(), values.first().cloned().unwrap_or_default()))
+            .collect();
+        if argv.is_empty() {
+            let had_no_words = words.is_empty();
+            for (name, values) in set {
+                self.state.variables.insert(name, values);
+            }
+            if !redirects.is_empty() || !firsts.is_empty() {
+                let command = Command {
+                    assignments: firsts,
+                    redirects,
+                    cwd: self.state.cwd.clone(),
+                    place: context.place,
+                    from_file: context.from_file,
+                    ..Command::default()
+                };
+                self.analysis.commands.push(command);
+            }
+            // `< file` alone in a substitution prints the file.
+            return match (&context.stdin, had_no_words) {
+                (Some(stdin), true) => (**stdin).clone(),
+                _ => Value::default(),
+            };
+        }
+        self.run(argv, firsts, redirects, context)
+    }
+
+    /// A path from the folder at this point, with links that the text made resolved; `None` where too much of it is unknown.
+    pub(super) fn absolute(&self, value: &Value) -> Option<String> {
+        let text = value.literal()?;
+        if text.is_empty() {
+            return None;
+        }
+        let joined = if path::is_absolute(text) {
+            path::join("/", text)
+        } else {
+            path::join(self.state.cwd.as_deref()?, text)
+        };
+        Some(joined)
+    }
+
+    /// What stands in a file, as far as the text says.
+    pub(super) fn content(&self, file: &Value) -> Value {
+        let Some(mut path) = self.absolute(file) else { return Value::unknown(Origin::Input) };
+        for _ in 0..4 {
+            match self.analysis.links.get(&path) {
+                Some(target) => path.clone_from(target),
+                None => break,
+            }
+        }
+        self.analysis.files.get(&path).cloned().unwrap_or_else(|| Value::unknown(Origin::Input))
+    }
+}

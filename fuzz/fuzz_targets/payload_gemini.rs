@@ -1,0 +1,7 @@
+#![no_main]
+
+#[path = "../bodies.rs"]
+#[expect(dead_code, reason = "each target has one of them")]
+mod bodies;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bodies::payload("gemini", data));

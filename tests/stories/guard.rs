@@ -1,0 +1,149 @@
+//! What the guard says reaches the real agents: a forbidden call does not run and the model reads why, an allowed one runs, a secret in a
+//! tool's output stays out of the model's requests. Mail that waits meanwhile comes all the same, once.
+
+use crate::stage::{LIMIT, Stage};
+use baton_testkit::agents::{Agent, Session};
+use baton_testkit::model::{Kind, Request};
+use baton_testkit::{Script, Step, isolated};
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Looks like a key of the kind that is kept out of contexts, and that no agent takes out by itself: Copilot does so with those of its own house.
+const SECRET: &str = "AKIAQ3EGRZJ7K2M5XW4T";
+/// Relative, as all of them take it. Gemini CLI refuses `.env` itself, before any hook.
+const ENV_FILE: &str = ".env.production";
+const MAIL: &str = "MAIL-BESIDE-THE-GUARD";
+
+/// The text of the result that a request was made with.
+fn result(requests: &[Arc<Request>], at: usize) -> String {
+    let results = requests[at].results();
+    results.last().map(|said| said.text.clone()).unwrap_or_default()
+}
+
+/// One run: a forbidden command, a forbidden read, a forbidden write, an allowed command that prints a secret. Mail comes during the first.
+fn is_judged(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("sudo true; touch SUDO-RAN").after(Duration::from_secs(1)),
+        1 => Step::read(ENV_FILE),
+        2 => Step::write(ENV_FILE, "WRITTEN"),
+        3 => Step::shell("touch ALLOWED-RAN; cat notes.txt"),
+        4 => Step::shell("echo and on"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    let project = stage.sandbox.project();
+    fs::write(project.join(ENV_FILE), "SECRET-OF-THE-ENV=1\n").expect("a file in the project");
+    fs::write(project.join("notes.txt"), format!("before {SECRET} behind\n")).expect("a file in the project");
+    let agent = stage.start(who, Session::New, "please begin");
+    stage.request(|_| true);
+    stage.send(&stage.name_of(who), MAIL);
+    agent.finish(LIMIT).expect_ok();
+    let requests = stage.model.requests_of(Kind::Main);
+    assert!(!project.join("SUDO-RAN").exists(), "{who:?}: what was refused ran");
+    assert!(result(&requests, 1).contains("block-sudo"), "{who:?}: {}", result(&requests, 1));
+    assert!(result(&requests, 2).contains("block-env-files"), "{who:?}: {}", result(&requests, 2));
+    assert!(
+        stage.model.sightings("SECRET-OF-THE-ENV").first.is_none(),
+        "{who:?}: what it may not read was read"
+    );
+    assert!(result(&requests, 3).contains("block-env-files"), "{who:?}: {}", result(&requests, 3));
+    let written = fs::read_to_string(project.join(ENV_FILE)).expect("the file is still there");
+    assert_eq!(written, "SECRET-OF-THE-ENV=1\n", "{who:?}: what was refused was written");
+    assert!(
+        project.join("ALLOWED-RAN").exists(),
+        "{who:?}: what is allowed did not run: {}",
+        stage.trouble()
+    );
+    let shown = result(&requests, 4);
+    assert!(shown.contains("before") && shown.contains("behind"), "{who:?}: the rest of the output: {shown}");
+    assert!(stage.model.sightings(SECRET).first.is_none(), "{who:?}: {shown}");
+    stage.seen_once(MAIL);
+    let log = stage.json(&["guard", "log"]);
+    let rules: Vec<_> = log.as_array().into_iter().flatten().map(|entry| entry["rule"].clone()).collect();
+    assert_eq!(rules[..3], ["block-sudo", "block-env-files", "block-env-files"], "{who:?}: {log}");
+    assert!(log.as_array().into_iter().flatten().all(|entry| entry["agent"] == who.name()), "{log}");
+}
+
+/// What only a person can answer does not run where nobody is there to be asked, and the run goes on. What a failing command prints is looked at too.
+fn asks_nobody(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("touch ASK-RAN; eval \"$NOT_SET_ANYWHERE\""),
+        1 => Step::shell("cat notes.txt; false"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    let project = stage.sandbox.project();
+    fs::write(project.join("notes.txt"), format!("before {SECRET} behind\n")).expect("a file in the project");
+    stage.run(who, Session::New, "please begin");
+    let requests = stage.model.requests_of(Kind::Main);
+    assert!(!project.join("ASK-RAN").exists(), "{who:?}: nobody was asked, and it ran");
+    assert!(result(&requests, 1).contains("Not understood"), "{who:?}: {}", result(&requests, 1));
+    if who == Agent::Claude {
+        // It lets nobody replace that; the model is told not to use it.
+        assert!(requests[2].shows("It could not be taken out here"), "{}", stage.trouble());
+    } else {
+        assert!(stage.model.sightings(SECRET).first.is_none(), "{who:?}: {}", result(&requests, 2));
+    }
+    assert!(result(&requests, 2).contains("before"), "{who:?}: {}", result(&requests, 2));
+}
+
+#[test]
+fn claude_is_refused_what_is_forbidden_and_is_shown_no_secret() {
+    isolated(|| is_judged(Agent::Claude));
+}
+
+#[test]
+fn codex_is_refused_what_is_forbidden_and_is_shown_no_secret() {
+    isolated(|| is_judged(Agent::Codex));
+}
+
+#[test]
+fn opencode_is_refused_what_is_forbidden_and_is_shown_no_secret() {
+    isolated(|| is_judged(Agent::OpenCode));
+}
+
+#[test]
+fn gemini_is_refused_what_is_forbidden_and_is_shown_no_secret() {
+    isolated(|| is_judged(Agent::Gemini));
+}
+
+#[test]
+fn copilot_is_refused_what_is_forbidden_and_is_shown_no_secret() {
+    isolated(|| is_judged(Agent::Copilot));
+}
+
+#[test]
+fn pi_is_refused_what_is_forbidden_and_is_shown_no_secret() {
+    isolated(|| is_judged(Agent::Pi));
+}
+
+#[test]
+fn claude_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Claude));
+}
+
+#[test]
+fn codex_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Codex));
+}
+
+#[test]
+fn opencode_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::OpenCode));
+}
+
+#[test]
+fn gemini_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Gemini));
+}
+
+#[test]
+fn copilot_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Copilot));
+}
+
+#[test]
+fn pi_runs_nothing_that_a_person_would_have_to_be_asked_about() {
+    isolated(|| asks_nobody(Agent::Pi));
+}
