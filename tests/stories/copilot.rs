@@ -163,6 +163,36 @@ fn copilot_messages_of_one_instant_come_once_each() {
     });
 }
 
+/// More than one event may carry: the rest comes at the stops of the same turn, or by another wake.
+#[test]
+fn fifty_messages_of_a_moment_wake_copilot_a_few_times_and_come_once_each() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        let bodies: Vec<_> = (0..50).map(|n| format!("MAIL-OF-FIFTY-{n}.")).collect();
+        std::thread::scope(|scope| {
+            for some in bodies.chunks(10) {
+                scope.spawn(|| some.iter().for_each(|body| stage.send(&name, body)));
+            }
+        });
+        for body in &bodies {
+            stage.request(|request| request.shows(body));
+        }
+        let all_seen = || {
+            let mail = stage.json(&["mail", "--limit", "100"]);
+            let seen = |row: &&Value| row["deliveries"][0]["state"] == "seen";
+            mail.as_array().is_some_and(|rows| rows.iter().filter(seen).count() == bodies.len())
+        };
+        assert!(wait::until(LIMIT, all_seen), "{}", stage.trouble());
+        let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+        for body in &bodies {
+            assert_eq!(last.count(body), 1, "{body}");
+        }
+        assert!(last.count(WAKE) <= 10, "{} wakes", last.count(WAKE));
+    });
+}
+
 #[test]
 fn copilot_is_not_woken_while_it_asks_for_a_permission() {
     isolated(|| {
@@ -181,7 +211,7 @@ fn copilot_is_not_woken_while_it_asks_for_a_permission() {
         let question = || terminal.screen().split_once("\n╭").map(|(_, dialog)| dialog.to_owned());
         let dialog = question();
         let asked = stage.model.requests().len();
-        for round in 0..5 {
+        for round in 0..rounds().max(5) {
             let sent = stage.json(&["send", &name, &format!("MAIL-PENDING-{round}.")]);
             assert_eq!(sent["wake"], "skipped_dialog");
         }
@@ -192,7 +222,7 @@ fn copilot_is_not_woken_while_it_asks_for_a_permission() {
         assert_eq!(stage.model.requests().len(), asked, "nothing was asked");
         assert_eq!(stage.state_of("MAIL-PENDING-0."), "queued");
         terminal.press(&["Enter"]);
-        for round in 0..5 {
+        for round in 0..rounds().max(5) {
             arrived(&stage, &format!("MAIL-PENDING-{round}."));
         }
         let ran = fs::read_to_string(stage.sandbox.project().join("ran.txt")).unwrap_or_default();
