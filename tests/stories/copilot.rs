@@ -358,6 +358,35 @@ fn copilot_with_two_extensions_acts_once() {
     });
 }
 
+/// The process of this sandbox's link, which has its home among its arguments.
+fn link_process(stage: &Stage) -> Option<String> {
+    let home = stage.sandbox.home().to_string_lossy().into_owned();
+    fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).find(
+        |pid| {
+            let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
+            arguments.contains(" link copilot ") && arguments.contains(&home)
+        },
+    )
+}
+
+#[test]
+fn a_link_of_copilots_that_dies_is_started_again() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        let link = link_process(&stage).expect("its process");
+        stage.sandbox.run(stage.sandbox.command("kill").args(["-9", &link]), LIMIT).expect_ok();
+        let outcome = || stage.json(&["who"])[0]["wake"].clone();
+        assert!(wait::until(LIMIT, || outcome() == "no_route"), "nobody attends: {}", stage.trouble());
+        stage.send(&name, "MAIL-WITHOUT-A-LINK");
+        arrived(&stage, "MAIL-WITHOUT-A-LINK");
+        assert_ne!(link_process(&stage).expect("another one"), link);
+        assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
+    });
+}
+
 /// Without a terminal nobody waits for a pushed prompt: hooks bring the mail.
 #[test]
 fn copilot_without_a_terminal_is_not_woken() {
