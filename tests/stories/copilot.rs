@@ -163,6 +163,36 @@ fn copilot_messages_of_one_instant_come_once_each() {
     });
 }
 
+/// More than one event may carry: the rest comes at the stops of the same turn, or by another wake.
+#[test]
+fn fifty_messages_of_a_moment_wake_copilot_a_few_times_and_come_once_each() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        let bodies: Vec<_> = (0..50).map(|n| format!("MAIL-OF-FIFTY-{n}.")).collect();
+        std::thread::scope(|scope| {
+            for some in bodies.chunks(10) {
+                scope.spawn(|| some.iter().for_each(|body| stage.send(&name, body)));
+            }
+        });
+        for body in &bodies {
+            stage.request(|request| request.shows(body));
+        }
+        let all_seen = || {
+            let mail = stage.json(&["mail", "--limit", "100"]);
+            let seen = |row: &&Value| row["deliveries"][0]["state"] == "seen";
+            mail.as_array().is_some_and(|rows| rows.iter().filter(seen).count() == bodies.len())
+        };
+        assert!(wait::until(LIMIT, all_seen), "{}", stage.trouble());
+        let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+        for body in &bodies {
+            assert_eq!(last.count(body), 1, "{body}");
+        }
+        assert!(last.count(WAKE) <= 10, "{} wakes", last.count(WAKE));
+    });
+}
+
 #[test]
 fn copilot_is_not_woken_while_it_asks_for_a_permission() {
     isolated(|| {
@@ -181,7 +211,7 @@ fn copilot_is_not_woken_while_it_asks_for_a_permission() {
         let question = || terminal.screen().split_once("\n╭").map(|(_, dialog)| dialog.to_owned());
         let dialog = question();
         let asked = stage.model.requests().len();
-        for round in 0..5 {
+        for round in 0..rounds().max(5) {
             let sent = stage.json(&["send", &name, &format!("MAIL-PENDING-{round}.")]);
             assert_eq!(sent["wake"], "skipped_dialog");
         }
@@ -192,7 +222,7 @@ fn copilot_is_not_woken_while_it_asks_for_a_permission() {
         assert_eq!(stage.model.requests().len(), asked, "nothing was asked");
         assert_eq!(stage.state_of("MAIL-PENDING-0."), "queued");
         terminal.press(&["Enter"]);
-        for round in 0..5 {
+        for round in 0..rounds().max(5) {
             arrived(&stage, &format!("MAIL-PENDING-{round}."));
         }
         let ran = fs::read_to_string(stage.sandbox.project().join("ran.txt")).unwrap_or_default();
@@ -325,6 +355,35 @@ fn copilot_with_two_extensions_acts_once() {
         }
         let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
         assert_eq!(last.count(WAKE), 3, "one wake for each: {:?}", last.said());
+    });
+}
+
+/// The process of this sandbox's link, which has its home among its arguments.
+fn link_process(stage: &Stage) -> Option<String> {
+    let home = stage.sandbox.home().to_string_lossy().into_owned();
+    fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).find(
+        |pid| {
+            let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
+            arguments.contains(" link copilot ") && arguments.contains(&home)
+        },
+    )
+}
+
+#[test]
+fn a_link_of_copilots_that_dies_is_started_again() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        let link = link_process(&stage).expect("its process");
+        stage.sandbox.run(stage.sandbox.command("kill").args(["-9", &link]), LIMIT).expect_ok();
+        let outcome = || stage.json(&["who"])[0]["wake"].clone();
+        assert!(wait::until(LIMIT, || outcome() == "no_route"), "nobody attends: {}", stage.trouble());
+        stage.send(&name, "MAIL-WITHOUT-A-LINK");
+        arrived(&stage, "MAIL-WITHOUT-A-LINK");
+        assert_ne!(link_process(&stage).expect("another one"), link);
+        assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
     });
 }
 
