@@ -19,7 +19,7 @@ use baton_testkit::{Model, Sandbox, Script, Step, Tmux, isolated, wait};
 use serde_json::json;
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const LINE: &str = "[baton] Mail is waiting for you.";
 
@@ -116,10 +116,13 @@ fn process_in(terminal: &Tmux<'_>, who: Agent) -> Process {
         its.max_by_key(|pid| process::lineage(*pid).len())
     };
     // A child that is about to become another program has its name for a moment.
-    let mut last = None;
+    let mut last = (None, Instant::now());
     let found = wait::poll(LIMIT, || {
-        let before = std::mem::replace(&mut last, nearest());
-        last.filter(|_| last == before)
+        let now = nearest();
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+        now.filter(|_| last.1.elapsed() > Duration::from_millis(500))
     });
     found.and_then(process::find).expect("the agent runs")
 }
