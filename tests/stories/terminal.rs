@@ -6,6 +6,7 @@ use crate::stage::{LIMIT, rounds};
 use baton_agents::{Screen, by_name};
 use baton_mail::process;
 use baton_mail::wake::terminal::{Typed, type_line};
+use baton_store::Process;
 use baton_testkit::agents::{Agent, Program, Session};
 use baton_testkit::claude::Claude;
 use baton_testkit::codex::Codex;
@@ -16,7 +17,9 @@ use baton_testkit::opencode::OpenCode;
 use baton_testkit::pi::Pi;
 use baton_testkit::{Model, Sandbox, Script, Step, Tmux, isolated, wait};
 use serde_json::json;
-use std::time::Duration;
+use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 const LINE: &str = "[baton] Mail is waiting for you.";
 
@@ -56,13 +59,17 @@ fn pi_is_typed_into_only_where_it_is_safe() {
 fn story(who: Agent) {
     let (sandbox, model) = (Sandbox::new(), Model::start(Script::by(answer)));
     let terminal = program(who, &sandbox, &model).open(Session::New);
-    let pane = Pane { who, terminal, model: &model };
+    let process = process_in(&terminal, who);
+    let pane = Pane { who, terminal, process, model: &model };
     for _ in 0..rounds() {
         pane.a_ready_box_takes_the_line_once();
     }
     pane.a_draft_is_left_alone();
     // Pi asks nobody.
     if who != Agent::Pi {
+        for _ in 0..rounds() {
+            pane.a_dialog_that_opens_meanwhile_is_not_answered(&sandbox);
+        }
         pane.a_dialog_is_not_answered(&sandbox);
     }
     pane.a_ready_box_takes_the_line_once();
@@ -95,29 +102,41 @@ fn answer(request: &Request) -> Step {
     Step::shell(command)
 }
 
-/// All processes.
-fn running() -> impl Iterator<Item = i32> {
-    let entries = std::fs::read_dir("/proc").expect("the processes").flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+/// The agent's process that is nearest to its hooks, as baton knows it; most agents are started by a launcher.
+fn process_in(terminal: &Tmux<'_>, who: Agent) -> Process {
+    let agent = by_name(who.name()).expect("we know it");
+    let first = terminal.pid().cast_signed();
+    let tty = terminal.command(&["display-message", "-p", "-t", "test", "#{pane_tty}"]);
+    let tty = Path::new(tty.trim());
+    let nearest = || {
+        let entries = std::fs::read_dir("/proc").expect("the processes").flatten();
+        let running = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let below = |pid: i32| process::lineage(pid).contains(&first) && process::is_foreground(pid, tty);
+        let its = running.filter(|pid| below(*pid) && agent.is_process(&process::arguments(*pid)));
+        its.max_by_key(|pid| process::lineage(*pid).len())
+    };
+    // A child that is about to become another program has its name for a moment.
+    let mut last = (None, Instant::now());
+    let found = wait::poll(LIMIT, || {
+        let now = nearest();
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+        now.filter(|_| last.1.elapsed() > Duration::from_millis(500))
+    });
+    found.and_then(process::find).expect("the agent runs")
 }
 
 struct Pane<'a> {
     who: Agent,
     terminal: Tmux<'a>,
+    process: Process,
     model: &'a Model,
 }
 
 impl Pane<'_> {
     fn wake(&self) -> Typed {
-        let agent = by_name(self.who.name()).expect("we know it");
-        // The nearest to its hooks, as baton knows it; most are started by a launcher.
-        let first = self.terminal.pid().cast_signed();
-        let below = |pid: &i32| {
-            process::lineage(*pid).contains(&first) && agent.is_process(&process::arguments(*pid))
-        };
-        let pid = running().filter(below).max_by_key(|pid| process::lineage(*pid).len());
-        let process = process::find(pid.expect("the agent runs")).expect("the agent runs");
-        type_line(agent, process, LINE)
+        type_line(by_name(self.who.name()).expect("we know it"), self.process, LINE)
     }
 
     /// Waits until the screen is taken for this.
@@ -165,6 +184,48 @@ impl Pane<'_> {
             self.terminal.press(&["BSpace"]);
         }
         self.wait_for("an empty box", |screen| *screen == Screen::Ready);
+    }
+
+    /// Wakes all the time while a prompt is sent off, the turn begins and the dialog opens.
+    fn a_dialog_that_opens_meanwhile_is_not_answered(&self, sandbox: &Sandbox) {
+        self.terminal.type_text("please MAKE-A-FILE now");
+        self.wait_for("the prompt", |screen| matches!(screen, Screen::Draft(_)));
+        // An Enter that follows too soon is taken for a part of the text.
+        thread::sleep(Duration::from_millis(300));
+        self.terminal.press(&["Enter"]);
+        let mut outcomes = Vec::new();
+        let opened = wait::until(LIMIT, || {
+            outcomes.push(self.wake());
+            outcomes.last() == Some(&Typed::Dialog)
+        });
+        assert!(opened, "no dialog came: {outcomes:?}\n{}", self.terminal.screen());
+        let failed = outcomes.iter().any(|outcome| matches!(outcome, Typed::Failed(_) | Typed::NoPane));
+        assert!(!failed, "{outcomes:?}");
+        self.empty_the_box();
+        assert!(!sandbox.path("project/approved").exists(), "approved by one of {outcomes:?}");
+    }
+
+    /// Ends whatever is left, and takes out what was left in the box or put back into it.
+    fn empty_the_box(&self) {
+        let agent = by_name(self.who.name()).expect("we know it");
+        let emptied = wait::until(LIMIT, || {
+            match agent.screen(&self.terminal.command(&["capture-pane", "-e", "-p", "-t", "test"])) {
+                Screen::Ready => return true,
+                Screen::Draft(text) => {
+                    for _ in 0..text.chars().count() {
+                        self.terminal.press(&["BSpace"]);
+                    }
+                }
+                Screen::Dialog => {
+                    // One that has just opened does not hear the first keys.
+                    self.terminal.press(&["Escape"]);
+                    thread::sleep(Duration::from_millis(500));
+                }
+                Screen::Busy | Screen::Unknown => {}
+            }
+            false
+        });
+        assert!(emptied, "the box is not empty:\n{}", self.terminal.screen());
     }
 
     fn a_dialog_is_not_answered(&self, sandbox: &Sandbox) {

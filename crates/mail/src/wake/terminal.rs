@@ -30,13 +30,14 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(2);
 /// Between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
-/// From the paste to Enter: agents take an Enter that follows too soon for a part of the paste (Gemini CLI: below 100 ms).
+/// From the first sight of the line in the box to Enter: agents take an Enter that follows too soon for a part of the paste (Gemini CLI:
+/// below 100 ms), and on a busy machine only the screen tells when they have read it.
 const BEFORE_ENTER: Duration = Duration::from_millis(200);
 
 /// What became of an attempt to type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// The line was in the box alone, Enter was pressed, and the box took it.
+    /// The line was in the box alone, and Enter was pressed.
     Typed,
     /// A question is open.
     Dialog,
@@ -137,16 +138,20 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Presses Enter once the box holds the line alone, and waits until the box has taken it.
+    /// Presses Enter once the box has held the line alone for a while.
     fn press_enter(&self) -> Result<(), Typed> {
-        let pasted = Instant::now();
-        let end = pasted + SHOWN_WITHIN;
+        let end = Instant::now() + SHOWN_WITHIN;
+        let mut seen = None;
         loop {
             let look = self.look_after_paste()?;
             let shown = self.shown(&look);
-            let ready = shown == Shown::Line && look.finds_line() && pasted.elapsed() >= BEFORE_ENTER;
-            if ready && self.server.press_enter(&self.pane, &look)? == Guarded::Done {
-                return self.wait_until_taken();
+            if shown == Shown::Line && look.finds_line() {
+                let seen: Instant = *seen.get_or_insert_with(Instant::now);
+                let rested = seen.elapsed() >= BEFORE_ENTER;
+                if rested && self.server.press_enter(&self.pane, &look)? == Guarded::Done {
+                    self.wait_until_taken();
+                    return Ok(());
+                }
             }
             if shown == Shown::Else || Instant::now() >= end {
                 return Err(Typed::Left);
@@ -159,19 +164,13 @@ impl<'a> Attempt<'a> {
         self.look().map_err(|refused| if let Typed::Failed(_) = refused { refused } else { Typed::Left })
     }
 
-    fn wait_until_taken(&self) -> Result<(), Typed> {
+    /// So that the next wake does not find the line still in the box. A slow agent may take longer, or have missed the Enter; whether it
+    /// woke is told by its next event, not by its screen.
+    fn wait_until_taken(&self) {
         let end = Instant::now() + SHOWN_WITHIN;
-        // Enter may have opened or ended anything; only a box that still holds the line has not taken it.
-        while let Ok(look) = self.look() {
-            if self.shown(&look) != Shown::Line {
-                return Ok(());
-            }
-            if Instant::now() >= end {
-                return Err(Typed::Left);
-            }
+        while Instant::now() < end && self.look().is_ok_and(|look| self.shown(&look) == Shown::Line) {
             thread::sleep(LOOK_AGAIN);
         }
-        Ok(())
     }
 
     fn shown(&self, look: &Look) -> Shown {
