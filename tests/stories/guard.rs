@@ -5,6 +5,7 @@ use crate::stage::{LIMIT, Stage};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Request};
 use baton_testkit::{Script, Step, isolated};
+use serde_json::json;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,6 +87,39 @@ fn asks_nobody(who: Agent) {
         assert!(stage.model.sightings(SECRET).first.is_none(), "{who:?}: {}", result(&requests, 2));
     }
     assert!(result(&requests, 2).contains("before"), "{who:?}: {}", result(&requests, 2));
+}
+
+/// A call that says where it runs is judged there: what looks like a folder of the project is another one. Gemini CLI refuses such calls itself.
+fn is_judged_where_it_runs(who: Agent, tool: &'static str, command: &'static str, folder: &'static str) {
+    let script = Script::by(move |request| {
+        let other = request.word_after("please go to ").unwrap_or_default().to_owned();
+        match request.results().len() {
+            0 => Step::tool(
+                tool,
+                json!({command: "find build -delete", folder: format!("/tmp/{other}/home"), "description": "d"}),
+            ),
+            _ => Step::say("finished"),
+        }
+    });
+    let stage = Stage::with(&[who], script);
+    let other = stage.sandbox.home();
+    fs::create_dir_all(other.join("build")).expect("a folder");
+    let name =
+        other.parent().and_then(|root| root.file_name()).expect("a name").to_string_lossy().into_owned();
+    stage.run(who, Session::New, &format!("please go to {name}"));
+    let requests = stage.model.requests_of(Kind::Main);
+    assert!(other.join("build").exists(), "{who:?}: it ran: {}", result(&requests, 1));
+    assert!(result(&requests, 1).contains("block-rm-rf"), "{who:?}: {}", result(&requests, 1));
+}
+
+#[test]
+fn codex_is_judged_where_its_command_runs() {
+    isolated(|| is_judged_where_it_runs(Agent::Codex, "exec_command", "cmd", "workdir"));
+}
+
+#[test]
+fn opencode_is_judged_where_its_command_runs() {
+    isolated(|| is_judged_where_it_runs(Agent::OpenCode, "bash", "command", "workdir"));
 }
 
 #[test]

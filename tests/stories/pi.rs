@@ -429,7 +429,7 @@ fn pi_goes_on_without_baton() {
             let begun = Instant::now();
             let run = stage.run(Agent::Pi, Session::New, "please begin");
             assert!(finished(&run), "{program}: {}", run.stdout);
-            // Each event waits two seconds at the most; there are five of them that wait.
+            // Each event waits two seconds at the most, a tool call three; there are six of them that wait.
             assert!(begun.elapsed() < Duration::from_secs(20), "{program}: {:?}", begun.elapsed());
         }
     });

@@ -59,24 +59,30 @@ pub struct Shape {
     pub session: &'static [&'static str],
     /// The folder.
     pub cwd: &'static [&'static str],
+    /// Whether that folder is where the call runs, and the hook itself runs where the agent works.
+    pub cwd_is_of_call: bool,
     /// The event, where the hook's command does not say it.
     pub event: &'static str,
     /// Its names for a call that is about to run.
     pub before: &'static [&'static str],
     /// Its names for a call that has run.
     pub after: &'static [&'static str],
+    /// Events before a call of one tool only, whose payload is the input itself: the event, and the tool.
+    pub of_one_tool: &'static [(&'static str, &'static str)],
 }
 
-/// The shape that Claude Code introduced and Codex took over.
+/// The shape that Claude Code introduced and others took over.
 pub const SHAPE: Shape = Shape {
     tool: &["/tool_name"],
     input: &["/tool_input"],
     output: &["/tool_response"],
     session: &["/session_id"],
     cwd: &["/cwd"],
+    cwd_is_of_call: false,
     event: "/hook_event_name",
     before: &["PreToolUse"],
     after: &["PostToolUse"],
+    of_one_tool: &[],
 };
 
 /// The MCP server that every session has: ours.
@@ -94,6 +100,16 @@ pub(crate) fn read(
         Some(named) => named.to_owned(),
         None => text(&mut payload, &[shape.event]).unwrap_or_default(),
     };
+    if let Some((_, tool)) = shape.of_one_tool.iter().find(|(event, _)| *event == native) {
+        return Ok(Some(Call {
+            kind: EventKind::BeforeTool,
+            native,
+            tool: tools::tool(tools, tool, &payload, &[OUR_SERVER]),
+            session_id: text(&mut payload, shape.session),
+            cwd: text(&mut payload, shape.cwd).map(PathBuf::from),
+            output: None,
+        }));
+    }
     let kind = if shape.before.contains(&native.as_str()) {
         EventKind::BeforeTool
     } else if shape.after.contains(&native.as_str()) {

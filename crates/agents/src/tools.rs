@@ -33,6 +33,8 @@ pub enum Field {
     Path,
     /// A command, or its words.
     Command,
+    /// The folder that a command runs in.
+    Folder,
     /// A patch.
     Patch,
     /// What is to stand in the file.
@@ -71,6 +73,9 @@ const ANY_FIELDS: &[(Field, &str)] = &[
     (Field::Path, "files"),
     (Field::Command, "command"),
     (Field::Command, "cmd"),
+    (Field::Folder, "workdir"),
+    (Field::Folder, "working_directory"),
+    (Field::Folder, "cwd"),
     (Field::Patch, "patchText"),
     (Field::Patch, "patch"),
     (Field::Content, "content"),
@@ -140,6 +145,7 @@ fn fill(call: &mut ToolUse, field: Field, value: &Value) {
             return;
         }
         Field::Command => &mut call.command,
+        Field::Folder => &mut call.folder,
         Field::Patch => &mut call.patch,
         Field::Content => &mut call.content,
         Field::Url => &mut call.url,

@@ -80,6 +80,8 @@ pub struct ToolUse {
     pub paths: Vec<String>,
     /// The command.
     pub command: Option<String>,
+    /// Where the command runs, if not where the agent works.
+    pub folder: Option<String>,
     /// The patch, which names its files itself.
     pub patch: Option<String>,
     /// What is to stand in the file.
@@ -98,6 +100,7 @@ impl ToolUse {
             native: native.into(),
             paths: Vec::new(),
             command: None,
+            folder: None,
             patch: None,
             content: None,
             url: None,

@@ -15,6 +15,7 @@ use baton_core::event::EventKind;
 use baton_core::guard::{Decision, Verdict};
 use baton_core::tool::{ToolKind, ToolUse};
 use baton_core::{Code, Error};
+use baton_guard::config::Merged;
 use baton_guard::{Judgement, RuleSet};
 use policy::{Mode, OnFailure, Owner, Settings};
 use std::ffi::OsString;
@@ -76,6 +77,8 @@ pub struct Policy {
     pub settings: Settings,
     /// The rules.
     pub rules: RuleSet,
+    /// What a file wanted that may only tighten, and does not get, one line each.
+    pub ignored: Vec<String>,
 }
 
 impl Gate {
@@ -101,7 +104,8 @@ impl Gate {
             layer = layer.with(&file, Owner::Project)?;
         }
         let Layer { settings, rules } = layer;
-        Ok(Policy { settings, rules: policy::rules(&rules)? })
+        let Merged { rules, ignored } = policy::rules(&rules)?;
+        Ok(Policy { settings, rules, ignored })
     }
 
     /// What is said about a call of this event when nothing else can be, in the agent's words; `None` after a tool, and where calls are not judged.
@@ -136,6 +140,9 @@ impl Gate {
                 Ok(None)
             };
         };
+        if agent.facts().calls.cwd_is_of_call {
+            self.put_in_its_place(&mut call);
+        }
         let cwd = self.cwd_of(&call);
         let ruling = match self.policy(&cwd) {
             Ok(policy) if policy.settings.mode.value == Mode::Off => None,
@@ -153,7 +160,16 @@ impl Gate {
         Ok(said.filter(|said| !said.is_empty()))
     }
 
-    /// Where a call is made.
+    /// A call whose payload only says where it runs: the agent works where its hook does, unless that is no place to work in.
+    fn put_in_its_place(&self, call: &mut Call) {
+        let here = &self.places.cwd;
+        if here.parent().is_some() && *here != self.places.user_home {
+            call.tool.folder = call.cwd.take().map(|cwd| cwd.to_string_lossy().into_owned());
+            call.cwd = Some(here.clone());
+        }
+    }
+
+    /// Where the agent works that makes a call.
     pub fn cwd_of(&self, call: &Call) -> PathBuf {
         call.cwd.clone().unwrap_or_else(|| self.places.cwd.clone())
     }
@@ -161,8 +177,10 @@ impl Gate {
     /// Judges a call. What is to be taken out of its output is taken out of it.
     pub fn judge(&self, agent: &dyn Agent, call: &mut Call, rules: &RuleSet) -> Judgement {
         let own = |project: &Path| self.own_paths(project);
+        let works_in = self.cwd_of(call);
         let machine = Machine {
-            cwd: self.cwd_of(call),
+            cwd: call.tool.folder.as_ref().map_or_else(|| works_in.clone(), |folder| works_in.join(folder)),
+            works_in,
             home: self.places.user_home.clone(),
             env: self.places.env,
             own: &own,

@@ -3,10 +3,13 @@
 //! Here are the two settings that are about the guard as a whole; the rest of the section are rules, and crate `guard` reads it.
 
 use baton_core::{Code, Error};
-use baton_guard::rules::by_id;
-use baton_guard::{Active, Params, Rule, RuleSet};
+use baton_guard::Unknown;
+use baton_guard::config::{self, Layer, Merged};
 use std::path::{Path, PathBuf};
-use toml_edit::{Document, Item, Value};
+use toml_edit::{Document, Item};
+
+/// What to do about a file with a mistake.
+const HINT: &str = "`baton config` lists every setting, `baton guard list` every rule";
 
 /// Whether calls are judged at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,39 +141,29 @@ pub(crate) fn text(file: &Path) -> Result<Option<String>, Error> {
     }
 }
 
-/// The rules of these files, in this order: those that are on by default, with what the files switch on and off. A project's switches none off.
-pub(crate) fn rules(files: &[(PathBuf, String, Owner)]) -> Result<RuleSet, Error> {
-    let mut set = RuleSet::standard();
+/// The rules of these files.
+pub(crate) fn rules(files: &[(PathBuf, String, Owner)]) -> Result<Merged, Error> {
+    let (mut user, mut tighter) = (Layer::default(), Layer::default());
     for (file, text, owner) in files {
-        for rule in listed(file, text, "enable")? {
-            if !set.rules.iter().any(|active| active.rule.id == rule.id) {
-                set.rules.push(Active { rule, params: Params::default() });
-            }
-        }
-        let off = listed(file, text, "disable")?;
-        if *owner == Owner::User {
-            set.rules.retain(|active| off.iter().all(|rule| rule.id != active.rule.id));
+        let layer = config::load(text).map_err(|error| {
+            Error::new(Code::ConfigMalformed, format!("{}: {error}", file.display())).hint(HINT)
+        })?;
+        match owner {
+            Owner::User => user = layer,
+            Owner::Project => join(&mut tighter, layer),
         }
     }
-    Ok(set)
+    Ok(config::merge(&user, Some(&tighter)))
 }
 
-/// The rules that a list of `[guard]` names.
-fn listed(file: &Path, text: &str, name: &str) -> Result<Vec<&'static Rule>, Error> {
-    let document = parsed(file, text)?;
-    let Some(item) = document.get("guard").and_then(|guard| guard.get(name)) else { return Ok(Vec::new()) };
-    let at = |span: Option<std::ops::Range<usize>>| span.unwrap_or_default().start;
-    let list = item.as_array().ok_or_else(|| {
-        malformed(file, text, at(item.span()), &format!("guard.{name} must be a list of rules"))
-    })?;
-    let rule = |value: &Value| {
-        let id = value.as_str().unwrap_or_default();
-        by_id(id).ok_or_else(|| {
-            let why = format!("there is no rule {}", baton_core::frame::shown(id, 60));
-            malformed(file, text, at(value.span()), &why)
-        })
-    };
-    list.iter().map(rule).collect()
+/// Both, of two files that may only tighten.
+fn join(layer: &mut Layer, more: Layer) {
+    layer.enable.extend(more.enable);
+    layer.disable.extend(more.disable);
+    layer.custom.extend(more.custom);
+    layer.params.extend(more.params);
+    let denies = [layer.unknown, more.unknown].contains(&Some(Unknown::Deny));
+    layer.unknown = if denies { Some(Unknown::Deny) } else { layer.unknown.or(more.unknown) };
 }
 
 fn parsed<'t>(file: &Path, text: &'t str) -> Result<Document<&'t str>, Error> {
@@ -189,8 +182,7 @@ fn blank_line(text: &mut String, at: usize) {
 
 fn malformed(file: &Path, text: &str, at: usize, why: &str) -> Error {
     let line = text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
-    Error::new(Code::ConfigMalformed, format!("{}: line {line}: {why}", file.display()))
-        .hint("`baton config` lists every setting, `baton guard list` every rule")
+    Error::new(Code::ConfigMalformed, format!("{}: line {line}: {why}", file.display())).hint(HINT)
 }
 
 #[cfg(test)]

@@ -14,6 +14,9 @@ const CONFLICTS: [&str; 4] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "
 
 /// The machine, seen from where an agent works.
 pub(crate) struct Machine<'a> {
+    /// Where the agent works: what is its project follows from that.
+    pub(crate) works_in: PathBuf,
+    /// Where the call runs, which may be elsewhere.
     pub(crate) cwd: PathBuf,
     pub(crate) home: PathBuf,
     pub(crate) env: fn(&str) -> Option<OsString>,
@@ -23,13 +26,13 @@ pub(crate) struct Machine<'a> {
 impl Machine<'_> {
     fn project_folder(&self) -> PathBuf {
         let holds_git = |dir: &&Path| dir.join(".git").symlink_metadata().is_ok();
-        self.cwd.ancestors().find(holds_git).unwrap_or(&self.cwd).to_owned()
+        self.works_in.ancestors().find(holds_git).unwrap_or(&self.works_in).to_owned()
     }
 }
 
 impl World for Machine<'_> {
     fn cwd(&self) -> String {
-        text(&self.cwd)
+        text(&flat(&self.cwd))
     }
 
     fn project(&self) -> String {

@@ -9,7 +9,7 @@ pub const FACTS: Facts = Facts {
     program: "codex",
     verified: Some("0.166.0"),
     tools: &super::tools::TOOLS,
-    calls: &crate::call::SHAPE,
+    calls: &super::tools::CALLS,
     runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of our MCP server after each tool for mail",
     proof: "its transcript",
     session: "hooks say it; `CODEX_SESSION_ID` in shells; `_meta` of each MCP call",

@@ -1,19 +1,27 @@
 //! Codex's tools: what it calls them, and which of their fields mean what. Its hooks say `Bash` for every tool that runs a
 //! command; the other names are those of its requests, as of 0.166.0. No hook fires for `write_stdin`.
 
+use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, MCP, Row, Tools};
 use baton_core::tool::ToolKind;
 
 /// Codex's tools.
 pub static TOOLS: Tools = Tools { rows: ROWS, mcp: &[MCP] };
 
+/// Where a call stands in its payloads.
+pub const CALLS: Shape = Shape { cwd_is_of_call: true, ..SHAPE };
+
 const ROWS: &[Row] = &[
     Row {
         names: &["Bash", "shell", "local_shell"],
         kind: ToolKind::Shell,
-        fields: &[(Field::Command, "command")],
+        fields: &[(Field::Command, "command"), (Field::Folder, "workdir")],
     },
-    Row { names: &["exec_command"], kind: ToolKind::Shell, fields: &[(Field::Command, "cmd")] },
+    Row {
+        names: &["exec_command"],
+        kind: ToolKind::Shell,
+        fields: &[(Field::Command, "cmd"), (Field::Folder, "workdir")],
+    },
     Row { names: &["write_stdin"], kind: ToolKind::TypedInput, fields: &[(Field::Typed, "chars")] },
     Row { names: &["view_image"], kind: ToolKind::Read, fields: &[(Field::Path, "path")] },
     // Its field is called `command`, and holds the patch.

@@ -14,13 +14,19 @@ pub const CALLS: Shape = Shape {
     output: &["/tool_output", "/result_json"],
     session: &["/conversation_id"],
     cwd: &["/cwd", "/workspace_roots/0"],
-    before: &["preToolUse"],
-    after: &["postToolUse"],
+    before: &["preToolUse", "beforeMCPExecution"],
+    after: &["postToolUse", "afterMCPExecution"],
+    // Setup does not use these; other versions may know no other.
+    of_one_tool: &[("beforeShellExecution", "Shell"), ("beforeReadFile", "Read")],
     ..SHAPE
 };
 
 const ROWS: &[Row] = &[
-    Row { names: &["Shell"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },
+    Row {
+        names: &["Shell"],
+        kind: ToolKind::Shell,
+        fields: &[(Field::Command, "command"), (Field::Folder, "working_directory"), (Field::Folder, "cwd")],
+    },
     Row {
         names: &["Read"],
         kind: ToolKind::Read,

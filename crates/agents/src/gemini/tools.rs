@@ -19,7 +19,11 @@ pub const CALLS: Shape = Shape {
 };
 
 const ROWS: &[Row] = &[
-    Row { names: &["run_shell_command"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },
+    Row {
+        names: &["run_shell_command"],
+        kind: ToolKind::Shell,
+        fields: &[(Field::Command, "command"), (Field::Folder, "dir_path"), (Field::Folder, "directory")],
+    },
     Row {
         names: &["read_file"],
         kind: ToolKind::Read,

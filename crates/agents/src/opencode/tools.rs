@@ -22,7 +22,11 @@ pub const CALLS: Shape = Shape {
 };
 
 const ROWS: &[Row] = &[
-    Row { names: &["bash"], kind: ToolKind::Shell, fields: &[(Field::Command, "command")] },
+    Row {
+        names: &["bash"],
+        kind: ToolKind::Shell,
+        fields: &[(Field::Command, "command"), (Field::Folder, "workdir")],
+    },
     Row { names: &["read"], kind: ToolKind::Read, fields: &[(Field::Path, "filePath")] },
     Row {
         names: &["write"],

@@ -13,8 +13,8 @@ const GUARD: string = "{guard}";
 
 /** Pi never waits longer for an answer. */
 const ANSWER_MS = 2_000;
-/** A tool call waits so long to be judged. */
-const JUDGE_MS = 10_000;
+/** A tool call waits so long to be judged: mail may be in front of it, waiting for its store. */
+const JUDGE_MS = 3_000;
 const UNJUDGED = "baton's guard gave no answer, so this call did not run. Tell your person; `baton doctor` shows why.";
 const UNSEEN = "baton's guard gave no answer, so this output is not shown. Tell your person; `baton doctor` shows why.";
 /** A child that dies is started again with the next event, so often in a minute. */
@@ -381,7 +381,7 @@ export default function (pi: any) {
 		const { toolName, toolCallId, input, content } = event;
 		const shown = GUARD === "off" ? {} : { toolName, input, content };
 		const more = { tool_name: toolName, tool_use_id: toolCallId, ...shown };
-		const answer = await session.ask("tool_result", more, GUARD === "off" ? ANSWER_MS : JUDGE_MS);
+		const answer = await session.ask("tool_result", more);
 		const text = session.text(answer);
 		const unseen = answer === undefined && GUARD === "closed" ? [{ type: "text", text: UNSEEN }] : undefined;
 		const parts = answer?.output ?? unseen;

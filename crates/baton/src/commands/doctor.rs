@@ -175,6 +175,15 @@ fn guard(session: &Session) -> Check {
         let text = |key: &str| shown_name(entry[key].as_str().unwrap_or_default(), FIELD_CHARS);
         format!("; last {} by {} in {}, {}", text("decision"), text("rule"), text("agent"), text("at"))
     });
+    if let Some(ignored) = policy.ignored.first() {
+        let more = policy.ignored.len();
+        return Check::new(
+            "guard",
+            Verdict::Warn,
+            format!("on; {more} wishes of a file that may only tighten are passed over"),
+        )
+        .hint(shown_name(ignored, LOG_LINE_CHARS));
+    }
     let held = policy.settings.on_failure.value.as_str();
     let detail = format!("on; what can't be judged: {held}; {} decisions logged{last}", log.len());
     if failed > 0 {

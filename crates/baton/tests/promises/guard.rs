@@ -85,6 +85,23 @@ fn g1_a_forbidden_call_is_refused_in_every_agent_without_a_store() {
     assert!(!entry.to_string().contains("sudo id"), "what was called may hold a secret: {entry}");
 }
 
+/// A call may say where it runs. That makes another folder no part of the project.
+#[test]
+fn g1_a_command_is_judged_where_it_runs() {
+    let world = World::new();
+    fs::create_dir(world.home()).unwrap();
+    for (folder, expected) in [("other", "deny"), ("project/sub", "allow")] {
+        let payload = json!({
+            "session_id": "s", "cwd": world.project(), "hook_event_name": "BeforeTool",
+            "tool_name": "run_shell_command",
+            "tool_input": {"command": "rm -rf build", "dir_path": world.path(folder)},
+        });
+        let done = run(hook(&world, "gemini", "BeforeTool"), payload.to_string().as_bytes()).expect(0);
+        let said = if done.stdout.is_empty() { "allow" } else { "deny" };
+        assert_eq!(said, expected, "{folder}: {}", done.stdout);
+    }
+}
+
 #[test]
 fn g2_what_can_t_be_read_does_not_simply_run() {
     let world = World::new();

@@ -114,6 +114,17 @@ fn an_input_that_is_json_in_a_text_is_read_too() {
     assert_eq!(read("copilot", "preToolUse", &payload).tool.command.as_deref(), Some("id -u"));
 }
 
+/// Cursor has events for one kind of tool too, whose payload is the input.
+#[test]
+fn cursor_events_of_one_tool_are_calls_of_it() {
+    let payload = json!({"conversation_id": "s1", "command": "id -u", "cwd": "/p"});
+    let call = read("cursor", "beforeShellExecution", &payload);
+    assert_eq!((call.tool.kind, call.tool.command.as_deref()), (ToolKind::Shell, Some("id -u")));
+    let payload = json!({"conversation_id": "s1", "file_path": "/p/.env", "content": "X=1"});
+    let call = read("cursor", "beforeReadFile", &payload);
+    assert_eq!((call.tool.kind, call.tool.paths), (ToolKind::Read, vec!["/p/.env".to_owned()]));
+}
+
 #[test]
 fn each_agent_is_told_no_in_its_own_words() {
     let hook = |decision: &str| {

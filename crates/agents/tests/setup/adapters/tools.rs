@@ -18,8 +18,10 @@ enum Says {
     PatchText(&'static str),
     Url(&'static str),
     Typed(&'static str),
+    /// A command, and where it runs.
+    In(&'static str, &'static str),
 }
-use Says::{Command, File, Nothing, PatchText, Paths, Typed, Url};
+use Says::{Command, File, In, Nothing, PatchText, Paths, Typed, Url};
 
 /// Names that mean the same, an input, and what a call with it is.
 type Cell = (&'static str, Value, ToolKind, Says);
@@ -58,7 +60,9 @@ fn codex_cells() -> Vec<Cell> {
     vec![
         ("Bash shell local_shell", json!({"command": "ls"}), Shell, Command("ls")),
         ("shell", json!({"command": ["bash", "-lc", "ls"]}), Shell, Command("bash -lc ls")),
+        ("Bash shell local_shell", json!({"command": "ls", "workdir": "/d"}), Shell, In("ls", "/d")),
         ("exec_command", json!({"cmd": "ls", "tty": true}), Shell, Command("ls")),
+        ("exec_command", json!({"cmd": "ls", "workdir": "/d"}), Shell, In("ls", "/d")),
         ("write_stdin", json!({"chars": "rm x\n", "session_id": 1}), TypedInput, Typed("rm x\n")),
         ("view_image", json!({"path": "/a.png"}), Read, Paths(&["/a.png"])),
         ("apply_patch", json!({"command": "*** Begin Patch"}), Patch, PatchText("*** Begin Patch")),
@@ -74,6 +78,8 @@ fn gemini_cells() -> Vec<Cell> {
     let replace = json!({"file_path": "/a", "old_string": "x", "new_string": "y"});
     vec![
         ("run_shell_command", json!({"command": "ls", "description": "d"}), Shell, Command("ls")),
+        ("run_shell_command", json!({"command": "ls", "dir_path": "/d"}), Shell, In("ls", "/d")),
+        ("run_shell_command", json!({"command": "ls", "directory": "/d"}), Shell, In("ls", "/d")),
         ("read_file", json!({"file_path": "/a"}), Read, Paths(&["/a"])),
         ("read_file", json!({"absolute_path": "/a"}), Read, Paths(&["/a"])),
         ("read_many_files", json!({"paths": ["/a", "/b"]}), Read, Paths(&["/a", "/b"])),
@@ -98,7 +104,7 @@ fn gemini_cells() -> Vec<Cell> {
 fn opencode_cells() -> Vec<Cell> {
     let edit = json!({"filePath": "/a", "oldString": "x", "newString": "y"});
     vec![
-        ("bash", json!({"command": "ls", "workdir": "/d"}), Shell, Command("ls")),
+        ("bash", json!({"command": "ls", "workdir": "/d"}), Shell, In("ls", "/d")),
         ("read", json!({"filePath": "/a"}), Read, Paths(&["/a"])),
         ("write", json!({"filePath": "/a", "content": "y"}), Write, File("/a", "y")),
         ("edit", edit, Edit, File("/a", "y")),
@@ -146,6 +152,8 @@ fn copilot_cells() -> Vec<Cell> {
 fn cursor_cells() -> Vec<Cell> {
     vec![
         ("Shell", json!({"command": "ls"}), Shell, Command("ls")),
+        ("Shell", json!({"command": "ls", "working_directory": "/d"}), Shell, In("ls", "/d")),
+        ("Shell", json!({"command": "ls", "cwd": "/d"}), Shell, In("ls", "/d")),
         ("Read", json!({"path": "/a"}), Read, Paths(&["/a"])),
         ("Read", json!({"file_path": "/a"}), Read, Paths(&["/a"])),
         ("Read", json!({"target_file": "/a"}), Read, Paths(&["/a"])),
@@ -183,6 +191,10 @@ fn expected(kind: ToolKind, name: &str, says: &Says) -> ToolUse {
         PatchText(text) => call.patch = Some(text.to_owned()),
         Url(text) => call.url = Some(text.to_owned()),
         Typed(text) => call.typed = Some(text.to_owned()),
+        In(text, folder) => {
+            call.command = Some(text.to_owned());
+            call.folder = Some(folder.to_owned());
+        }
     }
     call
 }
