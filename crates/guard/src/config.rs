@@ -205,7 +205,9 @@ impl Loader<'_> {
                     Pattern { text: text.to_owned(), label: label.to_owned() }
                 }
                 _ => {
-                    return Err(self.error(value.span(), "a pattern is a text, or a table of regex and label"));
+                    return Err(
+                        self.error(value.span(), "a pattern is a text, or a table of regex and label")
+                    );
                 }
             };
             if rule.event == Moment::After

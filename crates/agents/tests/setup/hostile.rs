@@ -15,34 +15,40 @@ const STRICT: &[&str] =
 const COMMENTS: &[&str] = &[".gemini/settings.json"];
 const COMMAS: &[&str] = &[".config/opencode/opencode.jsonc", ".config/opencode/opencode.json"];
 const TOML: &[&str] = &[".codex/config.toml"];
-const OURS: &[&str] =
-    &[".config/opencode/baton.js", ".copilot/hooks/baton.json", ".pi/agent/extensions/baton.ts"];
+const OURS: &[&str] = &[
+    ".config/opencode/baton.js",
+    ".copilot/hooks/baton.json",
+    ".copilot/extensions/baton/extension.mjs",
+    ".pi/agent/extensions/baton.ts",
+];
+/// Read to tell the person something, never written.
+const READ: &[&str] = &[".copilot/settings.json"];
 
 /// What becomes of each of them: `kept`, or the code of the refusal. A key that is there twice is a matter between the agent and its file,
 /// unless our entry would have to go below it.
-type Row = (&'static str, [&'static str; 6]);
+type Row = (&'static str, [&'static str; 7]);
 #[rustfmt::skip]
 const EXPECTED: &[Row] = &[
-    //                     strict, with BOM        strict                  comments                commas                  TOML                    ours
-    ("trailing comma",     ["json-trailing-comma", "json-trailing-comma",  "json-trailing-comma",  "kept",                 "kept",                 "setup-file-taken"]),
-    ("comment",            ["json-comment",        "json-comment",         "kept",                 "kept",                 "kept",                 "setup-file-taken"]),
-    ("their key twice",    ["kept",                "kept",                 "kept",                 "kept",                 "toml-malformed",       "setup-file-taken"]),
-    ("our key twice",      ["json-duplicate-key",  "json-duplicate-key",   "json-duplicate-key",   "json-duplicate-key",   "toml-malformed",       "setup-file-taken"]),
-    ("byte order mark",    ["kept",                "json-byte-order-mark", "json-byte-order-mark", "kept",                 "kept",                 "setup-file-taken"]),
-    ("CRLF",               ["kept",                "kept",                 "kept",                 "kept",                 "kept",                 "setup-file-taken"]),
-    ("cut short",          ["json-malformed",      "json-malformed",       "json-malformed",       "json-malformed",       "toml-malformed",       "setup-file-taken"]),
-    ("another kind",       ["json-wrong-kind",     "json-wrong-kind",      "json-wrong-kind",      "json-wrong-kind",      "toml-closed-table",    "setup-file-taken"]),
-    ("another kind below", ["json-wrong-kind",     "json-wrong-kind",      "json-wrong-kind",      "json-wrong-kind",      "setup-name-taken",     "setup-file-taken"]),
-    ("empty",              ["kept",                "kept",                 "kept",                 "kept",                 "kept",                 "setup-file-taken"]),
-    ("no UTF-8",           ["json-not-utf8",       "json-not-utf8",        "json-not-utf8",        "json-not-utf8",        "toml-not-utf8",        "setup-file-taken"]),
-    ("NUL",                ["json-malformed",      "json-malformed",       "json-malformed",       "json-malformed",       "toml-malformed",       "setup-file-taken"]),
-    ("10 MB",              ["kept",                "kept",                 "kept",                 "kept",                 "kept",                 "setup-file-taken"]),
-    ("symlink",            ["kept",                "kept",                 "kept",                 "kept",                 "kept",                 "setup-file-taken"]),
-    ("dangling symlink",   ["file-dangling-symlink"; 6]),
-    ("directory",          ["file-not-regular"; 6]),
-    ("hard link",          ["file-hard-linked",    "file-hard-linked",     "file-hard-linked",     "file-hard-linked",     "file-hard-linked",     "setup-file-taken"]),
-    ("read-only",          ["file-read-only",      "file-read-only",       "file-read-only",       "file-read-only",       "file-read-only",       "setup-file-taken"]),
-    ("read-only folder",   ["file-read-only",      "file-read-only",       "file-read-only",       "file-read-only",       "file-read-only",       "setup-file-taken"]),
+    //                     strict, with BOM        strict                  comments                commas                  TOML                    ours                    only read
+    ("trailing comma",     ["json-trailing-comma", "json-trailing-comma",  "json-trailing-comma",  "kept",                 "kept",                 "setup-file-taken",     "kept"]),
+    ("comment",            ["json-comment",        "json-comment",         "kept",                 "kept",                 "kept",                 "setup-file-taken",     "kept"]),
+    ("their key twice",    ["kept",                "kept",                 "kept",                 "kept",                 "toml-malformed",       "setup-file-taken",     "kept"]),
+    ("our key twice",      ["json-duplicate-key",  "json-duplicate-key",   "json-duplicate-key",   "json-duplicate-key",   "toml-malformed",       "setup-file-taken",     "kept"]),
+    ("byte order mark",    ["kept",                "json-byte-order-mark", "json-byte-order-mark", "kept",                 "kept",                 "setup-file-taken",     "kept"]),
+    ("CRLF",               ["kept",                "kept",                 "kept",                 "kept",                 "kept",                 "setup-file-taken",     "kept"]),
+    ("cut short",          ["json-malformed",      "json-malformed",       "json-malformed",       "json-malformed",       "toml-malformed",       "setup-file-taken",     "kept"]),
+    ("another kind",       ["json-wrong-kind",     "json-wrong-kind",      "json-wrong-kind",      "json-wrong-kind",      "toml-closed-table",    "setup-file-taken",     "kept"]),
+    ("another kind below", ["json-wrong-kind",     "json-wrong-kind",      "json-wrong-kind",      "json-wrong-kind",      "setup-name-taken",     "setup-file-taken",     "kept"]),
+    ("empty",              ["kept",                "kept",                 "kept",                 "kept",                 "kept",                 "setup-file-taken",     "kept"]),
+    ("no UTF-8",           ["json-not-utf8",       "json-not-utf8",        "json-not-utf8",        "json-not-utf8",        "toml-not-utf8",        "setup-file-taken",     "kept"]),
+    ("NUL",                ["json-malformed",      "json-malformed",       "json-malformed",       "json-malformed",       "toml-malformed",       "setup-file-taken",     "kept"]),
+    ("10 MB",              ["kept",                "kept",                 "kept",                 "kept",                 "kept",                 "setup-file-taken",     "kept"]),
+    ("symlink",            ["kept",                "kept",                 "kept",                 "kept",                 "kept",                 "setup-file-taken",     "kept"]),
+    ("dangling symlink",   ["file-dangling-symlink"; 7]),
+    ("directory",          ["file-not-regular"; 7]),
+    ("hard link",          ["file-hard-linked",    "file-hard-linked",     "file-hard-linked",     "file-hard-linked",     "file-hard-linked",     "setup-file-taken",     "kept"]),
+    ("read-only",          ["file-read-only",      "file-read-only",       "file-read-only",       "file-read-only",       "file-read-only",       "setup-file-taken",     "kept"]),
+    ("read-only folder",   ["file-read-only",      "file-read-only",       "file-read-only",       "file-read-only",       "file-read-only",       "setup-file-taken",     "file-read-only"]),
 ];
 
 /// A file in the place of a configuration: its bytes as JSON and as TOML, and what else is the matter with it.
@@ -183,7 +189,7 @@ fn outcome(name: &str, agent: usize, file: usize, case: &Case) -> String {
 
 /// The column of a file in the table.
 fn column(file: &str) -> usize {
-    let columns = [STRICT_WITH_BOM, STRICT, COMMENTS, COMMAS, TOML, OURS];
+    let columns = [STRICT_WITH_BOM, STRICT, COMMENTS, COMMAS, TOML, OURS, READ];
     let found = columns.iter().position(|column| column.contains(&file));
     found.unwrap_or_else(|| panic!("what becomes of {file}?"))
 }
