@@ -1,6 +1,6 @@
 //! An idle session notices its mail: by its agent's own inbox, by a hook that waits in its background, by the agent's queue.
 
-use crate::stage::{LIMIT, Stage};
+use crate::stage::{LIMIT, Stage, rounds};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::faults::{self, KillPoint};
 use baton_testkit::tmux::Tmux;
@@ -34,8 +34,12 @@ fn of(stage: &Stage, name: &str) -> Value {
 /// Sends to an idle session and sees it woken by that route, the mail in its model's request, and the draft of its person untouched.
 fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str) {
     assert_eq!(of(stage, name)["wake_routes"][0], route, "{}", of(stage, name));
-    for (round, draft) in ["", "half a sentence"].into_iter().enumerate() {
-        terminal.type_text(draft);
+    for round in 0..rounds().max(2) {
+        // Typed once, it stays.
+        let draft = if round == 0 { "" } else { "half a sentence" };
+        if round == 1 {
+            terminal.type_text(draft);
+        }
         let body = format!("WAKE-{route}-{round}");
         let sent = stage.json(&["send", name, &body]);
         // Right after another wake it is left to the server of the session, which looks a moment later.
@@ -81,6 +85,39 @@ fn an_idle_codex_thread_is_woken_through_its_queue() {
         let stage = Stage::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Codex, || stage.open(Agent::Codex, Session::New));
         woken(&stage, &terminal, &name, "queue");
+    });
+}
+
+#[test]
+fn an_idle_gemini_session_is_woken_in_its_terminal() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::Gemini], Script::by(|_| Step::say("fine")));
+        let (terminal, name) = idle(&stage, Agent::Gemini, || stage.open(Agent::Gemini, Session::New));
+        for round in 0..rounds().max(2) {
+            let body = format!("TYPED-{round}.");
+            let sent = stage.json(&["send", &name, &body]);
+            let expected = ["typed", "skipped_debounced", "skipped_busy"];
+            assert!(
+                expected.contains(&sent["wake"].as_str().unwrap_or_default()),
+                "{sent} {}",
+                terminal.screen()
+            );
+            stage.request(|request| request.shows(&body));
+            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
+            stage.shown_once(&body);
+            is_in_state(&stage, &name, "idle");
+        }
+        // What its person is typing is left alone, and sent by nobody.
+        terminal.type_text("half a sentence");
+        let sent = stage.json(&["send", &name, "WHILE-TYPING"]);
+        assert!(
+            ["skipped_draft", "skipped_debounced"].contains(&sent["wake"].as_str().unwrap_or_default()),
+            "{sent}"
+        );
+        assert!(terminal.screen().contains("half a sentence"), "{}", terminal.screen());
+        terminal.press(&["Enter"]);
+        stage.request(|request| request.shows("half a sentence") && request.shows("WHILE-TYPING"));
+        stage.shown_once("WHILE-TYPING");
     });
 }
 

@@ -37,6 +37,8 @@ pub struct Facts {
     pub rewrite: &'static str,
     /// Whether its output can be replaced.
     pub redact: &'static str,
+    /// What makes an idle session wakeable where it is not: `doctor` says so.
+    pub wakeable: &'static str,
     /// What it leaves open, a short line each: `doctor` shows them too.
     pub holes: &'static [&'static str],
 }

@@ -114,7 +114,7 @@ pub fn reply(
         attention: Attention::Ordinary,
         now: crate::now(),
     };
-    let accepted = store.accept_mail(mail, rules)?;
+    let accepted = accept(store, from, mail, rules)?;
     ring(home, &accepted);
     Ok(accepted)
 }
@@ -170,9 +170,21 @@ fn deliver(
         attention: draft.attention,
         now: crate::now(),
     };
-    let accepted = store.accept_mail(mail, rules)?;
+    let accepted = accept(store, from, mail, rules)?;
     ring(home, &accepted);
     Ok(accepted)
+}
+
+/// Accepts it. Where that cuts a loop, those at the other end are told as well: whoever waits for an answer should know why none comes.
+fn accept(store: &mut Store, from: &Identity, mail: NewMail<'_>, rules: &Limits) -> Result<Accepted, Error> {
+    let to: Vec<_> = mail.recipients.iter().map(|recipient| recipient.id).collect();
+    let now = mail.now;
+    store.accept_mail(mail, rules).inspect_err(|error| {
+        if error.code() == Code::BudgetExhausted {
+            // The refusal stands, whether or not this can be written down.
+            store.tell_of_cut(&from.participant.name, &to, error.message(), rules.pair_window, now).ok();
+        }
+    })
 }
 
 fn ring(home: &Path, accepted: &Accepted) {

@@ -124,6 +124,36 @@ impl Store {
     }
 }
 
+impl Store {
+    /// Tells the recipients of a message that was refused to cut a loop, once within a window of time.
+    pub fn tell_of_cut(
+        &mut self,
+        sender: &str,
+        recipients: &[ParticipantId],
+        why: &str,
+        window: Span,
+        now: Moment,
+    ) -> Result<(), Error> {
+        let tx = self.begin()?;
+        let body = format!("baton holds back what {sender} wanted to send you: {why}.");
+        for recipient in recipients {
+            // Walks back from the newest, as the count of the budget does.
+            let told: bool = tx
+                .query_row(
+                    "SELECT EXISTS (SELECT 1 FROM (SELECT id, body, verb, sent_at FROM message ORDER BY id DESC LIMIT 1000) m
+                     JOIN delivery d ON d.message = m.id WHERE m.verb = 'note' AND m.sent_at >= ?2 AND m.body LIKE ?3 AND d.recipient = ?1)",
+                    (recipient.0, now.0 - window.0, format!("baton holds back what {sender} wanted%")),
+                    |row| row.get(0),
+                )
+                .map_err(failure)?;
+            if !told {
+                note_to(&tx, *recipient, None, &body, now)?;
+            }
+        }
+        tx.commit().map_err(failure)
+    }
+}
+
 fn before(
     conn: &Connection,
     sender: ParticipantId,

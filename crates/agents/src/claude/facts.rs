@@ -10,6 +10,7 @@ pub const FACTS: Facts = Facts {
     verified: Some("2.1.325"),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
+    wakeable: "`baton setup claude`, and start the session again; or run it in tmux",
     runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of our MCP server between tools for mail",
     proof: "its transcript, with a record of each request",
     session: "hooks say it; `CLAUDE_CODE_SESSION_ID` in shells; MCP by the process that its hooks name",

@@ -10,6 +10,7 @@ pub const FACTS: Facts = Facts {
     verified: Some("0.166.0"),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
+    wakeable: "keep its terminal open (or set wake_unattended = \"on\"), and have `codex` on the PATH of whoever sends",
     runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of our MCP server after each tool for mail",
     proof: "its transcript",
     session: "hooks say it; `CODEX_SESSION_ID` in shells; `_meta` of each MCP call",

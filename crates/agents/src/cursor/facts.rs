@@ -10,6 +10,7 @@ pub const FACTS: Facts = Facts {
     verified: None,
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
+    wakeable: "nothing: its mail comes when a turn ends",
     runs: "hooks: a process each",
     proof: "none: mail that may have been taken is offered once more, marked so",
     session: "hooks say it",

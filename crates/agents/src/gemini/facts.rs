@@ -10,6 +10,7 @@ pub const FACTS: Facts = Facts {
     verified: Some("0.61.0"),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
+    wakeable: "run it in tmux",
     runs: "hooks: a process each",
     proof: "its transcript",
     session: "hooks say it; shells and MCP by the process tree",

@@ -10,6 +10,7 @@ pub const FACTS: Facts = Facts {
     verified: Some("1.18.33"),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
+    wakeable: "`baton setup opencode`, and start it again: its plugin is not connected",
     runs: "a plugin and one `baton link` per process",
     proof: "each request to the model, as the plugin sees it",
     session: "the plugin says it, in events, shells and MCP calls",

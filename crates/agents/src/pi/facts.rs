@@ -10,6 +10,7 @@ pub const FACTS: Facts = Facts {
     verified: Some("0.87.1"),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
+    wakeable: "`baton setup pi`, and start it again: its extension is not connected",
     runs: "an extension and one `baton link` per process",
     proof: "each request to the model, as the extension sees it",
     session: "the extension says it; `PI_SESSION_ID` in shells",

@@ -11,8 +11,10 @@ use crate::settings::Settings;
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::frame::shown as shown_name;
+use baton_core::wake::Outcome;
 use baton_core::{Error, limits};
 use baton_gate::policy::Mode;
+use baton_mail::wake::{self, Outlook, Wish};
 use baton_mail::{directory, unknown};
 use baton_store::{Heard, Role, Store};
 use check::{Block, Check, Verdict};
@@ -38,6 +40,36 @@ pub struct Doctor {
     fix: bool,
 }
 
+/// How each running session can be woken, or why not and what to do about it.
+fn wakes(session: &Session) -> Vec<Check> {
+    let Ok(rules) = session.limits() else { return Vec::new() };
+    if !Store::path(&session.home).exists() {
+        return Vec::new();
+    }
+    let wish = Wish { home: &session.home, rules: &rules, wanted: true, by_hand: false };
+    let looked = Store::open(&session.home, Role::Command).and_then(|mut store| {
+        let mut checks = Vec::new();
+        for who in directory::who(&mut store, None, false)? {
+            let Ok(agent) = baton_agents::by_name(&who.agent) else { continue };
+            let outlook = wake::outlook(&store, &who, &wish)?;
+            checks.push(wakeable(agent, &who.name, &outlook));
+        }
+        Ok(checks)
+    });
+    looked.unwrap_or_default()
+}
+
+fn wakeable(agent: &dyn Agent, name: &str, outlook: &Outlook) -> Check {
+    let why = outlook.outcome.meaning();
+    match (outlook.outcome, outlook.routes.first()) {
+        (Outcome::NoRoute, _) | (Outcome::NoClient, _) | (Outcome::Unconfirmed, _) => {
+            Check::new("wake", Verdict::Note, format!("{name}: {why}")).hint(agent.facts().wakeable)
+        }
+        (_, Some(route)) => Check::new("wake", Verdict::Pass, format!("{name}: by {}", route.as_str())),
+        (_, None) => Check::new("wake", Verdict::Pass, format!("{name}: {why}")),
+    }
+}
+
 impl Doctor {
     /// Checks everything; exit 1 if one check fails.
     pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
@@ -45,6 +77,7 @@ impl Doctor {
         let mut heard = Vec::new();
         checks.extend(self.store(session, &mut heard));
         checks.push(settings(session));
+        checks.extend(wakes(session));
         checks.push(guard(session));
         checks.push(hook_log(&session.home));
         checks.push(server(&session.home));

@@ -112,9 +112,17 @@ fn m17_a_pair_of_agents_has_sixty_messages_in_ten_minutes() {
             lin.send("ada", "tock")
         };
     }
-    for (from, to) in [(&ada, "lin"), (&lin, "ada")] {
+    for (from, to) in [(&ada, "lin"), (&lin, "ada"), (&ada, "lin")] {
         let hint = from.shell(&["send", to, "one more", "--json"]).expect_error(3, "budget-exhausted");
         assert!(hint.contains("limits.pair_messages"), "{hint}");
+    }
+    // Both know why, and are told once.
+    for (to, from) in [(&lin, "ada"), (&ada, "lin")] {
+        let waits = to.shell(&["inbox", "--peek", "--limit", "100", "--json"]).expect(0).json();
+        let bodies = waits.as_array().unwrap().iter().filter_map(|message| message["body"].as_str());
+        let notes: Vec<_> = bodies.filter(|body| body.contains("holds back")).collect();
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].contains(from) && notes[0].contains("60 messages"), "{notes:?}");
     }
     // Others are not held up, in whatever direction.
     eve.send("ada", "hello");
