@@ -46,6 +46,7 @@ fn command(stage: &Stage, terminal: &Tmux<'_>, name: &str, description: &str) {
 }
 
 const CLEARS: &str = "Clear the screen";
+const REWINDS: &str = "Jump back";
 
 #[test]
 fn gemini_has_mail_sent_while_a_tool_runs_in_the_next_request() {
@@ -259,7 +260,7 @@ fn gemini_has_nothing_twice_after_a_rewind() {
         submit(&stage, &terminal, "SECOND-PROMPT");
         stage.request(|request| request.shows("MAIL-BEFORE-REWIND"));
         assert_eq!(stage.end_of("MAIL-BEFORE-REWIND"), "seen", "{}", stage.trouble());
-        submit(&stage, &terminal, "/rewind");
+        command(&stage, &terminal, "/rewind", REWINDS);
         wait_for(&terminal, "● Stay at current position");
         stage.send(&name, "MAIL-DURING-REWIND");
         terminal.press(&["Up"]);
