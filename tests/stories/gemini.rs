@@ -30,6 +30,24 @@ fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
     terminal.submit(text);
 }
 
+/// Gives a command once its description is there: before, Enter only completes what was typed.
+fn command(stage: &Stage, terminal: &Tmux<'_>, name: &str, description: &str) {
+    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
+    assert!(idle, "{}", stage.trouble());
+    wait_for(terminal, "Type your message");
+    terminal.type_text(name);
+    wait_for(terminal, description);
+    let typed = format!("* {name}");
+    let given = wait::until(LIMIT, || {
+        terminal.press(&["Enter"]);
+        wait::until(Duration::from_secs(1), || !terminal.screen().contains(&typed))
+    });
+    assert!(given, "{}", terminal.screen());
+}
+
+const CLEARS: &str = "Clear the screen";
+const REWINDS: &str = "Jump back";
+
 #[test]
 fn gemini_has_mail_sent_while_a_tool_runs_in_the_next_request() {
     isolated(|| moments::while_a_tool_runs(WHO));
@@ -157,7 +175,7 @@ fn gemini_keeps_its_participant_and_its_mail_at_clear() {
         wait_for(&terminal, "finished");
         let name = stage.name_of(WHO);
         let before = stage.json(&["who"])[0]["session_id"].clone();
-        submit(&stage, &terminal, "/clear");
+        command(&stage, &terminal, "/clear", CLEARS);
         let cleared = wait::until(LIMIT, || {
             let here = stage.json(&["who"]);
             here[0]["session_id"] != before && here[0]["name"] == name.as_str()
@@ -186,7 +204,7 @@ fn gemini_is_told_its_open_asks_again_after_clear() {
         stage.request(|request| request.shows("QUESTION-1"));
         wait_for(&terminal, "finished");
         let before = stage.json(&["who"])[0]["session_id"].clone();
-        submit(&stage, &terminal, "/clear");
+        command(&stage, &terminal, "/clear", CLEARS);
         let cleared = wait::until(LIMIT, || stage.json(&["who"])[0]["session_id"] != before);
         assert!(cleared, "{}{}", terminal.screen(), stage.trouble());
         let empty = |screen: &str| !screen.contains("finished") && screen.contains("Type your message");
@@ -242,7 +260,7 @@ fn gemini_has_nothing_twice_after_a_rewind() {
         submit(&stage, &terminal, "SECOND-PROMPT");
         stage.request(|request| request.shows("MAIL-BEFORE-REWIND"));
         assert_eq!(stage.end_of("MAIL-BEFORE-REWIND"), "seen", "{}", stage.trouble());
-        submit(&stage, &terminal, "/rewind");
+        command(&stage, &terminal, "/rewind", REWINDS);
         wait_for(&terminal, "● Stay at current position");
         stage.send(&name, "MAIL-DURING-REWIND");
         terminal.press(&["Up"]);

@@ -379,6 +379,7 @@ fn opencode_is_told_its_open_asks_again_after_a_compaction() {
         let mut ask =
             stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &session, "QUESTION-1"]));
         stage.request(|request| request.shows("QUESTION-1"));
+        assert_eq!(stage.end_of("QUESTION-1"), "seen", "{}", stage.trouble());
         wait_until_idle(&stage);
         compact(&server, &session);
         wait_until_idle(&stage);

@@ -25,7 +25,7 @@ class Link {
   sessions = new Map()
   // Marks that have been in a request.
   shown = new Set()
-  // What a session is told with its next prompt or tool.
+  // What a session is told with its next prompt or tool, once it is known.
   reminders = new Map()
   // The last push into each session.
   #pushes = new Map()
@@ -223,10 +223,19 @@ export const Baton = async ({ client, directory }) => {
     return event ? await link.call(event) : null
   }
   // The answer to an event, and what the session is to be told beside it.
-  const textFor = (session, answer) => {
-    const reminder = link.reminders.get(session)
+  const textFor = async (session, answer) => {
+    const awaited = link.reminders.get(session)
     link.reminders.delete(session)
+    const reminder = await awaited
     return [reminder, answer?.text].filter(Boolean).join("\n\n")
+  }
+  // Tells which marks a summary has taken the place of; gives what the session should know again.
+  const compacted = async (session) => {
+    const taken = summarized.get(session) ?? []
+    summarized.delete(session)
+    const stay = taken.length ? await marksBehindSummary(client, session).catch(() => taken) : []
+    const marks = taken.filter((mark) => !stay.includes(mark))
+    return (await call("session.compacted", session, { shown: { marks } }))?.text
   }
   // After an error there may be no word of the end.
   const idleAfterError = async (session) => {
@@ -255,14 +264,7 @@ export const Baton = async ({ client, directory }) => {
       await tell("session.deleted", info.id)
       link.sessions.delete(info.id)
     },
-    "session.compacted": async ({ sessionID }) => {
-      const taken = summarized.get(sessionID) ?? []
-      summarized.delete(sessionID)
-      const stay = taken.length ? await marksBehindSummary(client, sessionID).catch(() => taken) : []
-      const marks = taken.filter((mark) => !stay.includes(mark))
-      const answer = await call("session.compacted", sessionID, { shown: { marks } })
-      if (answer?.text) link.reminders.set(sessionID, answer.text)
-    },
+    "session.compacted": ({ sessionID }) => void link.reminders.set(sessionID, compacted(sessionID).catch(() => {})),
     "permission.asked": ({ sessionID }) => tell("permission.asked", sessionID),
     "permission.replied": ({ sessionID }) => tell("permission.replied", sessionID),
     "question.asked": ({ sessionID }) => tell("question.asked", sessionID),
@@ -294,7 +296,7 @@ export const Baton = async ({ client, directory }) => {
     "chat.message": safely(async ({ sessionID }, { message, parts }) => {
       const prompt = parts.flatMap(textsOf).join("\n")
       const answer = await call("chat.message", sessionID, { turn_id: message.id, prompt })
-      const text = textFor(sessionID, answer)
+      const text = await textFor(sessionID, answer)
       if (text) parts.push({ id: ascending("prt"), sessionID, messageID: message.id, type: "text", text })
     }),
 
@@ -322,7 +324,7 @@ export const Baton = async ({ client, directory }) => {
           ? await call("tool.execute.after", sessionID, more)
           : await judged("tool.execute.after", sessionID, { ...more, ...shown }, unseen)
       if (answer?.output) Object.assign(result, answer.output)
-      const text = textFor(sessionID, answer) || answer?.note
+      const text = (await textFor(sessionID, answer)) || answer?.note
       if (!text) return
       // A tool of a server gives back parts, a tool of OpenCode a text.
       if (parts) result.content.push({ type: "text", text })
