@@ -1,0 +1,472 @@
+//! Copilot while it is idle: its extension wakes it, and the mail comes with that prompt. What must never happen then: a dialog answered, a draft
+//! lost, a turn for nothing.
+
+use super::{WHO, stage};
+use crate::moments;
+use crate::stage::{LIMIT, Stage, rounds};
+use baton_testkit::agents::Session;
+use baton_testkit::copilot::Copilot;
+use baton_testkit::model::{Kind, Request};
+use baton_testkit::{Script, Step, isolated, wait};
+use serde_json::{Value, json};
+use std::fs;
+use std::time::Duration;
+
+/// The line that wakes a session.
+const WAKE: &str = "[baton] Mail is waiting for you.";
+
+/// A stage on which Copilot loads its extensions.
+fn pushing(script: Script) -> Stage {
+    let stage = stage(script);
+    Copilot::new(&stage.sandbox, &stage.model).turn_extensions_on();
+    stage
+}
+
+fn talk() -> Script {
+    Script::by(|_| Step::say("finished"))
+}
+
+fn idle(stage: &Stage) {
+    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
+    assert!(idle, "it is never idle: {}{}", stage.json(&["who"]), stage.trouble());
+}
+
+/// It came to the model, once, and its sender can see that.
+#[track_caller]
+fn arrived(stage: &Stage, body: &str) {
+    stage.request(|request| request.shows(body));
+    stage.seen_once(body);
+}
+
+#[test]
+fn an_idle_copilot_gets_its_mail_at_once() {
+    isolated(|| {
+        for _ in 0..rounds() {
+            let stage = pushing(talk());
+            let terminal = stage.open(WHO, Session::New);
+            // Before anything was ever asked.
+            let name = stage.name_of(WHO);
+            assert_eq!(stage.json(&["send", &name, "MAIL-IDLE-1"])["wake"], "pushed", "{}", stage.trouble());
+            arrived(&stage, "MAIL-IDLE-1");
+            idle(&stage);
+            terminal.submit("PROMPT-OF-THE-PERSON");
+            stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
+            idle(&stage);
+            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
+                assert_eq!(stage.json(&["who"]).as_array().map(Vec::len), Some(1), "one participant");
+                stage.send(&name, body);
+                arrived(&stage, body);
+                idle(&stage);
+            }
+            let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+            assert_eq!(last.count(WAKE), 4, "a wake for each message: {:?}", last.said());
+        }
+    });
+}
+
+/// Two to five at the same instant, while the session is idle, or just becoming so.
+#[test]
+fn copilot_messages_of_one_instant_come_once_each() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        for round in 0..rounds().max(4) {
+            let bodies: Vec<_> = (0..2 + round % 4).map(|n| format!("MAIL-WAKE-{round}-{n}.")).collect();
+            std::thread::scope(|scope| {
+                for body in &bodies {
+                    scope.spawn(|| stage.send(&name, body));
+                }
+            });
+            for body in &bodies {
+                stage.request(|request| request.shows(body));
+                stage.shown_once(body);
+            }
+            // Every second round begins while the turn of the last is still ending.
+            if round % 2 == 0 {
+                for body in &bodies {
+                    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
+                }
+            }
+        }
+        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
+        for round in 0..rounds().max(4) {
+            for n in 0..2 + round % 4 {
+                assert_eq!(last.count(&format!("MAIL-WAKE-{round}-{n}.")), 1, "round {round}, {n}");
+            }
+        }
+    });
+}
+
+/// More than one event may carry: the rest comes at the stops of the same turn, or by another wake.
+#[test]
+fn fifty_messages_of_a_moment_wake_copilot_a_few_times_and_come_once_each() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        let bodies: Vec<_> = (0..50).map(|n| format!("MAIL-OF-FIFTY-{n}.")).collect();
+        std::thread::scope(|scope| {
+            for some in bodies.chunks(10) {
+                scope.spawn(|| some.iter().for_each(|body| stage.send(&name, body)));
+            }
+        });
+        for body in &bodies {
+            stage.request(|request| request.shows(body));
+        }
+        let all_seen = || {
+            let mail = stage.json(&["mail", "--limit", "100"]);
+            let seen = |row: &&Value| row["deliveries"][0]["state"] == "seen";
+            mail.as_array().is_some_and(|rows| rows.iter().filter(seen).count() == bodies.len())
+        };
+        assert!(wait::until(LIMIT, all_seen), "{}", stage.trouble());
+        let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+        for body in &bodies {
+            assert_eq!(last.count(body), 1, "{body}");
+        }
+        assert!(last.count(WAKE) <= 10, "{} wakes", last.count(WAKE));
+    });
+}
+
+#[test]
+fn copilot_is_not_woken_while_it_asks_for_a_permission() {
+    isolated(|| {
+        let script = Script::by(|request| match request.results().len() {
+            0 if request.shows("please ask") => Step::shell("echo ran >> ran.txt; echo allowed"),
+            _ => Step::say("finished"),
+        });
+        let stage = pushing(script);
+        let terminal = Copilot::new(&stage.sandbox, &stage.model).asking().open("copilot", Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("please ask");
+        terminal
+            .wait_for("Do you want to run this command?", LIMIT)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "blocked"), "{}", stage.trouble());
+        let question = || terminal.screen().split_once("\n╭").map(|(_, dialog)| dialog.to_owned());
+        let dialog = question();
+        let asked = stage.model.requests().len();
+        for round in 0..rounds().max(5) {
+            let sent = stage.json(&["send", &name, &format!("MAIL-PENDING-{round}.")]);
+            assert_eq!(sent["wake"], "skipped_dialog");
+        }
+        // Longer than the link's sweep for rings that it missed: whatever would come comes in this time.
+        std::thread::sleep(Duration::from_secs(6));
+        assert_eq!(question(), dialog, "nothing was typed");
+        assert!(!stage.sandbox.project().join("ran.txt").exists(), "nothing was approved");
+        assert_eq!(stage.model.requests().len(), asked, "nothing was asked");
+        assert_eq!(stage.state_of("MAIL-PENDING-0."), "queued");
+        terminal.press(&["Enter"]);
+        for round in 0..rounds().max(5) {
+            arrived(&stage, &format!("MAIL-PENDING-{round}."));
+        }
+        let ran = fs::read_to_string(stage.sandbox.project().join("ran.txt")).unwrap_or_default();
+        assert_eq!(ran.lines().count(), 1, "the tool ran once");
+    });
+}
+
+#[test]
+fn a_draft_in_copilots_input_line_survives_a_push() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        for round in 0..2 {
+            let draft = format!("a draft {round}");
+            terminal.type_text(&draft);
+            terminal.wait_for(&format!("❯ {draft}"), LIMIT).unwrap_or_else(|error| panic!("{error}"));
+            let body = format!("MAIL-BESIDE-A-DRAFT-{round}");
+            stage.send(&name, &body);
+            arrived(&stage, &body);
+            idle(&stage);
+            assert!(terminal.screen().contains(&format!("❯ {draft}")), "it stays: {}", terminal.screen());
+            assert_eq!(stage.model.sightings(&draft).requests, 0, "and was not sent");
+            terminal.press(&["Enter"]);
+            stage.request(|request| request.shows(&draft));
+            idle(&stage);
+        }
+    });
+}
+
+/// A line that comes too late, because the mail has been taken meanwhile, asks the model nothing.
+#[test]
+fn a_wake_that_finds_no_mail_is_blocked() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let terminal = stage.open(WHO, Session::New);
+        terminal.submit("please begin");
+        stage.request(|request| request.shows("please begin"));
+        idle(&stage);
+        let asked = stage.model.requests().len();
+        // As the extension would hand it over.
+        terminal.submit(WAKE);
+        terminal
+            .wait_for("the mail has been taken meanwhile", LIMIT)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(stage.json(&["who"])[0]["state"], "idle");
+        terminal.submit("go on");
+        let next = stage.request(|request| request.shows("go on"));
+        assert_eq!((next.index, next.count(WAKE)), (asked, 0), "{:?}", next.said());
+    });
+}
+
+#[test]
+fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
+    isolated(|| {
+        let stage = pushing(Script::by(|request| {
+            let compacts = request.shows("create a detailed summary") || request.kind != Kind::Main;
+            Step::say("finished").after(Duration::from_secs(if compacts { 3 } else { 0 }))
+        }));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        stage.send(&name, "MAIL-BEFORE");
+        arrived(&stage, "MAIL-BEFORE");
+        idle(&stage);
+        let before = stage.model.requests().len();
+        terminal.submit("/compact");
+        assert!(wait::until(LIMIT, || stage.model.requests().len() > before), "{}", terminal.screen());
+        let compaction = stage.model.requests()[before].clone();
+        assert!(compaction.shows("create a detailed summary"), "{:?}", compaction.said());
+        stage.send(&name, "MAIL-MEANWHILE");
+        assert!(!terminal.screen().contains("Compaction completed"), "it takes a while");
+        let after = stage.request(|request| request.index > before && request.shows("MAIL-MEANWHILE"));
+        assert!(!compaction.shows("MAIL-MEANWHILE"), "the compaction is no turn");
+        assert!(after.index > compaction.index);
+        stage.seen_once("MAIL-MEANWHILE");
+        terminal.submit("go on");
+        let last = stage.request(|request| request.shows("go on"));
+        assert!(last.count("MAIL-BEFORE") <= 1 && last.count("MAIL-MEANWHILE") == 1, "{:?}", last.said());
+    });
+}
+
+/// Killed while the mail is on its way into an idle session, at different moments, and resumed.
+#[test]
+fn an_idle_copilot_that_is_killed_has_it_once_after_its_resume() {
+    isolated(|| {
+        for round in 0..rounds().max(2) {
+            let stage = pushing(Script::by(|request| match request.results().len() {
+                0 if request.shows("MAIL-KILL") => Step::shell("sleep 0.3"),
+                _ => Step::say("finished"),
+            }));
+            let terminal = stage.open(WHO, Session::New);
+            terminal.submit("please begin");
+            stage.request(|request| request.shows("please begin"));
+            idle(&stage);
+            let copilot = Copilot::new(&stage.sandbox, &stage.model);
+            // Before that there is nothing to resume.
+            assert!(wait::until(LIMIT, || !copilot.transcripts().is_empty()), "{}", stage.trouble());
+            let session = stage.json(&["who"])[0]["session_id"].as_str().expect("an id").to_owned();
+            let body = format!("MAIL-KILL-{round}");
+            stage.send(&session, &body);
+            // From before the wake to after the last answer.
+            std::thread::sleep(Duration::from_millis(u64::try_from(50 + round * 331 % 1500).unwrap()));
+            terminal.kill();
+            let before = stage.model.requests().len();
+            let again = copilot.open("again", Session::Resume(&session));
+            idle(&stage);
+            again.submit("go on again");
+            let shows = |request: &Request| request.shows("go on again") && request.shows(&body);
+            stage.request(|request| request.index >= before && shows(request));
+            let last = stage.model.requests_of(Kind::Main).pop().expect("a request after the resume");
+            assert_eq!(last.count(&body), 1, "round {round}: {}", stage.trouble());
+            assert_eq!(stage.end_of(&body), "seen", "round {round}: {}", stage.trouble());
+        }
+    });
+}
+
+/// Set up for the user and for the project: Copilot loads one extension of the name.
+#[test]
+fn copilot_with_two_extensions_acts_once() {
+    isolated(|| {
+        let stage = pushing(talk());
+        stage.baton(&["setup", "copilot", "--project"]).expect_ok();
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        for round in 0..3 {
+            let body = format!("MAIL-TWICE-{round}");
+            stage.send(&name, &body);
+            arrived(&stage, &body);
+            idle(&stage);
+        }
+        let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+        assert_eq!(last.count(WAKE), 3, "one wake for each: {:?}", last.said());
+    });
+}
+
+/// The process of this sandbox's link, which has its home among its arguments.
+fn link_process(stage: &Stage) -> Option<String> {
+    let home = stage.sandbox.home().to_string_lossy().into_owned();
+    fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).find(
+        |pid| {
+            let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
+            arguments.contains(" link copilot ") && arguments.contains(&home)
+        },
+    )
+}
+
+#[test]
+fn a_link_of_copilots_that_dies_is_started_again() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let _terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        let link = link_process(&stage).expect("its process");
+        stage.sandbox.run(stage.sandbox.command("kill").args(["-9", &link]), LIMIT).expect_ok();
+        let outcome = || stage.json(&["who"])[0]["wake"].clone();
+        assert!(wait::until(LIMIT, || outcome() == "no_route"), "nobody attends: {}", stage.trouble());
+        stage.send(&name, "MAIL-WITHOUT-A-LINK");
+        arrived(&stage, "MAIL-WITHOUT-A-LINK");
+        assert_ne!(link_process(&stage).expect("another one"), link);
+        assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
+    });
+}
+
+/// Without a terminal nobody waits for a pushed prompt: hooks bring the mail.
+#[test]
+fn copilot_without_a_terminal_is_not_woken() {
+    isolated(|| {
+        let stage = pushing(moments::tools(1, 0.5));
+        let run = stage.run(WHO, Session::New, "please begin");
+        let session = stage.session_id(WHO, &run);
+        stage.send(&session, "MAIL-HEADLESS-1");
+        let agent = stage.start(WHO, Session::Resume(&session), "go on");
+        stage.request(|request| request.shows("MAIL-HEADLESS-1"));
+        stage.send(&session, "MAIL-HEADLESS-2");
+        agent.finish(LIMIT).expect_ok();
+        for body in ["MAIL-HEADLESS-1", "MAIL-HEADLESS-2"] {
+            stage.seen_once(body);
+        }
+        assert_eq!(stage.model.sightings(WAKE).requests, 0);
+    });
+}
+
+/// Nothing tells a hook that a turn was interrupted; the extension does.
+#[test]
+fn an_interrupted_copilot_is_idle_and_gets_its_mail() {
+    isolated(|| {
+        let stage = pushing(Script::by(|request| match request.results().len() {
+            0 if request.last_user_text().contains("be slow") => Step::shell("sleep 30"),
+            _ => Step::say("finished"),
+        }));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("be slow");
+        stage.request(|request| request.shows("be slow"));
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "busy"), "{}", stage.trouble());
+        terminal.wait_for("sleep 30", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        terminal.press(&["Escape"]);
+        idle(&stage);
+        stage.send(&name, "MAIL-AFTER-ESC");
+        arrived(&stage, "MAIL-AFTER-ESC");
+    });
+}
+
+fn is_nested(request: &Request) -> bool {
+    request.shows("NESTED-PROMPT") && !request.shows("OUTER-PROMPT")
+}
+
+/// With the extension at work, which hears of subagents too.
+#[test]
+fn copilot_nested_subagents_do_not_eat_their_roots_mail() {
+    isolated(|| {
+        let task = |name: &str, prompt: &str| {
+            let input = json!({"agent_type": "general-purpose", "name": name, "description": "look", "prompt": prompt, "mode": "sync"});
+            Step::tool("task", input)
+        };
+        let script = Script::by(move |request| {
+            let outer = request.shows("OUTER-PROMPT") && !request.shows("use subagents");
+            match (is_nested(request), outer, request.results().len()) {
+                (true, _, 0) => Step::shell("sleep 1; echo nested"),
+                (true, _, 1) => Step::mcp("baton", "read_messages", json!({})),
+                (true, _, 2) => Step::shell("baton inbox; true"),
+                (true, ..) => Step::say("nested finished"),
+                (_, true, 0) => task("inner", "NESTED-PROMPT"),
+                (_, true, 1) => Step::shell("sleep 0.5; echo outer"),
+                (_, true, _) => Step::say("outer finished"),
+                (.., 0) if request.shows("use subagents") => task("outer", "OUTER-PROMPT"),
+                (.., 1) => Step::shell("sleep 0.5"),
+                _ => Step::say("finished"),
+            }
+        });
+        let stage = pushing(script);
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("use subagents");
+        assert!(stage.model.wait_for(LIMIT, is_nested).is_some(), "no nested subagent: {}", stage.trouble());
+        stage.send(&name, "MAIL-FOR-THE-ROOT");
+        stage.request(|request| request.shows("use subagents") && request.shows("MAIL-FOR-THE-ROOT"));
+        let below = |request: &Request| !request.shows("use subagents");
+        assert_eq!(
+            stage.model.sightings_where("MAIL-FOR-THE-ROOT", below).first,
+            None,
+            "{}",
+            stage.trouble()
+        );
+        assert!(stage.model.sightings_where("nested", is_nested).first.is_some(), "it had its turns");
+        stage.seen_once("MAIL-FOR-THE-ROOT");
+        assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
+        idle(&stage);
+        stage.send(&name, "MAIL-AFTER-THEM");
+        arrived(&stage, "MAIL-AFTER-THEM");
+    });
+}
+
+/// Who takes a wake back wants to go on first: the mail comes with what they do next, not at once.
+#[test]
+fn mail_that_was_taken_back_with_a_wake_comes_again_with_the_next_turn() {
+    isolated(|| {
+        let stage = pushing(Script::by(|request| {
+            let first = request.index == 1;
+            Step::say("finished").after(Duration::from_secs(if first { 30 } else { 0 }))
+        }));
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("please begin");
+        terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        idle(&stage);
+        stage.send(&name, "MAIL-TAKEN-BACK");
+        stage.request(|request| request.index == 1 && request.shows("MAIL-TAKEN-BACK"));
+        terminal.press(&["Escape"]);
+        std::thread::sleep(Duration::from_millis(200));
+        terminal.press(&["Escape"]);
+        let back = |screen: &str| screen.contains(&format!("❯ {WAKE}")) && !screen.contains("Working");
+        terminal
+            .wait_until("the line in the input line", LIMIT, back)
+            .unwrap_or_else(|error| panic!("{error}"));
+        idle(&stage);
+        // Longer than the first pause before a wake is repeated.
+        std::thread::sleep(Duration::from_secs(3));
+        terminal.press(&["C-u"]);
+        terminal.submit("something else");
+        let next = stage.request(|request| request.index > 1);
+        assert!(next.shows("something else"), "nobody was woken meanwhile: {:?}", next.said());
+        stage.request(|request| request.index > 1 && request.shows("MAIL-TAKEN-BACK"));
+        stage.seen_once("MAIL-TAKEN-BACK");
+    });
+}
+
+/// The extension tells of the new session before its first prompt does.
+#[test]
+fn after_clear_an_idle_copilot_is_woken_in_its_new_session() {
+    isolated(|| {
+        let stage = pushing(talk());
+        let terminal = stage.open(WHO, Session::New);
+        let name = stage.name_of(WHO);
+        terminal.submit("please begin");
+        stage.request(|request| request.shows("please begin"));
+        idle(&stage);
+        let before = stage.json(&["who"])[0].clone();
+        terminal.submit("/clear");
+        let anew = |row: &Value| row["session_id"].is_string() && row["session_id"] != before["session_id"];
+        let cleared =
+            wait::until(LIMIT, || stage.json(&["who"]).as_array().is_some_and(|who| who.iter().any(anew)));
+        assert!(cleared, "{}", stage.trouble());
+        stage.send(&name, "MAIL-OVER-CLEAR");
+        let woken = stage.request(|request| request.shows("MAIL-OVER-CLEAR"));
+        assert!(!woken.shows("please begin"), "in the new conversation: {:?}", woken.said());
+        stage.seen_once("MAIL-OVER-CLEAR");
+        let after = stage.json(&["who", "--all"]);
+        assert_eq!(after.as_array().map(Vec::len), Some(1), "the same participant: {after}");
+    });
+}
