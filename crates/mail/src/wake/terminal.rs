@@ -123,7 +123,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Looks at the screen, after checking that it is still the agent that reads this pane's keys.
+    /// Looks at the screen, and then checks that it is still the agent that reads this pane's keys.
     fn look(&self) -> Result<Look, Typed> {
         let look = self.server.look(&self.pane, self.line)?;
         if self.server.pane_of(self.process)? != self.pane { Err(Typed::NoPane) } else { Ok(look) }
@@ -144,13 +144,11 @@ impl<'a> Attempt<'a> {
         loop {
             let look = self.look_after_paste()?;
             let shown = self.shown(&look);
-            if shown == Shown::Line && look.finds_line() {
-                let seen: Instant = *seen.get_or_insert_with(Instant::now);
-                let rested = seen.elapsed() >= BEFORE_ENTER;
-                if rested && self.server.press_enter(&self.pane, &look)? == Guarded::Done {
-                    self.wait_until_taken();
-                    return Ok(());
-                }
+            seen = (shown == Shown::Line && look.finds_line()).then(|| seen.unwrap_or_else(Instant::now));
+            let rested = seen.is_some_and(|seen| seen.elapsed() >= BEFORE_ENTER);
+            if rested && self.server.press_enter(&self.pane, &look)? == Guarded::Done {
+                self.wait_until_taken();
+                return Ok(());
             }
             if shown == Shown::Else || Instant::now() >= end {
                 return Err(Typed::Left);
