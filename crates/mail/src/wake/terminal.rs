@@ -30,8 +30,11 @@ const SHOWN_WITHIN: Duration = Duration::from_secs(2);
 /// Between two looks.
 const LOOK_AGAIN: Duration = Duration::from_millis(25);
 
+/// How long a ready screen must have stood still.
+const SETTLED: Duration = Duration::from_millis(400);
+
 /// From the first sight of the line in the box to Enter: agents take an Enter that follows too soon for a part of the paste (Gemini CLI:
-/// below 100 ms), and on a busy machine only the screen tells when they have read it.
+/// below 100 ms), and on a busy machine only the screen tells when they have read it. It must stand still for so long.
 const BEFORE_ENTER: Duration = Duration::from_millis(200);
 
 /// What became of an attempt to type.
@@ -112,19 +115,33 @@ impl<'a> Attempt<'a> {
                 Err(Typed::Failed("this tmux can't search a screen".to_owned()))
             }
             Screen::Ready => {
-                self.paste(&look)?;
+                self.paste(&self.settled(look)?)?;
                 self.press_enter()
             }
             // It was left there by an earlier wake.
             Screen::Draft(text) if self.is_line(&text) => self.press_enter(),
-            Screen::Draft(_) => Err(Typed::Draft),
-            Screen::Dialog => Err(Typed::Dialog),
-            Screen::Busy => Err(Typed::Busy),
-            Screen::Unknown => Err(Typed::Unknown),
+            other => Err(refusal(&other)),
         }
     }
 
-    /// Looks at the screen, after checking that it is still the agent that reads this pane's keys.
+    /// Waits until nothing has been drawn for a while: an agent that has just taken a prompt shows an empty box, too, until its turn is drawn.
+    fn settled(&self, first: Look) -> Result<Look, Typed> {
+        let end = Instant::now() + SHOWN_WITHIN;
+        let (mut last, mut since) = (first, Instant::now());
+        while since.elapsed() < SETTLED {
+            thread::sleep(LOOK_AGAIN);
+            let look = self.look()?;
+            match self.agent.screen(&look.screen) {
+                Screen::Ready if look.screen == last.screen => {}
+                Screen::Ready if Instant::now() < end => since = Instant::now(),
+                other => return Err(refusal(&other)),
+            }
+            last = look;
+        }
+        Ok(last)
+    }
+
+    /// Looks at the screen, and then checks that it is still the agent that reads this pane's keys.
     fn look(&self) -> Result<Look, Typed> {
         let look = self.server.look(&self.pane, self.line)?;
         if self.server.pane_of(self.process)? != self.pane { Err(Typed::NoPane) } else { Ok(look) }
@@ -141,17 +158,18 @@ impl<'a> Attempt<'a> {
     /// Presses Enter once the box has held the line alone for a while.
     fn press_enter(&self) -> Result<(), Typed> {
         let end = Instant::now() + SHOWN_WITHIN;
-        let mut seen = None;
+        let (mut seen, mut last) = (Instant::now(), String::new());
         loop {
             let look = self.look_after_paste()?;
             let shown = self.shown(&look);
-            if shown == Shown::Line && look.finds_line() {
-                let seen: Instant = *seen.get_or_insert_with(Instant::now);
-                let rested = seen.elapsed() >= BEFORE_ENTER;
-                if rested && self.server.press_enter(&self.pane, &look)? == Guarded::Done {
-                    self.wait_until_taken();
-                    return Ok(());
-                }
+            if shown != Shown::Line || !look.finds_line() || look.screen != last {
+                seen = Instant::now();
+            }
+            last.clone_from(&look.screen);
+            let rested = seen.elapsed() >= BEFORE_ENTER;
+            if rested && self.server.press_enter(&self.pane, &look)? == Guarded::Done {
+                self.wait_until_taken();
+                return Ok(());
             }
             if shown == Shown::Else || Instant::now() >= end {
                 return Err(Typed::Left);
@@ -184,6 +202,17 @@ impl<'a> Attempt<'a> {
 
     fn is_line(&self, text: &str) -> bool {
         signs(text) == signs(self.line)
+    }
+}
+
+/// Why nothing is typed into such a screen.
+fn refusal(screen: &Screen) -> Typed {
+    match screen {
+        Screen::Draft(_) => Typed::Draft,
+        Screen::Dialog => Typed::Dialog,
+        // A box that is ready is refused only while something is drawn around it.
+        Screen::Busy | Screen::Ready => Typed::Busy,
+        Screen::Unknown => Typed::Unknown,
     }
 }
 

@@ -89,7 +89,7 @@ impl Program {
         }
     }
 
-    /// Draws another screen, for a time between 1 and 400 ms.
+    /// Draws another screen, for a time between 1 and 1200 ms.
     fn change(&mut self) {
         let number = self.next_random();
         let next = [Shows::Ready, Shows::Ready, Shows::Draft, Shows::Dialog][(number % 4) as usize];
@@ -97,7 +97,7 @@ impl Program {
         let text = self.text_at(next);
         self.draw(next, &text);
         self.write("\x1b[6n");
-        let time = self.next_random() % 400 + 1;
+        let time = self.next_random() % 1200 + 1;
         self.change_at = Instant::now() + Duration::from_millis(time);
     }
 

@@ -106,7 +106,7 @@ fn a_screen_that_changes_at_any_instant_meets_no_key_of_ours() {
         let mut outcomes = Vec::new();
         let mut pasted = 0;
         // So many met a box that was ready; the others found something else at their first look.
-        while pasted < 25 && outcomes.len() < 5000 {
+        while pasted < 12 && outcomes.len() < 5000 {
             let outcome = pane.wake();
             pasted += usize::from(matches!(outcome, Typed::Typed | Typed::Left));
             outcomes.push(outcome);
