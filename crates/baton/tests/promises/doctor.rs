@@ -273,7 +273,7 @@ fn hooks_that_codex_would_skip_are_told() {
     fs::write(&config, format!("{}0000{}", &whole[..first], &whole[first + 4..])).unwrap();
     let checks = Checks::of(&world);
     checks.expect("codex setup", "warn", "trust 1 hook");
-    checks.expect("codex trust", "warn", "1 of 7 hooks are not trusted");
+    checks.expect("codex trust", "warn", "1 of 9 hooks are not trusted");
     assert_eq!(checks.one("codex trust").2, "baton setup codex");
 }
 
