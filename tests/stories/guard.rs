@@ -22,14 +22,15 @@ fn result(requests: &[Arc<Request>], at: usize) -> String {
     results.last().map(|said| said.text.clone()).unwrap_or_default()
 }
 
-/// One run: a forbidden command, a forbidden read, a forbidden write, an allowed command that prints a secret. Mail comes during the first.
+/// One run: a forbidden command, a forbidden read, a forbidden write, an allowed command and an allowed read that show a secret. Mail comes during the first.
 fn is_judged(who: Agent) {
     let script = Script::by(|request| match request.results().len() {
         0 => Step::shell("sudo true; touch SUDO-RAN").after(Duration::from_secs(1)),
         1 => Step::read(ENV_FILE),
         2 => Step::write(ENV_FILE, "WRITTEN"),
         3 => Step::shell("touch ALLOWED-RAN; cat notes.txt"),
-        4 => Step::shell("echo and on"),
+        4 => Step::read("notes.txt"),
+        5 => Step::shell("echo and on"),
         _ => Step::say("finished"),
     });
     let stage = Stage::with(&[who], script);
@@ -56,9 +57,15 @@ fn is_judged(who: Agent) {
         "{who:?}: what is allowed did not run: {}",
         stage.trouble()
     );
-    let shown = result(&requests, 4);
-    assert!(shown.contains("before") && shown.contains("behind"), "{who:?}: the rest of the output: {shown}");
-    assert!(stage.model.sightings(SECRET).first.is_none(), "{who:?}: {shown}");
+    // Printed by a command, and read by a tool.
+    for shown in [result(&requests, 4), result(&requests, 5)] {
+        assert!(
+            shown.contains("before") && shown.contains("behind"),
+            "{who:?}: the rest of the output: {shown}"
+        );
+        assert!(!shown.contains(SECRET), "{who:?}: {shown}");
+    }
+    assert!(stage.model.sightings(SECRET).first.is_none(), "{who:?}: it came another way");
     stage.seen_once(MAIL);
     let log = stage.json(&["guard", "log"]);
     let rules: Vec<_> = log.as_array().into_iter().flatten().map(|entry| entry["rule"].clone()).collect();

@@ -152,24 +152,18 @@ fn object(input: Value) -> Value {
     }
 }
 
-/// Goes through all texts of an output, in order, and puts what `change` gives in their place. Pictures are no texts. Says whether any changed.
-pub fn change_texts(output: &mut Value, change: &mut dyn FnMut(&str) -> Option<String>) -> bool {
+/// Goes through all texts of an output, in order, and puts what `change` gives in their place. Pictures are no texts.
+pub fn change_texts(output: &mut Value, change: &mut dyn FnMut(&str) -> Option<String>) {
     match output {
-        Value::String(text) => match change(text) {
-            Some(new) => {
+        Value::String(text) => {
+            if let Some(new) = change(text) {
                 *text = new;
-                true
             }
-            None => false,
-        },
-        Value::Array(values) => {
-            values.iter_mut().fold(false, |changed, value| change_texts(value, change) || changed)
         }
-        Value::Object(fields) if fields.get("type").and_then(Value::as_str) == Some("image") => false,
-        Value::Object(fields) => {
-            fields.values_mut().fold(false, |changed, value| change_texts(value, change) || changed)
-        }
-        _ => false,
+        Value::Array(values) => values.iter_mut().for_each(|value| change_texts(value, change)),
+        Value::Object(fields) if fields.get("type").and_then(Value::as_str) == Some("image") => {}
+        Value::Object(fields) => fields.values_mut().for_each(|value| change_texts(value, change)),
+        _ => {}
     }
 }
 
