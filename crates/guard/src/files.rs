@@ -2,6 +2,9 @@
 //!
 //! What a command does with its operands is a table; a command that is in no table is taken to read every operand that looks like a path.
 
+mod table;
+
+use self::table::USES;
 use crate::path;
 use crate::rules::operands;
 use crate::shell::syntax::RedirectOp;
@@ -9,6 +12,9 @@ use crate::shell::value::pattern_matches;
 use crate::shell::{Analysis, Command, Origin, Place, Value};
 use crate::world::World;
 use baton_core::tool::{ToolKind, ToolUse};
+
+/// Most files of one call that are looked at.
+pub const MAX_TOUCHES: usize = 4096;
 
 /// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,7 +140,7 @@ pub fn of_commands(analysis: &Analysis, world: &dyn World) -> Vec<Touch> {
         if command.place != Place::Container {
             finder.command(command);
         }
-        if finder.out.len() > 50_000 {
+        if finder.out.len() > MAX_TOUCHES {
             break;
         }
     }
@@ -203,524 +209,21 @@ enum Use {
     Nothing,
 }
 
-const USES: &[(Use, &[&str])] = &[
-    (
-        Use::Read,
-        &[
-            "cat",
-            "tac",
-            "nl",
-            "head",
-            "tail",
-            "less",
-            "more",
-            "most",
-            "bat",
-            "batcat",
-            "view",
-            "vi",
-            "vim",
-            "nvim",
-            "nano",
-            "emacs",
-            "pico",
-            "micro",
-            "code",
-            "ed",
-            "ex",
-            "wc",
-            "sort",
-            "uniq",
-            "cut",
-            "paste",
-            "od",
-            "xxd",
-            "hexdump",
-            "hd",
-            "strings",
-            "md5sum",
-            "sha1sum",
-            "sha224sum",
-            "sha256sum",
-            "sha512sum",
-            "shasum",
-            "md5",
-            "cksum",
-            "b2sum",
-            "diff",
-            "cmp",
-            "comm",
-            "rev",
-            "fold",
-            "fmt",
-            "column",
-            "base64",
-            "base32",
-            "basenc",
-            "gzip",
-            "gunzip",
-            "zcat",
-            "xz",
-            "xzcat",
-            "bzcat",
-            "bzip2",
-            "zstd",
-            "zstdcat",
-            "iconv",
-            "expand",
-            "tsort",
-            "split",
-            "csplit",
-            "pr",
-            "open",
-            "xdg-open",
-            "source",
-            ".",
-            "join",
-            "shuf",
-            "Get-Content",
-            "gc",
-            "type",
-            "mdcat",
-            "glow",
-            "pandoc",
-            "sdiff",
-            "vimdiff",
-            "colordiff",
-            "delta",
-            "gcat",
-            "ghead",
-            "gtail",
-            "zless",
-            "zmore",
-            "look",
-            "ptx",
-            "sum",
-            "uuencode",
-            "gpg",
-            "age",
-            "lp",
-            "lpr",
-            "envsubst-file",
-            "hexyl",
-            "dotenv-file",
-            "xclip",
-            "pbcopy",
-            "readelf",
-            "objdump",
-            "nm",
-            "identify",
-            "exiftool",
-            "ffprobe",
-        ],
-    ),
-    (
-        Use::List,
-        &[
-            "ls",
-            "dir",
-            "vdir",
-            "tree",
-            "du",
-            "exa",
-            "eza",
-            "lsd",
-            "Get-ChildItem",
-            "gci",
-            "gls",
-            "ncdu",
-            "dust",
-        ],
-    ),
-    (
-        Use::Search,
-        &[
-            "grep",
-            "egrep",
-            "fgrep",
-            "rg",
-            "ag",
-            "ack",
-            "zgrep",
-            "pcregrep",
-            "ggrep",
-            "sed",
-            "gsed",
-            "awk",
-            "gawk",
-            "mawk",
-            "nawk",
-            "jq",
-            "yq",
-            "ugrep",
-            "sd",
-            "sls",
-            "Select-String",
-            "findstr",
-        ],
-    ),
-    (
-        Use::Copy,
-        &[
-            "cp",
-            "install",
-            "rsync",
-            "scp",
-            "gcp",
-            "ditto",
-            "pax",
-            "ln",
-            "copy",
-            "xcopy",
-            "robocopy",
-            "Copy-Item",
-        ],
-    ),
-    (Use::Move, &["mv", "gmv", "rename", "Move-Item"]),
-    (
-        Use::Write,
-        &[
-            "touch",
-            "mkdir",
-            "tee",
-            "truncate",
-            "mkfifo",
-            "sponge",
-            "Set-Content",
-            "New-Item",
-            "Add-Content",
-            "Out-File",
-            "mknod",
-            "fallocate",
-            "md",
-            "dos2unix",
-            "unix2dos",
-        ],
-    ),
-    (Use::Change, &["chmod", "chown", "chgrp", "chattr", "setfacl", "chflags", "xattr"]),
-    (
-        Use::Delete,
-        &[
-            "rm",
-            "rmdir",
-            "unlink",
-            "shred",
-            "srm",
-            "trash",
-            "trash-put",
-            "gio-trash",
-            "Remove-Item",
-            "ri",
-            "del",
-            "erase",
-            "rd",
-            "grm",
-            "wipe",
-            "rimraf",
-            "del-cli",
-        ],
-    ),
-    (
-        Use::Nothing,
-        &[
-            "echo",
-            "printf",
-            "print",
-            "true",
-            "false",
-            ":",
-            "test",
-            "[",
-            "export",
-            "declare",
-            "local",
-            "readonly",
-            "typeset",
-            "unset",
-            "cd",
-            "pushd",
-            "popd",
-            "pwd",
-            "which",
-            "whereis",
-            "command",
-            "man",
-            "help",
-            "info",
-            "docker",
-            "podman",
-            "nerdctl",
-            "docker-compose",
-            "kubectl",
-            "oc",
-            "helm",
-            "gh",
-            "glab",
-            "hub",
-            "aws",
-            "gcloud",
-            "az",
-            "npm",
-            "npx",
-            "yarn",
-            "pnpm",
-            "bun",
-            "deno",
-            "cargo",
-            "rustup",
-            "rustc",
-            "go",
-            "gofmt",
-            "make",
-            "gmake",
-            "cmake",
-            "ninja",
-            "meson",
-            "bazel",
-            "pip",
-            "pip3",
-            "uv",
-            "poetry",
-            "pipenv",
-            "conda",
-            "brew",
-            "apt",
-            "apt-get",
-            "dnf",
-            "yum",
-            "pacman",
-            "apk",
-            "snap",
-            "flatpak",
-            "systemctl",
-            "service",
-            "journalctl",
-            "ps",
-            "kill",
-            "pkill",
-            "killall",
-            "pgrep",
-            "top",
-            "htop",
-            "free",
-            "df",
-            "uname",
-            "date",
-            "cal",
-            "whoami",
-            "id",
-            "groups",
-            "hostname",
-            "uptime",
-            "env",
-            "printenv",
-            "set",
-            "sleep",
-            "wait",
-            "exit",
-            "return",
-            "seq",
-            "yes",
-            "expr",
-            "bc",
-            "basename",
-            "dirname",
-            "realpath",
-            "readlink",
-            "tput",
-            "clear",
-            "history",
-            "alias",
-            "unalias",
-            "umask",
-            "ulimit",
-            "jobs",
-            "fg",
-            "bg",
-            "disown",
-            "trap",
-            "eval",
-            "exec",
-            "builtin",
-            "sudo",
-            "doas",
-            "su",
-            "ssh",
-            "mosh",
-            "ping",
-            "dig",
-            "nslookup",
-            "host",
-            "nc",
-            "ncat",
-            "telnet",
-            "traceroute",
-            "ip",
-            "ifconfig",
-            "netstat",
-            "ss",
-            "lsof",
-            "http",
-            "https",
-            "xh",
-            "redis-cli",
-            "psql",
-            "mysql",
-            "mariadb",
-            "mongosh",
-            "mongo",
-            "terraform",
-            "tofu",
-            "pulumi",
-            "ansible",
-            "mvn",
-            "gradle",
-            "gradlew",
-            "java",
-            "javac",
-            "dotnet",
-            "nuget",
-            "swift",
-            "xcodebuild",
-            "flutter",
-            "dart",
-            "mix",
-            "rebar3",
-            "stack",
-            "cabal",
-            "ghc",
-            "bundle",
-            "gem",
-            "rake",
-            "rails",
-            "composer",
-            "artisan",
-            "phpunit",
-            "php",
-            "ruby",
-            "perl",
-            "python",
-            "python3",
-            "node",
-            "tsc",
-            "eslint",
-            "prettier",
-            "jest",
-            "vitest",
-            "pytest",
-            "tox",
-            "nox",
-            "black",
-            "ruff",
-            "mypy",
-            "flake8",
-            "xargs",
-            "parallel",
-            "watch",
-            "time",
-            "timeout",
-            "nice",
-            "nohup",
-            "stdbuf",
-            "setsid",
-            "tmux",
-            "screen",
-            "logger",
-            "wall",
-            "say",
-            "notify-send",
-            "osascript",
-            "git",
-            "svn",
-            "hg",
-            "find",
-            "fd",
-            "curl",
-            "wget",
-            "tar",
-            "zip",
-            "unzip",
-            "dd",
-            "patch",
-            "apply_patch",
-            "applypatch",
-            "openssl",
-            "mktemp",
-            "stat",
-            "file",
-            "bash",
-            "sh",
-            "zsh",
-            "dash",
-            "ksh",
-            "fish",
-            "baton",
-            "tr",
-            "type",
-            "hash",
-            "read",
-            "mapfile",
-            "let",
-            "shift",
-            "getopts",
-            "crontab",
-            "at",
-            "chroot",
-            "mount",
-            "umount",
-            "mkfs",
-            "sqlite3",
-            "duckdb",
-            "vault",
-            "op",
-            "pass",
-            "security",
-            "secret-tool",
-            "playwright",
-            "vite",
-            "next",
-            "turbo",
-            "nx",
-            "lerna",
-            "storybook",
-            "wrangler",
-            "vercel",
-            "netlify",
-            "heroku",
-            "fly",
-            "flyctl",
-            "claude",
-            "codex",
-            "gemini",
-            "opencode",
-            "copilot",
-            "iwr",
-            "irm",
-            "iex",
-            "Start-Process",
-            "ab",
-            "wrk",
-            "hey",
-            "k6",
-            "pm2",
-            "nodemon",
-            "concurrently",
-            "cross-env",
-            "dotenv",
-            "fallow",
-            "busybox",
-        ],
-    ),
-];
-
 fn use_of(name: &str) -> Option<Use> {
+    let listed = |name: &str| {
+        let find = |names: &str| {
+            names.match_indices(name).any(|(at, _)| {
+                let before = at.checked_sub(1).and_then(|before| names.as_bytes().get(before));
+                before == Some(&b' ') && names.as_bytes().get(at + name.len()) == Some(&b' ')
+            })
+        };
+        (!name.is_empty() && name.len() < 40 && !name.contains(' '))
+            .then(|| USES.iter().find(|(_, names)| find(names)).map(|(what, _)| *what))
+            .flatten()
+    };
     let name = name.strip_prefix("mkfs.").map_or(name, |_| "mkfs");
     let stem = name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.');
-    USES.iter()
-        .find(|(_, names)| {
-            names.contains(&name) || (!stem.is_empty() && stem != name && names.contains(&stem))
-        })
-        .map(|(what, _)| *what)
+    listed(name).or_else(|| listed(stem))
 }
 
 struct Finder<'a> {
@@ -731,7 +234,7 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn touch(&mut self, deed: Deed, word: &Value, command: &Command) {
-        if word.text.is_empty() && word.holes.is_empty() {
+        if (word.text.is_empty() && word.holes.is_empty()) || self.out.len() > MAX_TOUCHES {
             return;
         }
         let is_pattern = !word.globs.is_empty();
@@ -746,6 +249,9 @@ impl Finder<'_> {
         let mut path = if word.is_opaque() { None } else { joined(&word.text) };
         if let Some(found) = path.as_mut() {
             for _ in 0..4 {
+                if self.analysis.links.is_empty() {
+                    break;
+                }
                 let link = self.analysis.links.iter().find(|(link, _)| path::is_below(found, link));
                 let Some((link, target)) = link else { break };
                 *found = format!("{target}{}", found.get(link.len()..).unwrap_or(""));
@@ -818,12 +324,7 @@ impl Finder<'_> {
                 self.touch_all(deed, &plain, command);
             }
             Some(Use::Change) => {
-                let deed = if command.has_short("R") || command.has_long("--recursive", 5) {
-                    Deed::Write
-                } else {
-                    Deed::Write
-                };
-                self.touch_all(deed, plain.get(1..).unwrap_or(&[]), command);
+                self.touch_all(Deed::Write, plain.get(1..).unwrap_or(&[]), command);
             }
             Some(Use::Delete) => self.delete(command),
             Some(Use::Nothing) => self.special(command),
@@ -1120,7 +621,7 @@ impl Finder<'_> {
                 self.outside_operands(command);
             }
             "patch" | "apply_patch" | "applypatch" => {
-                if let Some(text) = command.stdin.as_ref().or(args.first()).and_then(Value::literal) {
+                if let Some(text) = command.stdin.as_deref().or(args.first()).and_then(Value::literal) {
                     let text = text.to_owned();
                     self.patch(&text, command);
                 }
@@ -1413,13 +914,7 @@ impl Finder<'_> {
                 Deed::Delete,
             ),
             "clone" | "init" | "worktree" => {
-                let target = if verb.text == "clone" {
-                    found.get(1)
-                } else if verb.text == "worktree" {
-                    found.get(1)
-                } else {
-                    found.first()
-                };
+                let target = found.get(usize::from(verb.text != "init"));
                 if let Some(word) = target {
                     self.touch(Deed::Write, &within(word), command);
                 }
@@ -1428,7 +923,7 @@ impl Finder<'_> {
                 for word in found {
                     self.touch(Deed::Read, &within(word), command);
                 }
-                if let Some(text) = command.stdin.as_ref().and_then(Value::literal) {
+                if let Some(text) = command.stdin.as_deref().and_then(Value::literal) {
                     let text = text.to_owned();
                     self.patch(&text, command);
                 }
@@ -1492,7 +987,7 @@ impl Finder<'_> {
                 continue;
             }
             self.touch(deed, &Value::known(file), command);
-            if self.out.len() > 50_000 {
+            if self.out.len() > MAX_TOUCHES {
                 return;
             }
         }

@@ -194,7 +194,7 @@ fn strongest(found: &[Verdict]) -> Verdict {
 }
 
 fn gather<'a>(call: &Call<'a>, world: &'a dyn World) -> Facts<'a> {
-    let analysis = call.tool.and_then(|tool| analyse(tool, world));
+    let mut analysis = call.tool.and_then(|tool| analyse(tool, world));
     let mut facts = Facts {
         call: *call,
         world,
@@ -203,8 +203,11 @@ fn gather<'a>(call: &Call<'a>, world: &'a dyn World) -> Facts<'a> {
         project: files::real(&world.project(), world),
         home: files::real(&world.home(), world),
     };
-    if let Some(analysis) = &analysis {
+    if let Some(analysis) = &mut analysis {
         facts.touches = files::of_commands(analysis, world);
+        if facts.touches.len() > files::MAX_TOUCHES {
+            analysis.unknown.push("the command names too many files to look at".to_owned());
+        }
     }
     if let Some(tool) = call.tool {
         facts.touches.extend(files::of_tool(tool, world));

@@ -99,7 +99,7 @@ pub fn redact(text: &str, rules: &RuleSet) -> Option<Redacted> {
     for active in rules.active(Moment::After) {
         find(text, active, &mut found);
     }
-    found.sort_by(|a, b| (a.from, std::cmp::Reverse(a.to)).cmp(&(b.from, std::cmp::Reverse(b.to))));
+    found.sort_by_key(|secret| (secret.from, std::cmp::Reverse(secret.to)));
     let first = found.first()?;
     let rule = first.rule.to_owned();
     let mut out = String::with_capacity(text.len());

@@ -258,7 +258,7 @@ fn printed_secret(command: &Command) -> Option<String> {
                 .filter(|redirect| matches!(redirect.op, RedirectOp::HereString | RedirectOp::HereDocument))
                 .find_map(|redirect| secret_in(&redirect.target));
             // What a pipe brings was printed by an earlier command, which is judged by where it goes.
-            direct.or_else(|| command.stdin.as_ref().filter(|_| command.name == "tee").and_then(secret_in))
+            direct.or_else(|| command.stdin.as_deref().filter(|_| command.name == "tee").and_then(secret_in))
         }
         _ => None,
     }

@@ -101,7 +101,7 @@ fn words(command: &Command) -> Vec<&str> {
 }
 
 /// A command with `python -m tool …` read as `tool …`.
-fn tool<'c>(command: &'c Command) -> (&'c str, Vec<&'c str>) {
+fn tool(command: &Command) -> (&str, Vec<&str>) {
     let name = command.name.as_str();
     let is_python = matches!(
         name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.'),

@@ -85,7 +85,7 @@ fn api(command: &Command) -> bool {
             || arg.starts_with("--raw-field=")
     });
     let method = given.unwrap_or_else(|| if sends { "POST".to_owned() } else { "GET".to_owned() });
-    if command.name == "gh" && !args.iter().any(|arg| *arg == "api") {
+    if command.name == "gh" && !args.contains(&"api") {
         return false;
     }
     if args.iter().any(|arg| arg.ends_with("graphql")) {

@@ -141,7 +141,6 @@ fn shows_secrets(command: &Command) -> bool {
         }
         "kubectl" => has("config") && has("view") && has("--raw"),
         "op" => has("read"),
-        "ssh-add" => has("-L") && false,
         "docker-credential-desktop" | "docker-credential-osxkeychain" => has("get"),
         _ => false,
     }

@@ -149,7 +149,7 @@ fn texts(command: &Command, facts: &Facts<'_>) -> Vec<String> {
         .filter(|arg| arg.contains(char::is_whitespace) || arg.len() > 8)
         .map(glued_value)
         .collect();
-    out.extend(command.stdin.as_ref().map(|stdin| stdin.text.clone()).filter(|text| !text.is_empty()));
+    out.extend(command.stdin.as_deref().map(|stdin| stdin.text.clone()).filter(|text| !text.is_empty()));
     let args = command.args();
     let mut files: Vec<String> = args
         .iter()

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 /// Tokens of a program that are looked at.
 const MAX_TOKENS: usize = 20_000;
+/// Longest program that is looked at.
+const MAX_CODE: usize = 128 << 10;
 
 /// Whether a name is that of an interpreter whose programs are scanned.
 pub(super) fn is_interpreter(name: &str) -> bool {
@@ -96,9 +98,20 @@ fn scan_value(
             shell.ran(origin.clone(), name, context);
         }
     }
-    shell.step(text.text.len());
+    if text.text.len() > MAX_CODE || !shell.step(text.text.len() / 2) {
+        shell.ran(Origin::Decoded, name, context);
+        return;
+    }
     let inner = Context { in_code: true, stdin: None, wants_output: false, ..context.deeper() };
-    let mut scan = Scan { shell, language, context: inner, known: HashMap::new(), code: &text.text, prints };
+    let mut scan = Scan {
+        shell,
+        language,
+        context: inner,
+        known: HashMap::new(),
+        mentioned: HashMap::new(),
+        code: &text.text,
+        prints,
+    };
     scan.all();
 }
 
@@ -184,6 +197,7 @@ struct Scan<'a, 'w, 'c> {
     language: Language,
     context: Context,
     known: HashMap<String, Value>,
+    mentioned: HashMap<&'static str, bool>,
     code: &'c str,
     prints: bool,
 }
@@ -245,10 +259,11 @@ impl Scan<'_, '_, '_> {
                         _ => {}
                     }
                 }
-                Some(Token::Sign('%')) if self.language == Language::Perl => {
-                    if tokens.get(at + 1) == Some(&Token::Name("ENV".to_owned())) {
-                        self.command("printenv", &[]);
-                    }
+                Some(Token::Sign('%'))
+                    if self.language == Language::Perl
+                        && tokens.get(at + 1) == Some(&Token::Name("ENV".to_owned())) =>
+                {
+                    self.command("printenv", &[]);
                 }
                 _ => {}
             }
@@ -293,8 +308,9 @@ impl Scan<'_, '_, '_> {
         }
     }
 
-    fn mentions(&self, what: &str) -> bool {
-        self.code.contains(what)
+    fn mentions(&mut self, what: &'static str) -> bool {
+        let code = self.code;
+        *self.mentioned.entry(what).or_insert_with(|| code.contains(what))
     }
 
     fn name(&mut self, name: &str, tokens: &[Token], at: usize) {
@@ -524,7 +540,7 @@ impl Scan<'_, '_, '_> {
     }
 
     /// Whether the program prints anything.
-    fn shows(&self) -> bool {
+    fn shows(&mut self) -> bool {
         self.prints
             || [
                 "print", "console", "puts", "write", "dump", "inspect", "echo", "p ", "pp", "say", "log",
@@ -546,6 +562,7 @@ impl Scan<'_, '_, '_> {
                         language: self.language,
                         context,
                         known: HashMap::new(),
+                        mentioned: HashMap::new(),
                         code: &inner,
                         prints: self.prints,
                     };
@@ -717,6 +734,9 @@ impl Scan<'_, '_, '_> {
     /// The text that an expression makes, and whether it hides one.
     fn expression(&mut self, tokens: &[Token], from: usize) -> (Option<Value>, bool) {
         let end = self.skip_expression(tokens, from);
+        if !self.shell.step((end - from.min(end)) / 4 + 1) {
+            return (None, true);
+        }
         let mut value = Value::default();
         let mut found = false;
         let mut hidden = false;

@@ -149,6 +149,9 @@ impl Shell<'_> {
                     if number > 0 {
                         value.push_text(" ");
                     }
+                    if !self.step(one.text.len() / 64 + one.holes.len()) {
+                        return;
+                    }
                     value.push(one);
                 }
             }
@@ -225,7 +228,7 @@ impl Shell<'_> {
                 part => pieces.push(Piece::Part(part)),
             }
         }
-        self.step(pieces.len());
+        self.step(pieces.len() / 16);
         if pieces.len() > MAX_BRACED {
             let mut value = Value::unknown(Origin::Decoded);
             for part in parts {
@@ -236,7 +239,7 @@ impl Shell<'_> {
         }
         let mut expanded = Vec::new();
         expand_braces(&pieces, &mut expanded, 0);
-        self.step(expanded.iter().map(Vec::len).sum());
+        self.step(expanded.iter().map(Vec::len).sum::<usize>() / 4);
         for word in expanded {
             let mut parts = Vec::new();
             for piece in word {
@@ -295,6 +298,9 @@ impl Shell<'_> {
                     for (number, value) in values.iter().enumerate() {
                         if number > 0 {
                             fields.end();
+                        }
+                        if !self.step(value.text.len() / 16 + value.holes.len()) {
+                            return;
                         }
                         let value = with_globs(value);
                         fields.split(&value, &separators);
@@ -394,7 +400,7 @@ impl Shell<'_> {
                 op => {
                     let word = self.word(word, heres, context);
                     let length: usize = values.iter().map(|value| value.text.len()).sum();
-                    self.step(length);
+                    self.step(length / 4);
                     values = values.iter().map(|value| changed(value, *op, &word)).collect();
                 }
             }
@@ -455,11 +461,11 @@ fn changed(value: &Value, op: ParamOp, word: &Value) -> Value {
             ends().find(|at| pattern_matches(pattern, &back(*at))).map_or_else(|| text.to_owned(), front)
         }
         ParamOp::CutFrontLongest => {
-            let found = ends().filter(|at| pattern_matches(pattern, &back(*at))).last();
+            let found = ends().rfind(|at| pattern_matches(pattern, &back(*at)));
             found.map_or_else(|| text.to_owned(), front)
         }
         ParamOp::CutBack => {
-            let found = ends().filter(|at| pattern_matches(pattern, &front(*at))).last();
+            let found = ends().rfind(|at| pattern_matches(pattern, &front(*at)));
             found.map_or_else(|| text.to_owned(), back)
         }
         ParamOp::CutBackLongest => {

@@ -142,6 +142,10 @@ impl Shell<'_> {
         if !context.wants_output {
             return Value::default();
         }
+        let length = context.stdin.as_deref().map_or(0, |stdin| stdin.text.len());
+        if !self.step(length / 64) {
+            return Value::unknown(Origin::Input);
+        }
         let stdin = || context.stdin.as_deref().cloned().unwrap_or_else(|| Value::unknown(Origin::Input));
         match name {
             "echo" => echo(args),
@@ -286,7 +290,7 @@ impl Shell<'_> {
         }
         match input.literal().filter(|_| name != "base32").and_then(escape::base64) {
             Some(text) => {
-                self.step(text.len());
+                self.step(text.len() / 16);
                 Value::known(text)
             }
             None => Value::unknown(Origin::Decoded),

@@ -10,11 +10,16 @@ use std::borrow::Cow;
 /// Deepest nesting that is read.
 pub const MAX_DEPTH: u32 = 32;
 
+/// Most words and parts of words of one text. No person writes as many; quoted text counts as one however long it is.
+pub const MAX_WORDS: u32 = 20_000;
+
 /// Why a text could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nested deeper than [`MAX_DEPTH`].
     Depth,
+    /// More words than [`MAX_WORDS`].
+    Size,
     /// Not the shell's grammar.
     Syntax(&'static str),
 }
@@ -59,6 +64,7 @@ struct Parser<'s> {
     pending: Vec<Pending<'s>>,
     heres: Vec<Here<'s>>,
     no_arithmetic: bool,
+    words: u32,
 }
 
 const CLOSERS: &[&str] = &["then", "else", "elif", "fi", "do", "done", "esac", "}"];
@@ -73,6 +79,7 @@ impl<'s> Parser<'s> {
             pending: Vec::new(),
             heres: Vec::new(),
             no_arithmetic: false,
+            words: 0,
         }
     }
 
@@ -90,6 +97,11 @@ impl<'s> Parser<'s> {
 
     fn slice(&self, from: usize, to: usize) -> &'s str {
         self.text.get(from..to).unwrap_or("")
+    }
+
+    fn count(&mut self) -> Parsed<()> {
+        self.words += 1;
+        if self.words > MAX_WORDS { Err(Fault::Size) } else { Ok(()) }
     }
 
     fn deeper(&mut self) -> Parsed<()> {
@@ -162,7 +174,10 @@ impl<'s> Parser<'s> {
                 vec![Part::Quoted(Cow::Borrowed(body))]
             } else {
                 let mut inner = Parser::new(body, self.depth + 1);
-                inner.quoted_parts(None)?
+                inner.words = self.words;
+                let parts = inner.quoted_parts(None)?;
+                self.words = inner.words;
+                parts
             };
             if let Some(here) = self.heres.get_mut(pending.number) {
                 here.parts = parts;
@@ -623,6 +638,7 @@ impl<'s> Parser<'s> {
     }
 
     fn assignment(&mut self) -> Parsed<Option<Assignment<'s>>> {
+        self.count()?;
         let Some((name, length, append)) = self.assignment_head() else { return Ok(None) };
         let name = self.slice(self.pos, self.pos + name);
         self.pos += length;
@@ -790,14 +806,15 @@ impl<'s> Parser<'s> {
     }
 
     fn word(&mut self) -> Parsed<Word<'s>> {
+        self.count()?;
         let start = self.pos;
         while self.peek().is_some_and(is_plain) {
             self.pos += 1;
         }
-        if self.peek().is_none_or(ends_word) && self.pos > start {
-            if self.peek() != Some(b'(') || !is_extglob(self.bytes.get(self.pos - 1).copied()) {
-                return Ok(Word::Plain(self.slice(start, self.pos)));
-            }
+        let is_pattern = self.peek() == Some(b'(')
+            && is_extglob(self.pos.checked_sub(1).and_then(|at| self.bytes.get(at)).copied());
+        if self.pos > start && self.peek().is_none_or(ends_word) && !is_pattern {
+            return Ok(Word::Plain(self.slice(start, self.pos)));
         }
         let mut parts = Vec::new();
         if self.pos > start {
@@ -811,6 +828,7 @@ impl<'s> Parser<'s> {
             if self.pos > from {
                 parts.push(Part::Bare(self.slice(from, self.pos)));
             }
+            self.count()?;
             match self.peek() {
                 None => break,
                 Some(b'\'') => parts.push(self.single_quoted()?),
@@ -897,6 +915,7 @@ impl<'s> Parser<'s> {
             if self.pos > from {
                 parts.push(Part::Quoted(Cow::Borrowed(self.slice(from, self.pos))));
             }
+            self.count()?;
             match self.peek() {
                 None if end.is_none() => return Ok(parts),
                 None => return Err(Fault::Syntax("a quote is not closed")),

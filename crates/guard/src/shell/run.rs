@@ -49,7 +49,8 @@ impl Shell<'_> {
         redirects: Vec<Redirection>,
         context: &Context,
     ) -> Value {
-        if !self.step(8 + argv.len()) {
+        let length: usize = argv.iter().map(|word| word.text.len()).sum();
+        if !self.step(10 + argv.len() + length / 64) {
             return Value::unknown(Origin::Input);
         }
         if context.depth > MAX_DEPTH {
@@ -72,7 +73,7 @@ impl Shell<'_> {
             assignments: assignments.clone(),
             redirects,
             cwd: self.state.cwd.clone(),
-            stdin: context.stdin.as_deref().cloned(),
+            stdin: context.stdin.clone(),
             piped_to: Vec::new(),
             captured: context.captured,
             background: context.background,
@@ -606,7 +607,7 @@ impl Shell<'_> {
                     } else {
                         source
                     };
-                    if self.analysis.links.len() < 1024 {
+                    if self.analysis.links.len() < 64 {
                         self.analysis.links.insert(target, source);
                     }
                 } else if let Some(content) = self.analysis.files.get(&source).cloned() {
@@ -914,12 +915,12 @@ impl Shell<'_> {
                     }
                 }
                 "--exec" | "-x" | "--tree-filter" | "--index-filter" | "--env-filter" | "--msg-filter"
-                | "--upload-pack" | "--receive-pack" => {
+                | "--upload-pack" | "--receive-pack"
                     if args.iter().any(|arg| {
                         matches!(arg.text.as_str(), "rebase" | "filter-branch" | "clone" | "fetch")
-                    }) {
-                        self.source_value(&next(), "git", &inner);
-                    }
+                    }) =>
+                {
+                    self.source_value(&next(), "git", &inner);
                 }
                 "foreach" if args.first().is_some_and(|arg| arg.text == "submodule") => {
                     let start = (number + 1..args.len())

@@ -83,7 +83,7 @@ pub(super) fn cmd(shell: &mut Shell<'_>, text: &str, context: &Context) {
 }
 
 fn lines(shell: &mut Shell<'_>, text: &str, context: &Context, escape: char, is_powershell: bool) {
-    if !shell.step(text.len() + 1) || context.depth > super::parse::MAX_DEPTH {
+    if !shell.step(text.len() / 4 + 1) || context.depth > super::parse::MAX_DEPTH {
         shell.unknown("the command is nested too deeply to be read", context);
         return;
     }
