@@ -260,7 +260,7 @@ impl Finder<'_> {
         let solid = match (&path, is_pattern) {
             (Some(path), false) => Some(path.clone()),
             (Some(path), true) => {
-                let end = path.find(['*', '?', '[']).unwrap_or(path.len());
+                let end = path.find(['*', '?', '[', '(']).unwrap_or(path.len());
                 let folder = path.get(..end).unwrap_or("");
                 Some(path::join("/", folder.rsplit_once('/').map_or("/", |(folder, _)| folder)))
             }

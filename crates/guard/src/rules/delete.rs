@@ -5,7 +5,7 @@ use super::{Example, Finding, Params, Rule};
 use crate::files::{Deed, Touch, is_harmless_device, real};
 use crate::judge::{Facts, Moment};
 use crate::path;
-use crate::shell::{Origin, Place};
+use crate::shell::{MADE_TEMPORARY, Origin, Place};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "block-rm-rf",
@@ -99,13 +99,6 @@ pub(super) fn expand_home(text: &str, home: &str) -> String {
 }
 
 fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
-    let from_mktemp =
-        touch.word.holes.iter().any(|(at, origin)| {
-            *at == 0 && matches!(origin, Origin::Output(name) if name.as_ref() == "mktemp")
-        });
-    if from_mktemp {
-        return Danger::None;
-    }
     let (Some(real), Some(plain)) = (&touch.real, &touch.path) else { return Danger::Unclear };
     if touch.place == Place::Elsewhere {
         let parts = plain.split('/').filter(|part| !part.is_empty()).count();
@@ -126,7 +119,7 @@ fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
         return Danger::None;
     }
     if !path::is_below(real, &facts.project) {
-        if path::is_below(real, "/tmp/<mktemp>") {
+        if path::is_below(plain, MADE_TEMPORARY) {
             return Danger::None;
         }
         let what = match real.as_str() {
@@ -139,7 +132,8 @@ fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
     if touch.is_pattern {
         let rest = plain.get(real.len()..).unwrap_or("").trim_start_matches('/');
         let first = rest.split('/').next().unwrap_or("");
-        let takes_all = matches!(first, "*" | ".*" | "**" | ".[!.]*" | ".??*" | "[!.]*" | "?*" | "*.*");
+        let takes_all = first.starts_with("!(")
+            || matches!(first, "*" | ".*" | "**" | ".[!.]*" | ".??*" | "[!.]*" | "?*" | "*.*");
         return if *real == facts.project
             && takes_all
             && matches!(rest.trim_end_matches('/').matches('/').count(), 0)

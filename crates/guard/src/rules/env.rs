@@ -147,7 +147,7 @@ fn dumps(command: &Command) -> bool {
             }
             true
         }
-        "printenv" => operands(args, &[]).is_empty(),
+        "printenv" => operands(args, &[]).iter().all(|name| name.is_opaque()),
         "set" => args.is_empty() && !command.in_code,
         "export" => {
             args.is_empty() && command.assignments.is_empty() || (flags_only && command.has_short("p"))

@@ -394,7 +394,14 @@ impl Shell<'_> {
         if let Some((op, word)) = &param.op {
             match op {
                 ParamOp::Default if is_set => {}
-                ParamOp::Default => return vec![self.word(word, heres, context)],
+                ParamOp::Default => {
+                    // `:=` keeps it, and `:-` does no harm if it did.
+                    let value = self.word(word, heres, context);
+                    if is_named {
+                        self.state.variables.insert(name, vec![value.clone()]);
+                    }
+                    return vec![value];
+                }
                 ParamOp::Alternative => return vec![self.word(word, heres, context)],
                 ParamOp::Require => {}
                 op => {
@@ -424,7 +431,7 @@ fn push_bare(value: &mut Value, text: &str) {
     value.globs.extend(
         text.bytes()
             .enumerate()
-            .filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'['))
+            .filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'[' | b'('))
             .map(|(offset, _)| at + offset),
     );
     value.text.push_str(text);

@@ -16,7 +16,7 @@ pub mod windows;
 mod wrappers;
 
 pub use eval::{MAX_STEPS, analyse};
-pub(crate) use outputs::FILTERS;
+pub(crate) use outputs::{FILTERS, MADE_TEMPORARY};
 pub use value::{Origin, Value};
 
 use std::collections::HashMap;

@@ -6,6 +6,9 @@ use super::{escape, wrappers};
 use crate::path;
 use std::rc::Rc;
 
+/// What stands for the path that `mktemp` prints.
+pub(crate) const MADE_TEMPORARY: &str = "/tmp/mktemp.XXXXXXXXXX";
+
 /// Commands that print what they get from the network.
 pub(crate) const DOWNLOADERS: &[&str] = &[
     "curl",
@@ -165,6 +168,7 @@ impl Shell<'_> {
                 names.push(&Value::unknown(Origin::Output(Rc::from("ls"))));
                 names
             }
+            "mktemp" => Value::known(MADE_TEMPORARY),
             "which" | "whereis" => last(args),
             "pwd" => match &self.state.cwd {
                 Some(cwd) => Value::known(cwd.clone()),

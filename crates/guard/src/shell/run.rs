@@ -439,13 +439,6 @@ impl Shell<'_> {
                     };
                     joined.map(|path| self.analysis.links.get(&path).cloned().unwrap_or(path))
                 }
-                Some(value)
-                    if value.holes.iter().all(
-                        |(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "mktemp"),
-                    ) && !value.holes.is_empty() =>
-                {
-                    Some("/tmp/<mktemp>".to_owned())
-                }
                 Some(_) => None,
             };
         }
@@ -634,7 +627,10 @@ impl Shell<'_> {
             ],
             skip: 0,
         };
-        let Some(start) = wrappers::command_start(&wrapper, args) else { return Value::default() };
+        let Some(start) = wrappers::command_start(&wrapper, args) else {
+            let stdin = context.stdin.as_deref().cloned();
+            return stdin.unwrap_or_else(|| Value::unknown(Origin::Output(Rc::from("xargs"))));
+        };
         let mut rest: Vec<Value> = args.get(start..).unwrap_or(&[]).to_vec();
         let mut inputs = match context.stdin.as_deref() {
             Some(stdin) => outputs::words_of(stdin),
