@@ -81,7 +81,11 @@ impl Loader<'_> {
                         Some("ask") => Unknown::Ask,
                         Some("deny") => Unknown::Deny,
                         Some("allow") => Unknown::Allow,
-                        _ => return Err(self.error(item.span(), "unknown must be \"ask\", \"deny\" or \"allow\"")),
+                        _ => {
+                            return Err(
+                                self.error(item.span(), "unknown must be \"ask\", \"deny\" or \"allow\"")
+                            );
+                        }
                     });
                 }
                 "rule" => {
@@ -90,8 +94,13 @@ impl Loader<'_> {
                     };
                     for table in tables {
                         let custom = self.custom(table)?;
-                        if rules::by_id(&custom.id).is_some() || layer.custom.iter().any(|other| other.id == custom.id) {
-                            return Err(self.error(table.get("id").and_then(Item::span), format!("there is a rule {} already", custom.id)));
+                        if rules::by_id(&custom.id).is_some()
+                            || layer.custom.iter().any(|other| other.id == custom.id)
+                        {
+                            return Err(self.error(
+                                table.get("id").and_then(Item::span),
+                                format!("there is a rule {} already", custom.id),
+                            ));
                         }
                         layer.custom.push(custom);
                     }
@@ -116,7 +125,11 @@ impl Loader<'_> {
         for value in self.array(item)? {
             match value.as_str().filter(|id| rules::by_id(id).is_some()) {
                 Some(id) => ids.push(id.to_owned()),
-                None => return Err(self.error(value.span(), format!("no such rule: {}", value.to_string().trim()))),
+                None => {
+                    return Err(
+                        self.error(value.span(), format!("no such rule: {}", value.to_string().trim()))
+                    );
+                }
             }
         }
         Ok(ids)
@@ -136,7 +149,12 @@ impl Loader<'_> {
         }
         self.array(item)?
             .into_iter()
-            .map(|value| value.as_str().map(str::to_owned).ok_or_else(|| self.error(value.span(), "a text is wanted here")))
+            .map(|value| {
+                value
+                    .as_str()
+                    .map(str::to_owned)
+                    .ok_or_else(|| self.error(value.span(), "a text is wanted here"))
+            })
             .collect()
     }
 
@@ -186,7 +204,11 @@ impl Loader<'_> {
                     let label = table.get("label").and_then(Value::as_str).unwrap_or("secret");
                     Pattern { text: text.to_owned(), label: label.to_owned() }
                 }
-                _ => return Err(self.error(value.span(), "a pattern is a text, or a table of regex and label")),
+                _ => {
+                    return Err(
+                        self.error(value.span(), "a pattern is a text, or a table of regex and label")
+                    );
+                }
             };
             if rule.event == Moment::After
                 && let Err(why) = regex_lite::Regex::new(&pattern.text)
@@ -221,8 +243,13 @@ impl Loader<'_> {
                 "path" => custom.paths = self.texts(item)?,
                 "effect" => {
                     custom.effects = self.texts(item)?;
-                    if let Some(effect) = custom.effects.iter().find(|effect| !matches!(effect.as_str(), "read" | "list" | "write" | "delete" | "execute")) {
-                        return Err(self.error(item.span(), format!("no such effect: {effect} (read, list, write, delete, execute)")));
+                    if let Some(effect) = custom.effects.iter().find(|effect| {
+                        !matches!(effect.as_str(), "read" | "list" | "write" | "delete" | "execute")
+                    }) {
+                        return Err(self.error(
+                            item.span(),
+                            format!("no such effect: {effect} (read, list, write, delete, execute)"),
+                        ));
                     }
                 }
                 "tool" => custom.tools = self.texts(item)?,
@@ -240,7 +267,12 @@ impl Loader<'_> {
                         Some("deny") => Action::Deny,
                         Some("ask") => Action::Ask,
                         Some("note") => Action::Note,
-                        _ => return Err(self.error(item.span(), "decision must be \"allow\", \"deny\", \"ask\" or \"note\"")),
+                        _ => {
+                            return Err(self.error(
+                                item.span(),
+                                "decision must be \"allow\", \"deny\", \"ask\" or \"note\"",
+                            ));
+                        }
                     };
                 }
                 key => {
@@ -259,7 +291,12 @@ impl Loader<'_> {
         if custom.reason.is_empty() && custom.action != Action::Allow {
             return lacks("a reason");
         }
-        if custom.commands.is_empty() && custom.arguments.is_empty() && custom.paths.is_empty() && custom.effects.is_empty() && custom.tools.is_empty() {
+        if custom.commands.is_empty()
+            && custom.arguments.is_empty()
+            && custom.paths.is_empty()
+            && custom.effects.is_empty()
+            && custom.tools.is_empty()
+        {
             return lacks("something to match: command, argument, path, effect or tool");
         }
         Ok(custom)
@@ -284,7 +321,11 @@ pub fn merge(user: &Layer, repository: Option<&Layer>) -> Merged {
     let mut active = Vec::new();
     for rule in rules::all() {
         let is = |list: &[String]| list.iter().any(|id| id == rule.id);
-        let by_user = if is(&user.disable) { false } else { rule.on || is(&user.enable) || user.params.contains_key(rule.id) };
+        let by_user = if is(&user.disable) {
+            false
+        } else {
+            rule.on || is(&user.enable) || user.params.contains_key(rule.id)
+        };
         let by_repository = is(&repository.enable);
         if is(&repository.disable) {
             ignored.push(format!("disable {}: only the person's own file switches rules off", rule.id));
@@ -329,7 +370,8 @@ fn tighten(id: &str, mut own: Params, theirs: &Params, ignored: &mut Vec<String>
         ignored.push(format!("{id}: only the person's own file allows patterns and paths"));
     }
     if let Some(branches) = &theirs.protected_branches {
-        let mut all = own.protected_branches.take().unwrap_or_else(|| vec!["main".to_owned(), "master".to_owned()]);
+        let mut all =
+            own.protected_branches.take().unwrap_or_else(|| vec!["main".to_owned(), "master".to_owned()]);
         all.extend(branches.iter().filter(|branch| !all.contains(branch)).cloned().collect::<Vec<_>>());
         own.protected_branches = Some(all);
     }

@@ -2,6 +2,9 @@
 //!
 //! What a command does with its operands is a table; a command that is in no table is taken to read every operand that looks like a path.
 
+mod table;
+
+use self::table::USES;
 use crate::path;
 use crate::rules::operands;
 use crate::shell::syntax::RedirectOp;
@@ -9,6 +12,9 @@ use crate::shell::value::pattern_matches;
 use crate::shell::{Analysis, Command, Origin, Place, Value};
 use crate::world::World;
 use baton_core::tool::{ToolKind, ToolUse};
+
+/// Most files of one call that are looked at.
+pub const MAX_TOUCHES: usize = 4096;
 
 /// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +110,15 @@ impl Touch {
 pub fn is_harmless_device(path: &str) -> bool {
     matches!(
         path,
-        "/dev/null" | "/dev/stdin" | "/dev/stdout" | "/dev/stderr" | "/dev/tty" | "/dev/zero" | "/dev/random" | "/dev/urandom" | "/dev/full"
+        "/dev/null"
+            | "/dev/stdin"
+            | "/dev/stdout"
+            | "/dev/stderr"
+            | "/dev/tty"
+            | "/dev/zero"
+            | "/dev/random"
+            | "/dev/urandom"
+            | "/dev/full"
     ) || path.starts_with("/dev/fd/")
         || path.starts_with("/dev/tcp/")
         || path.starts_with("/dev/udp/")
@@ -126,7 +140,7 @@ pub fn of_commands(analysis: &Analysis, world: &dyn World) -> Vec<Touch> {
         if command.place != Place::Container {
             finder.command(command);
         }
-        if finder.out.len() > 50_000 {
+        if finder.out.len() > MAX_TOUCHES {
             break;
         }
     }
@@ -137,9 +151,12 @@ pub fn of_commands(analysis: &Analysis, world: &dyn World) -> Vec<Touch> {
 pub fn of_tool(tool: &ToolUse, world: &dyn World) -> Vec<Touch> {
     let analysis = Analysis::default();
     let mut finder = Finder { analysis: &analysis, world, out: Vec::new() };
-    let command = Command { name: tool.native.clone(), cwd: Some(path::join("/", &world.cwd())), ..Command::default() };
+    let command =
+        Command { name: tool.native.clone(), cwd: Some(path::join("/", &world.cwd())), ..Command::default() };
     let native = tool.native.to_ascii_lowercase();
-    let writes = ["write", "edit", "create", "delete", "move", "append", "replace", "save", "put"].iter().any(|verb| native.contains(verb));
+    let writes = ["write", "edit", "create", "delete", "move", "append", "replace", "save", "put"]
+        .iter()
+        .any(|verb| native.contains(verb));
     let deed = match tool.kind {
         ToolKind::Read | ToolKind::Fetch => Deed::Read,
         ToolKind::Write | ToolKind::Edit | ToolKind::Patch => Deed::Write,
@@ -192,43 +209,21 @@ enum Use {
     Nothing,
 }
 
-const USES: &[(Use, &[&str])] = &[
-    (
-        Use::Read,
-        &[
-            "cat", "tac", "nl", "head", "tail", "less", "more", "most", "bat", "batcat", "view", "vi", "vim", "nvim", "nano", "emacs", "pico", "micro", "code", "ed", "ex", "wc", "sort", "uniq",
-            "cut", "paste", "od", "xxd", "hexdump", "hd", "strings", "md5sum", "sha1sum", "sha224sum", "sha256sum", "sha512sum", "shasum", "md5", "cksum", "b2sum", "diff", "cmp", "comm", "rev", "fold",
-            "fmt", "column", "base64", "base32", "basenc", "gzip", "gunzip", "zcat", "xz", "xzcat", "bzcat", "bzip2", "zstd", "zstdcat", "iconv", "expand", "tsort", "split", "csplit", "pr", "open", "xdg-open", "source",
-            ".", "join", "shuf", "Get-Content", "gc", "type", "mdcat", "glow", "pandoc", "sdiff", "vimdiff", "colordiff", "delta", "gcat", "ghead", "gtail", "zless", "zmore", "look", "ptx", "sum", "uuencode", "gpg", "age",
-            "lp", "lpr", "envsubst-file", "hexyl", "dotenv-file", "xclip", "pbcopy", "readelf", "objdump", "nm", "identify", "exiftool", "ffprobe",
-        ],
-    ),
-    (Use::List, &["ls", "dir", "vdir", "tree", "du", "exa", "eza", "lsd", "Get-ChildItem", "gci", "gls", "ncdu", "dust"]),
-    (Use::Search, &["grep", "egrep", "fgrep", "rg", "ag", "ack", "zgrep", "pcregrep", "ggrep", "sed", "gsed", "awk", "gawk", "mawk", "nawk", "jq", "yq", "ugrep", "sd", "sls", "Select-String", "findstr"]),
-    (Use::Copy, &["cp", "install", "rsync", "scp", "gcp", "ditto", "pax", "ln", "copy", "xcopy", "robocopy", "Copy-Item"]),
-    (Use::Move, &["mv", "gmv", "rename", "Move-Item"]),
-    (Use::Write, &["touch", "mkdir", "tee", "truncate", "mkfifo", "sponge", "Set-Content", "New-Item", "Add-Content", "Out-File", "mknod", "fallocate", "md", "dos2unix", "unix2dos"]),
-    (Use::Change, &["chmod", "chown", "chgrp", "chattr", "setfacl", "chflags", "xattr"]),
-    (Use::Delete, &["rm", "rmdir", "unlink", "shred", "srm", "trash", "trash-put", "gio-trash", "Remove-Item", "ri", "del", "erase", "rd", "grm", "wipe", "rimraf", "del-cli"]),
-    (
-        Use::Nothing,
-        &[
-            "echo", "printf", "print", "true", "false", ":", "test", "[", "export", "declare", "local", "readonly", "typeset", "unset", "cd", "pushd", "popd", "pwd", "which", "whereis", "command",
-            "man", "help", "info", "docker", "podman", "nerdctl", "docker-compose", "kubectl", "oc", "helm", "gh", "glab", "hub", "aws", "gcloud", "az", "npm", "npx", "yarn", "pnpm", "bun", "deno", "cargo", "rustup", "rustc", "go", "gofmt", "make",
-            "gmake", "cmake", "ninja", "meson", "bazel", "pip", "pip3", "uv", "poetry", "pipenv", "conda", "brew", "apt", "apt-get", "dnf", "yum", "pacman", "apk", "snap", "flatpak", "systemctl", "service", "journalctl", "ps", "kill", "pkill", "killall", "pgrep", "top", "htop", "free",
-            "df", "uname", "date", "cal", "whoami", "id", "groups", "hostname", "uptime", "env", "printenv", "set", "sleep", "wait", "exit", "return", "seq", "yes", "expr", "bc", "basename", "dirname", "realpath", "readlink", "tput", "clear", "history", "alias", "unalias", "umask", "ulimit", "jobs", "fg", "bg", "disown", "trap", "eval", "exec", "builtin",
-            "sudo", "doas", "su", "ssh", "mosh", "ping", "dig", "nslookup", "host", "nc", "ncat", "telnet", "traceroute", "ip", "ifconfig", "netstat", "ss", "lsof", "http", "https", "xh", "redis-cli", "psql", "mysql", "mariadb", "mongosh", "mongo", "terraform", "tofu", "pulumi", "ansible",
-            "mvn", "gradle", "gradlew", "java", "javac", "dotnet", "nuget", "swift", "xcodebuild", "flutter", "dart", "mix", "rebar3", "stack", "cabal", "ghc", "bundle", "gem", "rake", "rails", "composer", "artisan", "phpunit", "php", "ruby", "perl", "python", "python3", "node", "tsc", "eslint", "prettier", "jest", "vitest", "pytest", "tox", "nox", "black", "ruff",
-            "mypy", "flake8", "xargs", "parallel", "watch", "time", "timeout", "nice", "nohup", "stdbuf", "setsid", "tmux", "screen", "logger", "wall", "say", "notify-send", "osascript", "git", "svn", "hg", "find", "fd", "curl", "wget", "tar", "zip", "unzip", "dd", "patch", "apply_patch", "applypatch", "openssl", "mktemp", "stat", "file",
-            "bash", "sh", "zsh", "dash", "ksh", "fish", "baton", "tr", "type", "hash", "read", "mapfile", "let", "shift", "getopts", "crontab", "at", "chroot", "mount", "umount", "mkfs", "sqlite3", "duckdb", "vault", "op", "pass", "security", "secret-tool", "playwright", "vite", "next", "turbo", "nx", "lerna", "storybook", "wrangler", "vercel", "netlify", "heroku", "fly", "flyctl", "claude", "codex", "gemini", "opencode", "copilot", "iwr", "irm", "iex", "Start-Process", "ab", "wrk", "hey", "k6", "pm2", "nodemon", "concurrently", "cross-env", "dotenv", "fallow", "busybox",
-        ],
-    ),
-];
-
 fn use_of(name: &str) -> Option<Use> {
+    let listed = |name: &str| {
+        let find = |names: &str| {
+            names.match_indices(name).any(|(at, _)| {
+                let before = at.checked_sub(1).and_then(|before| names.as_bytes().get(before));
+                before == Some(&b' ') && names.as_bytes().get(at + name.len()) == Some(&b' ')
+            })
+        };
+        (!name.is_empty() && name.len() < 40 && !name.contains(' '))
+            .then(|| USES.iter().find(|(_, names)| find(names)).map(|(what, _)| *what))
+            .flatten()
+    };
     let name = name.strip_prefix("mkfs.").map_or(name, |_| "mkfs");
     let stem = name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.');
-    USES.iter().find(|(_, names)| names.contains(&name) || (!stem.is_empty() && stem != name && names.contains(&stem))).map(|(what, _)| *what)
+    listed(name).or_else(|| listed(stem))
 }
 
 struct Finder<'a> {
@@ -239,17 +234,24 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn touch(&mut self, deed: Deed, word: &Value, command: &Command) {
-        if word.text.is_empty() && word.holes.is_empty() {
+        if (word.text.is_empty() && word.holes.is_empty()) || self.out.len() > MAX_TOUCHES {
             return;
         }
         let is_pattern = !word.globs.is_empty();
         let cwd = command.cwd.as_deref();
         let joined = |text: &str| {
-            if path::is_absolute(text) || text.starts_with('\\') { Some(path::join("/", text)) } else { cwd.map(|cwd| path::join(cwd, text)) }
+            if path::is_absolute(text) || text.starts_with('\\') {
+                Some(path::join("/", text))
+            } else {
+                cwd.map(|cwd| path::join(cwd, text))
+            }
         };
         let mut path = if word.is_opaque() { None } else { joined(&word.text) };
         if let Some(found) = path.as_mut() {
             for _ in 0..4 {
+                if self.analysis.links.is_empty() {
+                    break;
+                }
                 let link = self.analysis.links.iter().find(|(link, _)| path::is_below(found, link));
                 let Some((link, target)) = link else { break };
                 *found = format!("{target}{}", found.get(link.len()..).unwrap_or(""));
@@ -264,7 +266,9 @@ impl Finder<'_> {
             }
             (None, _) => None,
         };
-        let real = solid.map(|path| if command.place == Place::Here { self.world.real_path(&path).unwrap_or(path) } else { path });
+        let real = solid.map(|path| {
+            if command.place == Place::Here { self.world.real_path(&path).unwrap_or(path) } else { path }
+        });
         self.out.push(Touch {
             deed,
             path,
@@ -300,7 +304,8 @@ impl Finder<'_> {
                 if plain.is_empty() {
                     self.touch(Deed::List, &Value::known("."), command);
                 }
-                let plain: Vec<&Value> = plain.into_iter().filter(|word| !word.text.eq_ignore_ascii_case("env:")).collect();
+                let plain: Vec<&Value> =
+                    plain.into_iter().filter(|word| !word.text.eq_ignore_ascii_case("env:")).collect();
                 self.touch_all(Deed::List, &plain, command);
             }
             Some(Use::Search) => self.search(command),
@@ -312,12 +317,14 @@ impl Finder<'_> {
                     "tee" if !command.has_short("a") => Deed::Truncate,
                     _ => Deed::Write,
                 };
-                let plain = operands(args, &["-s", "--size", "-r", "--reference", "-m", "--mode", "-d", "-t", "-Value"]);
+                let plain = operands(
+                    args,
+                    &["-s", "--size", "-r", "--reference", "-m", "--mode", "-d", "-t", "-Value"],
+                );
                 self.touch_all(deed, &plain, command);
             }
             Some(Use::Change) => {
-                let deed = if command.has_short("R") || command.has_long("--recursive", 5) { Deed::Write } else { Deed::Write };
-                self.touch_all(deed, plain.get(1..).unwrap_or(&[]), command);
+                self.touch_all(Deed::Write, plain.get(1..).unwrap_or(&[]), command);
             }
             Some(Use::Delete) => self.delete(command),
             Some(Use::Nothing) => self.special(command),
@@ -349,7 +356,11 @@ impl Finder<'_> {
                     self.touch(deed, file, command);
                 }
             } else if let Some(file) = options.iter().find_map(|option| {
-                let glued = if option.starts_with("--") { arg.after(&format!("{option}=")) } else { arg.after(option) };
+                let glued = if option.starts_with("--") {
+                    arg.after(&format!("{option}="))
+                } else {
+                    arg.after(option)
+                };
                 glued.filter(|value| !value.text.is_empty() || !value.holes.is_empty())
             }) {
                 self.touch(deed, &file, command);
@@ -376,7 +387,30 @@ impl Finder<'_> {
         let args = command.args();
         let is_grep = !matches!(name, "sed" | "gsed" | "awk" | "gawk" | "mawk" | "nawk" | "jq" | "yq" | "sd");
         let valued: &[&str] = if is_grep {
-            &["-e", "-f", "-m", "-A", "-B", "-C", "-d", "-D", "--regexp", "--file", "-g", "-t", "-T", "--glob", "--type", "--include", "--exclude", "--exclude-dir", "-j", "--max-count", "-E", "-M"]
+            &[
+                "-e",
+                "-f",
+                "-m",
+                "-A",
+                "-B",
+                "-C",
+                "-d",
+                "-D",
+                "--regexp",
+                "--file",
+                "-g",
+                "-t",
+                "-T",
+                "--glob",
+                "--type",
+                "--include",
+                "--exclude",
+                "--exclude-dir",
+                "-j",
+                "--max-count",
+                "-E",
+                "-M",
+            ]
         } else if name.contains("awk") {
             &["-f", "-v", "-F", "--file", "--assign"]
         } else if name.contains("sed") {
@@ -385,14 +419,26 @@ impl Finder<'_> {
             &["--arg", "--argjson", "-f", "--from-file", "--slurpfile", "--rawfile", "--indent"]
         };
         // grep's `-E` takes no value, ripgrep's does.
-        let valued: Vec<&str> = valued.iter().copied().filter(|option| name == "rg" || !matches!(*option, "-E" | "-M" | "-g" | "-t" | "-T" | "-j")).collect();
+        let valued: Vec<&str> = valued
+            .iter()
+            .copied()
+            .filter(|option| name == "rg" || !matches!(*option, "-E" | "-M" | "-g" | "-t" | "-T" | "-j"))
+            .collect();
         let given = args.iter().any(|arg| {
-            matches!(arg.text.as_str(), "-e" | "-f" | "--regexp" | "--file" | "--expression" | "--from-file" | "--files")
-                || arg.text.starts_with("--regexp=")
+            matches!(
+                arg.text.as_str(),
+                "-e" | "-f" | "--regexp" | "--file" | "--expression" | "--from-file" | "--files"
+            ) || arg.text.starts_with("--regexp=")
                 || arg.text.starts_with("--file=")
                 || arg.text.starts_with("--expression=")
-                || (arg.text.len() > 2 && (arg.text.starts_with("-e") || (arg.text.starts_with("-f") && !is_grep)))
-                || (is_grep && arg.text.len() > 2 && !arg.text.starts_with("--") && arg.text.starts_with('-') && arg.text.ends_with(['e', 'f']) && !arg.text.contains('='))
+                || (arg.text.len() > 2
+                    && (arg.text.starts_with("-e") || (arg.text.starts_with("-f") && !is_grep)))
+                || (is_grep
+                    && arg.text.len() > 2
+                    && !arg.text.starts_with("--")
+                    && arg.text.starts_with('-')
+                    && arg.text.ends_with(['e', 'f'])
+                    && !arg.text.contains('='))
         });
         let found = operands(args, &valued);
         let files = if given { &found[..] } else { found.get(1..).unwrap_or(&[]) };
@@ -407,7 +453,10 @@ impl Finder<'_> {
             self.touch(if in_place { Deed::Write } else { Deed::Read }, file, command);
         }
         self.option_files(command, &["-f", "--file", "--from-file"], Deed::Read);
-        let recursive = is_grep && (matches!(name, "rg" | "ag" | "ack" | "ugrep") || command.has_short("rR") || command.has_long("--recursive", 5));
+        let recursive = is_grep
+            && (matches!(name, "rg" | "ag" | "ack" | "ugrep")
+                || command.has_short("rR")
+                || command.has_long("--recursive", 5));
         if files.is_empty() && recursive && command.stdin.is_none() {
             self.touch(Deed::List, &Value::known("."), command);
         }
@@ -417,12 +466,22 @@ impl Finder<'_> {
         let args = command.args();
         let name = command.name.as_str();
         let folder = args.iter().enumerate().find_map(|(number, arg)| {
-            if matches!(arg.text.as_str(), "-t" | "--target-directory") { args.get(number + 1).cloned() } else { arg.after("--target-directory=") }
+            if matches!(arg.text.as_str(), "-t" | "--target-directory") {
+                args.get(number + 1).cloned()
+            } else {
+                arg.after("--target-directory=")
+            }
         });
-        let valued: &[&str] =
-            if name == "rsync" { &["-e", "--rsh", "--exclude", "--include", "-f"] } else { &["-t", "--target-directory", "-m", "-o", "-g", "-S", "--suffix", "-i", "-P"] };
+        let valued: &[&str] = if name == "rsync" {
+            &["-e", "--rsh", "--exclude", "--include", "-f"]
+        } else {
+            &["-t", "--target-directory", "-m", "-o", "-g", "-S", "--suffix", "-i", "-P"]
+        };
         let found = operands(args, valued);
-        let is_remote = |word: &Value| matches!(name, "scp" | "rsync") && word.text.split('/').next().is_some_and(|head| head.contains(':'));
+        let is_remote = |word: &Value| {
+            matches!(name, "scp" | "rsync")
+                && word.text.split('/').next().is_some_and(|head| head.contains(':'))
+        };
         let (sources, target) = match (&folder, found.split_last()) {
             (Some(_), _) => (&found[..], folder.as_ref()),
             (None, Some((last, rest))) if !rest.is_empty() => (rest, Some(*last)),
@@ -430,14 +489,19 @@ impl Finder<'_> {
         };
         for word in sources.iter().filter(|word| !is_remote(word)) {
             // A link does not read, but what is reached through it is known by its target.
-            self.touch(if name == "install" && command.has_short("d") { Deed::Write } else { source }, word, command);
+            self.touch(
+                if name == "install" && command.has_short("d") { Deed::Write } else { source },
+                word,
+                command,
+            );
             if source == Deed::Delete {
                 self.touch(Deed::Read, word, command);
             }
         }
         if let Some(target) = target.filter(|word| !is_remote(word)) {
             let deletes = name == "rsync" && args.iter().any(|arg| arg.text.starts_with("--del"));
-            let empties = sources.iter().any(|word| word.text == "/dev/null") && matches!(name, "cp" | "install" | "gcp");
+            let empties = sources.iter().any(|word| word.text == "/dev/null")
+                && matches!(name, "cp" | "install" | "gcp");
             let deed = match (deletes, empties) {
                 (true, _) => Deed::DeleteTree,
                 (_, true) => Deed::Truncate,
@@ -450,14 +514,20 @@ impl Finder<'_> {
     fn delete(&mut self, command: &Command) {
         let name = command.name.as_str();
         let lower: Vec<String> = command.texts().map(str::to_ascii_lowercase).collect();
-        let is_windows = matches!(name, "Remove-Item" | "ri" | "del" | "erase" | "rd") || (name == "rmdir" && lower.iter().any(|arg| arg == "/s"));
+        let is_windows = matches!(name, "Remove-Item" | "ri" | "del" | "erase" | "rd")
+            || (name == "rmdir" && lower.iter().any(|arg| arg == "/s"));
         if is_windows {
             let tree = lower.iter().any(|arg| {
-                arg == "/s" || arg == "-r" || (arg.len() >= 4 && "-recurse".starts_with(arg.as_str())) || arg == "-rf" || arg == "-fr"
+                arg == "/s"
+                    || arg == "-r"
+                    || (arg.len() >= 4 && "-recurse".starts_with(arg.as_str()))
+                    || arg == "-rf"
+                    || arg == "-fr"
             });
             for word in command.args() {
                 let text = word.text.as_str();
-                let is_switch = text.starts_with('-') || (text.starts_with('/') && text.len() <= 3 && !text.contains("//") && text.len() > 1);
+                let is_switch = text.starts_with('-')
+                    || (text.starts_with('/') && text.len() <= 3 && !text.contains("//") && text.len() > 1);
                 // A shell has eaten the backslash of `C:\\Windows`.
                 let mut word = word.clone();
                 if path::is_drive(text.get(..2).unwrap_or("")) && !path::is_drive(text) {
@@ -478,7 +548,10 @@ impl Finder<'_> {
             _ if tree => Deed::DeleteTree,
             _ => Deed::Delete,
         };
-        let plain = operands(command.args(), if name == "shred" { &["-n", "-s", "--iterations", "--size"] } else { &[] });
+        let plain = operands(
+            command.args(),
+            if name == "shred" { &["-n", "-s", "--iterations", "--size"] } else { &[] },
+        );
         self.touch_all(deed, &plain, command);
     }
 
@@ -498,9 +571,15 @@ impl Finder<'_> {
             }
             "curl" | "wget" | "iwr" | "irm" | "http" | "https" | "xh" => self.transfer(command),
             "tar" => self.tar(command),
-            "zip" => self.touch_all(Deed::Read, operands(args, &["-x", "-P"]).get(1..).unwrap_or(&[]), command),
+            "zip" => {
+                self.touch_all(Deed::Read, operands(args, &["-x", "-P"]).get(1..).unwrap_or(&[]), command)
+            }
             "unzip" => {
-                self.touch_all(Deed::Read, operands(args, &["-d", "-x", "-P"]).get(..1).unwrap_or(&[]), command);
+                self.touch_all(
+                    Deed::Read,
+                    operands(args, &["-d", "-x", "-P"]).get(..1).unwrap_or(&[]),
+                    command,
+                );
                 self.option_files(command, &["-d"], Deed::Write);
             }
             "git" | "hub" => self.git(command),
@@ -508,30 +587,51 @@ impl Finder<'_> {
                 self.option_files(command, &["-in", "-inkey", "-key", "-CAfile"], Deed::Read);
                 self.option_files(command, &["-out", "-keyout"], Deed::Write);
             }
-            "stat" | "file" => self.touch_all(Deed::List, &operands(args, &["-c", "--format", "-f"]), command),
-            "sqlite3" | "duckdb" => self.touch_all(Deed::Read, operands(args, &["-cmd", "-separator"]).get(..1).unwrap_or(&[]), command),
+            "stat" | "file" => {
+                self.touch_all(Deed::List, &operands(args, &["-c", "--format", "-f"]), command)
+            }
+            "sqlite3" | "duckdb" => self.touch_all(
+                Deed::Read,
+                operands(args, &["-cmd", "-separator"]).get(..1).unwrap_or(&[]),
+                command,
+            ),
             "psql" | "mysql" | "mariadb" => self.option_files(command, &["-f", "--file"], Deed::Read),
-            "bash" | "sh" | "zsh" | "dash" | "ksh" | "fish" | "python" | "python3" | "node" | "ruby" | "perl" | "php" => {
-                let has_text = args.iter().any(|arg| arg.text.starts_with('-') && !arg.text.starts_with("--") && arg.text.contains(['c', 'e', 'p', 'r', 'm']));
+            "bash" | "sh" | "zsh" | "dash" | "ksh" | "fish" | "python" | "python3" | "node" | "ruby"
+            | "perl" | "php" => {
+                let has_text = args.iter().any(|arg| {
+                    arg.text.starts_with('-')
+                        && !arg.text.starts_with("--")
+                        && arg.text.contains(['c', 'e', 'p', 'r', 'm'])
+                });
                 if !has_text && let Some(file) = operands(args, &["-o", "-O", "-r", "--require"]).first() {
                     self.touch(Deed::Execute, file, command);
                     self.touch(Deed::Read, file, command);
                 }
                 // Files behind a one-liner are what it reads: `perl -pe 1 .env`.
                 if has_text && matches!(command.name.as_str(), "perl" | "ruby") {
-                    let rest = operands(args, &["-e", "-E", "-ne", "-pe", "-i", "-lne", "-lpe", "-nle", "-ple", "-p", "-n", "-0777ne", "-pie"]);
+                    let rest = operands(
+                        args,
+                        &[
+                            "-e", "-E", "-ne", "-pe", "-i", "-lne", "-lpe", "-nle", "-ple", "-p", "-n",
+                            "-0777ne", "-pie",
+                        ],
+                    );
                     self.touch_all(Deed::Read, &rest, command);
                 }
                 self.outside_operands(command);
             }
             "patch" | "apply_patch" | "applypatch" => {
-                if let Some(text) = command.stdin.as_ref().or(args.first()).and_then(Value::literal) {
+                if let Some(text) = command.stdin.as_deref().or(args.first()).and_then(Value::literal) {
                     let text = text.to_owned();
                     self.patch(&text, command);
                 }
                 if command.name == "patch" {
                     self.option_files(command, &["-i", "--input"], Deed::Read);
-                    self.touch_all(Deed::Write, operands(args, &["-p", "-i", "-d"]).get(..1).unwrap_or(&[]), command);
+                    self.touch_all(
+                        Deed::Write,
+                        operands(args, &["-p", "-i", "-d"]).get(..1).unwrap_or(&[]),
+                        command,
+                    );
                 }
             }
             "ssh" => self.option_files(command, &["-i"], Deed::Execute),
@@ -558,7 +658,25 @@ impl Finder<'_> {
         let deletes = args.iter().any(|arg| arg.text == "-delete");
         self.touch_all(Deed::List, &roots, command);
         if deletes {
-            const NAMES: &[&str] = &["-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-empty", "-mtime", "-mmin", "-size", "-newer", "-atime", "-ctime", "-lname", "-perm", "-samefile"];
+            const NAMES: &[&str] = &[
+                "-name",
+                "-iname",
+                "-path",
+                "-ipath",
+                "-wholename",
+                "-regex",
+                "-iregex",
+                "-empty",
+                "-mtime",
+                "-mmin",
+                "-size",
+                "-newer",
+                "-atime",
+                "-ctime",
+                "-lname",
+                "-perm",
+                "-samefile",
+            ];
             let filtered = args.iter().any(|arg| NAMES.contains(&arg.text.as_str()));
             for root in roots {
                 let mut word = root.clone();
@@ -594,7 +712,9 @@ impl Finder<'_> {
                         self.touch(Deed::Write, file, command);
                     }
                 }
-                "-T" | "--upload-file" | "-K" | "--config" | "--netrc-file" | "-E" | "--cert" | "--key" if is_curl => {
+                "-T" | "--upload-file" | "-K" | "--config" | "--netrc-file" | "-E" | "--cert" | "--key"
+                    if is_curl =>
+                {
                     if let Some(file) = next() {
                         self.touch(Deed::Read, file, command);
                     }
@@ -604,7 +724,10 @@ impl Finder<'_> {
                         self.touch(Deed::Read, file, command);
                     }
                 }
-                "-d" | "--data" | "--data-binary" | "--data-ascii" | "--data-urlencode" | "-F" | "--form" | "-H" | "--header" | "--json" if is_curl => {
+                "-d" | "--data" | "--data-binary" | "--data-ascii" | "--data-urlencode" | "-F" | "--form"
+                | "-H" | "--header" | "--json"
+                    if is_curl =>
+                {
                     if let Some(value) = next() {
                         self.attachment(value, command);
                     }
@@ -616,7 +739,12 @@ impl Finder<'_> {
                         }
                     } else if let Some(file) = arg.after("file://") {
                         self.touch(Deed::Read, &file, command);
-                    } else if text.starts_with("-d@") || text.starts_with("-F") || text.starts_with("--data") || text.starts_with("-T") || text.contains("@") && !text.contains("://") {
+                    } else if text.starts_with("-d@")
+                        || text.starts_with("-F")
+                        || text.starts_with("--data")
+                        || text.starts_with("-T")
+                        || text.contains("@") && !text.contains("://")
+                    {
                         self.attachment(arg, command);
                     }
                 }
@@ -631,7 +759,8 @@ impl Finder<'_> {
         if let Some(at) = at
             && (at == 0 || matches!(text.as_bytes().get(at - 1), Some(b'=' | b'd' | b'F' | b'T')))
         {
-            let end = text.get(at + 1..).and_then(|rest| rest.find(';')).map_or(text.len(), |end| at + 1 + end);
+            let end =
+                text.get(at + 1..).and_then(|rest| rest.find(';')).map_or(text.len(), |end| at + 1 + end);
             self.touch(Deed::Read, &value.slice(at + 1, end), command);
         }
     }
@@ -721,7 +850,26 @@ impl Finder<'_> {
             }
             _ => word.clone(),
         };
-        let found = operands(rest, &["-m", "--message", "-F", "-b", "-n", "--depth", "--branch", "-o", "--author", "--format", "--since", "--until", "-S", "-G", "-L"]);
+        let found = operands(
+            rest,
+            &[
+                "-m",
+                "--message",
+                "-F",
+                "-b",
+                "-n",
+                "--depth",
+                "--branch",
+                "-o",
+                "--author",
+                "--format",
+                "--since",
+                "--until",
+                "-S",
+                "-G",
+                "-L",
+            ],
+        );
         let after = rest.iter().position(|arg| arg.text == "--").map(|at| rest.get(at + 1..).unwrap_or(&[]));
         match verb.text.as_str() {
             "add" | "stage" | "blame" | "annotate" | "hash-object" => {
@@ -729,7 +877,9 @@ impl Finder<'_> {
                     self.touch(Deed::Read, &within(word), command);
                 }
             }
-            "diff" if rest.iter().any(|arg| arg.text == "--no-index") => self.touch_all(Deed::Read, &found, command),
+            "diff" if rest.iter().any(|arg| arg.text == "--no-index") => {
+                self.touch_all(Deed::Read, &found, command)
+            }
             "grep" => {
                 for word in after.unwrap_or(&[]) {
                     self.touch(Deed::Read, &within(word), command);
@@ -739,7 +889,13 @@ impl Finder<'_> {
                 for word in found.iter().filter_map(|word| word.split_at_sign(':')).map(|(_, path)| path) {
                     self.touch(Deed::Read, &within(&word), command);
                 }
-                let named = after.map(|words| words.iter().collect::<Vec<_>>()).unwrap_or_else(|| found.iter().copied().filter(|word| word.text.contains('.') && !word.text.contains("..")).collect());
+                let named = after.map(|words| words.iter().collect::<Vec<_>>()).unwrap_or_else(|| {
+                    found
+                        .iter()
+                        .copied()
+                        .filter(|word| word.text.contains('.') && !word.text.contains(".."))
+                        .collect()
+                });
                 for word in named {
                     self.touch(Deed::Read, &within(word), command);
                 }
@@ -749,9 +905,16 @@ impl Finder<'_> {
                     self.touch(Deed::Delete, &within(word), command);
                 }
             }
-            "mv" => self.copy(&Command { words: std::iter::once(Value::known("mv")).chain(rest.iter().cloned()).collect(), name: "mv".to_owned(), ..command.clone() }, Deed::Delete),
+            "mv" => self.copy(
+                &Command {
+                    words: std::iter::once(Value::known("mv")).chain(rest.iter().cloned()).collect(),
+                    name: "mv".to_owned(),
+                    ..command.clone()
+                },
+                Deed::Delete,
+            ),
             "clone" | "init" | "worktree" => {
-                let target = if verb.text == "clone" { found.get(1) } else if verb.text == "worktree" { found.get(1) } else { found.first() };
+                let target = found.get(usize::from(verb.text != "init"));
                 if let Some(word) = target {
                     self.touch(Deed::Write, &within(word), command);
                 }
@@ -760,7 +923,7 @@ impl Finder<'_> {
                 for word in found {
                     self.touch(Deed::Read, &within(word), command);
                 }
-                if let Some(text) = command.stdin.as_ref().and_then(Value::literal) {
+                if let Some(text) = command.stdin.as_deref().and_then(Value::literal) {
                     let text = text.to_owned();
                     self.patch(&text, command);
                 }
@@ -786,7 +949,10 @@ impl Finder<'_> {
 
     /// Operands of a program of unknown meaning that lie outside of the folder.
     fn outside_operands(&mut self, command: &Command) {
-        let has_text = command.args().iter().position(|arg| matches!(arg.text.as_str(), "-c" | "-e" | "-p" | "-r" | "-m"));
+        let has_text = command
+            .args()
+            .iter()
+            .position(|arg| matches!(arg.text.as_str(), "-c" | "-e" | "-p" | "-r" | "-m"));
         let rest = command.args().get(has_text.map_or(0, |at| at + 2)..).unwrap_or(&[]);
         for word in operands(rest, &[]) {
             if looks_outside(word) {
@@ -812,12 +978,16 @@ impl Finder<'_> {
             .find_map(|(mark, deed)| Some((line.strip_prefix(mark)?, *deed, mark.starts_with(['+', '-']))));
             let Some((file, deed, is_diff)) = named else { continue };
             let file = file.split('\t').next().unwrap_or(file).trim();
-            let file = if is_diff { file.strip_prefix("a/").or(file.strip_prefix("b/")).unwrap_or(file) } else { file };
+            let file = if is_diff {
+                file.strip_prefix("a/").or(file.strip_prefix("b/")).unwrap_or(file)
+            } else {
+                file
+            };
             if file == "/dev/null" {
                 continue;
             }
             self.touch(deed, &Value::known(file), command);
-            if self.out.len() > 50_000 {
+            if self.out.len() > MAX_TOUCHES {
                 return;
             }
         }
@@ -827,5 +997,9 @@ impl Finder<'_> {
 /// Whether a word looks like a path that leaves the folder.
 fn looks_outside(word: &Value) -> bool {
     let text = word.text.as_str();
-    (text.starts_with('/') && !text.starts_with("//")) || text.starts_with("../") || text == ".." || text.starts_with("~/") || path::is_drive(text) && text.len() > 2
+    (text.starts_with('/') && !text.starts_with("//"))
+        || text.starts_with("../")
+        || text == ".."
+        || text.starts_with("~/")
+        || path::is_drive(text) && text.len() > 2
 }

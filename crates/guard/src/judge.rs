@@ -52,7 +52,15 @@ pub struct Call<'a> {
 impl<'a> Call<'a> {
     /// A tool that is about to run.
     pub fn before(agent: &'a str, tool: &'a ToolUse) -> Self {
-        Self { agent, event: Moment::Before, tool: Some(tool), output: None, repeats: 0, stops_blocked: 0, stop_active: false }
+        Self {
+            agent,
+            event: Moment::Before,
+            tool: Some(tool),
+            output: None,
+            repeats: 0,
+            stops_blocked: 0,
+            stop_active: false,
+        }
     }
 
     /// A tool that has run.
@@ -62,7 +70,15 @@ impl<'a> Call<'a> {
 
     /// A turn that is about to end.
     pub fn stop(agent: &'a str) -> Self {
-        Self { agent, event: Moment::Stop, tool: None, output: None, repeats: 0, stops_blocked: 0, stop_active: false }
+        Self {
+            agent,
+            event: Moment::Stop,
+            tool: None,
+            output: None,
+            repeats: 0,
+            stops_blocked: 0,
+            stop_active: false,
+        }
     }
 }
 
@@ -121,7 +137,11 @@ fn before(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
     let mut found = Vec::new();
     for active in rules.active(Moment::Before) {
         if let Some(Finding { decision, reason }) = (active.rule.check)(&facts, &active.params) {
-            found.push(Verdict::new(decision, active.rule.id, with_hint(reason, active.params.hint.as_deref())));
+            found.push(Verdict::new(
+                decision,
+                active.rule.id,
+                with_hint(reason, active.params.hint.as_deref()),
+            ));
         }
     }
     found.extend(rules.custom.iter().filter_map(|custom| custom.check(&facts)));
@@ -129,7 +149,9 @@ fn before(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
         found.push(verdict);
     }
     if rules.custom.iter().any(|custom| custom.allows(&facts)) {
-        found.retain(|verdict| verdict.decision != Decision::Ask || rules.custom.iter().any(|custom| custom.id == verdict.rule));
+        found.retain(|verdict| {
+            verdict.decision != Decision::Ask || rules.custom.iter().any(|custom| custom.id == verdict.rule)
+        });
     }
     let verdict = strongest(&found);
     Judgement { verdict, found, analysis: facts.analysis, touches: facts.touches }
@@ -163,13 +185,16 @@ fn strongest(found: &[Verdict]) -> Verdict {
     if best.decision != Decision::Note {
         return best.clone();
     }
-    let notes: Vec<&str> =
-        found.iter().filter(|verdict| verdict.decision == Decision::Note).map(|verdict| verdict.reason.as_str()).collect();
+    let notes: Vec<&str> = found
+        .iter()
+        .filter(|verdict| verdict.decision == Decision::Note)
+        .map(|verdict| verdict.reason.as_str())
+        .collect();
     Verdict::new(Decision::Note, best.rule.clone(), notes.join("\n"))
 }
 
 fn gather<'a>(call: &Call<'a>, world: &'a dyn World) -> Facts<'a> {
-    let analysis = call.tool.and_then(|tool| analyse(tool, world));
+    let mut analysis = call.tool.and_then(|tool| analyse(tool, world));
     let mut facts = Facts {
         call: *call,
         world,
@@ -178,8 +203,11 @@ fn gather<'a>(call: &Call<'a>, world: &'a dyn World) -> Facts<'a> {
         project: files::real(&world.project(), world),
         home: files::real(&world.home(), world),
     };
-    if let Some(analysis) = &analysis {
+    if let Some(analysis) = &mut analysis {
         facts.touches = files::of_commands(analysis, world);
+        if facts.touches.len() > files::MAX_TOUCHES {
+            analysis.unknown.push("the command names too many files to look at".to_owned());
+        }
     }
     if let Some(tool) = call.tool {
         facts.touches.extend(files::of_tool(tool, world));
@@ -215,8 +243,12 @@ fn unknown(facts: &Facts<'_>, rules: &RuleSet) -> Option<Verdict> {
         Some(match &ran.origin {
             Origin::Download => format!("{} would run something that is downloaded", ran.by),
             Origin::Decoded => format!("{} would run a text that is decoded or put together first", ran.by),
-            Origin::Variable(name) if secrets::is_secret_name(name) => format!("{} would run a variable", ran.by),
-            Origin::Variable(name) => format!("{} would run what is in ${name}, which is not set here", ran.by),
+            Origin::Variable(name) if secrets::is_secret_name(name) => {
+                format!("{} would run a variable", ran.by)
+            }
+            Origin::Variable(name) => {
+                format!("{} would run what is in ${name}, which is not set here", ran.by)
+            }
             Origin::Output(name) if is_text_tool(name) => format!("{} would run what {name} prints", ran.by),
             Origin::Output(_) | Origin::Input => return None,
         })
@@ -227,11 +259,40 @@ fn unknown(facts: &Facts<'_>, rules: &RuleSet) -> Option<Verdict> {
         Unknown::Deny => Decision::Deny,
         Unknown::Allow => return None,
     };
-    let reason = format!("Not understood: {why}, so no rule can judge it. Write the command out plainly, in smaller steps.");
+    let reason = format!(
+        "Not understood: {why}, so no rule can judge it. Write the command out plainly, in smaller steps."
+    );
     Some(Verdict::new(decision, "unknown", reason))
 }
 
 /// Tools whose output is whatever they were told to print.
 fn is_text_tool(name: &str) -> bool {
-    matches!(name, "sed" | "awk" | "gawk" | "perl" | "python" | "python3" | "node" | "ruby" | "cut" | "tr" | "rev" | "jq" | "yq" | "paste" | "fold" | "od" | "strings" | "envsubst" | "base64" | "grep" | "head" | "tail" | "sort" | "php" | "lua")
+    matches!(
+        name,
+        "sed"
+            | "awk"
+            | "gawk"
+            | "perl"
+            | "python"
+            | "python3"
+            | "node"
+            | "ruby"
+            | "cut"
+            | "tr"
+            | "rev"
+            | "jq"
+            | "yq"
+            | "paste"
+            | "fold"
+            | "od"
+            | "strings"
+            | "envsubst"
+            | "base64"
+            | "grep"
+            | "head"
+            | "tail"
+            | "sort"
+            | "php"
+            | "lua"
+    )
 }

@@ -16,12 +16,13 @@ pub fn is_drive(path: &str) -> bool {
 /// A path from a folder, without `.`, `..`, doubled and trailing slashes. `..` above the root stays at the root.
 pub fn join(folder: &str, path: &str) -> String {
     let slashed;
-    let path = if path.contains('\\') && (is_drive(path) || path.starts_with("..\\") || path.starts_with(".\\")) {
-        slashed = path.replace('\\', "/");
-        slashed.as_str()
-    } else {
-        path
-    };
+    let path =
+        if path.contains('\\') && (is_drive(path) || path.starts_with("..\\") || path.starts_with(".\\")) {
+            slashed = path.replace('\\', "/");
+            slashed.as_str()
+        } else {
+            path
+        };
     let base = if is_absolute(path) { "" } else { folder };
     let mut parts: Vec<&str> = Vec::new();
     for part in base.split('/').chain(path.split('/')) {

@@ -5,8 +5,24 @@
 use crate::judge::Moment;
 use crate::rules::{Active, Example, Params, Rule, RuleSet, no_check};
 
-const fn rule(id: &'static str, about: &'static str, parameters: &'static [&'static str], bad: &'static [Example], good: &'static [Example]) -> Rule {
-    Rule { id, on: true, event: Moment::After, forbids_commands: false, parameters, about, check: no_check, bad, good }
+const fn rule(
+    id: &'static str,
+    about: &'static str,
+    parameters: &'static [&'static str],
+    bad: &'static [Example],
+    good: &'static [Example],
+) -> Rule {
+    Rule {
+        id,
+        on: true,
+        event: Moment::After,
+        forbids_commands: false,
+        parameters,
+        about,
+        check: no_check,
+        bad,
+        good,
+    }
 }
 
 pub(crate) const RULES: &[Rule] = &[
@@ -27,7 +43,10 @@ pub(crate) const RULES: &[Rule] = &[
         "JSON web tokens never reach the model",
         &[],
         &[Example::Output("t=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTYifQ.SflKxwRJSMeKKF2QT4")],
-        &[Example::Output("eyJshort.abc.def"), Example::Output("eyJaaaaaaaaaaaaaaaaaaaa.bbbbbbbbbbbbbbbbbbbb")],
+        &[
+            Example::Output("eyJshort.abc.def"),
+            Example::Output("eyJaaaaaaaaaaaaaaaaaaaa.bbbbbbbbbbbbbbbbbbbb"),
+        ],
     ),
     rule(
         "sanitize-connection-strings",
@@ -48,7 +67,10 @@ pub(crate) const RULES: &[Rule] = &[
         "bearer tokens never reach the model",
         &[],
         &[Example::Output("Authorization: Bearer abcdefghijklmnopqrstuvwxyz")],
-        &[Example::Output("Authorization: Basic kkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"), Example::Output("the bearer of this letter")],
+        &[
+            Example::Output("Authorization: Basic kkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"),
+            Example::Output("the bearer of this letter"),
+        ],
     ),
 ];
 
@@ -77,7 +99,7 @@ pub fn redact(text: &str, rules: &RuleSet) -> Option<Redacted> {
     for active in rules.active(Moment::After) {
         find(text, active, &mut found);
     }
-    found.sort_by(|a, b| (a.from, std::cmp::Reverse(a.to)).cmp(&(b.from, std::cmp::Reverse(b.to))));
+    found.sort_by_key(|secret| (secret.from, std::cmp::Reverse(secret.to)));
     let first = found.first()?;
     let rule = first.rule.to_owned();
     let mut out = String::with_capacity(text.len());
@@ -99,7 +121,10 @@ pub fn redact(text: &str, rules: &RuleSet) -> Option<Redacted> {
         }
     }
     out.push_str(text.get(at..).unwrap_or(""));
-    let reason = format!("Redacted from the output: {}. Work without the value; the person can give it to a program where it is needed.", labels.join(", "));
+    let reason = format!(
+        "Redacted from the output: {}. Work without the value; the person can give it to a program where it is needed.",
+        labels.join(", ")
+    );
     Some(Redacted { text: out, rule, reason })
 }
 
@@ -208,7 +233,10 @@ fn api_keys(text: &str, add: &mut impl FnMut(usize, usize, &str)) {
     let mut at = 0;
     while at < bytes.len() {
         // A key begins where a word does.
-        let begins = at.checked_sub(1).and_then(|before| bytes.get(before)).is_none_or(|before| !word(*before) && *before != b'_' && *before != b'-');
+        let begins = at
+            .checked_sub(1)
+            .and_then(|before| bytes.get(before))
+            .is_none_or(|before| !word(*before) && *before != b'_' && *before != b'-');
         let form = if begins { form_at(bytes, at) } else { None };
         match form {
             Some((form, to)) => {
@@ -228,7 +256,8 @@ fn form_at(bytes: &[u8], at: usize) -> Option<(&'static Form, usize)> {
         let length = body.iter().take(form.most).take_while(|byte| (form.signs)(**byte)).count();
         // A form of a fixed length ends there.
         let ends = length < form.most || body.get(length).is_none_or(|byte| !(form.signs)(*byte));
-        (length >= form.least && (ends || form.most == LONG)).then_some((form, at + form.start.len() + length))
+        (length >= form.least && (ends || form.most == LONG))
+            .then_some((form, at + form.start.len() + length))
     })
 }
 
@@ -271,8 +300,45 @@ fn jwts(text: &str, add: &mut impl FnMut(usize, usize, &str)) {
 
 fn connection_strings(text: &str, add: &mut impl FnMut(usize, usize, &str)) {
     const SCHEMES: &[&str] = &[
-        "postgres", "postgresql", "mysql", "mariadb", "mongodb", "mongodb+srv", "redis", "rediss", "amqp", "amqps", "mssql", "sqlserver", "oracle", "cockroachdb", "clickhouse", "ftp", "sftp", "smtp", "smtps",
-        "ldap", "ldaps", "nats", "kafka", "cassandra", "couchbase", "neo4j", "bolt", "influxdb", "db2", "snowflake", "libsql", "mqtt", "mqtts", "postgresql+asyncpg", "postgresql+psycopg2", "mysql+pymysql", "jdbc", "http", "https",
+        "postgres",
+        "postgresql",
+        "mysql",
+        "mariadb",
+        "mongodb",
+        "mongodb+srv",
+        "redis",
+        "rediss",
+        "amqp",
+        "amqps",
+        "mssql",
+        "sqlserver",
+        "oracle",
+        "cockroachdb",
+        "clickhouse",
+        "ftp",
+        "sftp",
+        "smtp",
+        "smtps",
+        "ldap",
+        "ldaps",
+        "nats",
+        "kafka",
+        "cassandra",
+        "couchbase",
+        "neo4j",
+        "bolt",
+        "influxdb",
+        "db2",
+        "snowflake",
+        "libsql",
+        "mqtt",
+        "mqtts",
+        "postgresql+asyncpg",
+        "postgresql+psycopg2",
+        "mysql+pymysql",
+        "jdbc",
+        "http",
+        "https",
     ];
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -280,12 +346,22 @@ fn connection_strings(text: &str, add: &mut impl FnMut(usize, usize, &str)) {
         let mark = at + found;
         let after = mark + 3;
         let mut from = mark;
-        while from > at && bytes.get(from - 1).is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-')) {
+        while from > at
+            && bytes
+                .get(from - 1)
+                .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
+        {
             from -= 1;
         }
         let scheme = text.get(from..mark).unwrap_or("").to_ascii_lowercase();
         let rest = bytes.get(after..).unwrap_or(&[]);
-        let length = rest.iter().take(2048).take_while(|byte| !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\')).count();
+        let length = rest
+            .iter()
+            .take(2048)
+            .take_while(|byte| {
+                !byte.is_ascii_whitespace() && !matches!(byte, b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\')
+            })
+            .count();
         let host = rest.get(..length).unwrap_or(&[]);
         let host_end = host.iter().position(|byte| matches!(byte, b'/' | b'?' | b'#')).unwrap_or(length);
         // A password may hold a slash: the last `@` counts where the address of a database has one.
@@ -296,7 +372,9 @@ fn connection_strings(text: &str, add: &mut impl FnMut(usize, usize, &str)) {
             let user = authority.get(..sign).unwrap_or(&[]);
             user.iter().position(|byte| *byte == b':').is_some_and(|colon| colon + 1 < sign)
         });
-        if has_password && (SCHEMES.contains(&scheme.as_str()) || scheme.contains("sql") || scheme.contains('+')) {
+        if has_password
+            && (SCHEMES.contains(&scheme.as_str()) || scheme.contains("sql") || scheme.contains('+'))
+        {
             add(from, after + length, "connection string");
         }
         at = after + length.max(1);
@@ -310,7 +388,8 @@ fn private_keys(text: &str, add: &mut impl FnMut(usize, usize, &str)) {
     let mut at = 0;
     while let Some(found) = text.get(at..).and_then(|rest| rest.find("-----BEGIN ")) {
         let from = at + found;
-        let head: String = text.get(from..).unwrap_or("").chars().take(64).take_while(|sign| *sign != '\n').collect();
+        let head: String =
+            text.get(from..).unwrap_or("").chars().take(64).take_while(|sign| *sign != '\n').collect();
         if !head.contains("PRIVATE KEY") {
             at = from + 11;
             continue;
@@ -327,7 +406,9 @@ fn private_keys(text: &str, add: &mut impl FnMut(usize, usize, &str)) {
                 let mut end = from + head.len();
                 for line in text.get(end..).unwrap_or("").split_inclusive('\n') {
                     let plain = line.trim();
-                    let is_key = plain.bytes().all(|byte| word(byte) || matches!(byte, b'+' | b'/' | b'=' | b':' | b'-' | b',' | b' ' | b'\\'));
+                    let is_key = plain.bytes().all(|byte| {
+                        word(byte) || matches!(byte, b'+' | b'/' | b'=' | b':' | b'-' | b',' | b' ' | b'\\')
+                    });
                     if !is_key {
                         break;
                     }
@@ -346,14 +427,19 @@ fn bearer_tokens(text: &str, add: &mut impl FnMut(usize, usize, &str)) {
     let mut at = 0;
     while at + 7 <= bytes.len() {
         let here = bytes.get(at..at + 7).unwrap_or(&[]);
-        let begins = at.checked_sub(1).and_then(|before| bytes.get(before)).is_none_or(|before| !word(*before));
+        let begins =
+            at.checked_sub(1).and_then(|before| bytes.get(before)).is_none_or(|before| !word(*before));
         if !begins || !here.eq_ignore_ascii_case(b"bearer ") {
             at += 1;
             continue;
         }
         let from = at + 7;
         let rest = bytes.get(from..).unwrap_or(&[]);
-        let length = rest.iter().take(LONG).take_while(|byte| word(**byte) || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'+' | b'/' | b'=')).count();
+        let length = rest
+            .iter()
+            .take(LONG)
+            .take_while(|byte| word(**byte) || matches!(byte, b'-' | b'_' | b'.' | b'~' | b'+' | b'/' | b'='))
+            .count();
         if length >= 20 {
             add(from, from + length, "bearer token");
         }

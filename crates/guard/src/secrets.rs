@@ -6,8 +6,26 @@ use crate::path;
 pub fn is_secret_name(name: &str) -> bool {
     let upper = name.to_ascii_uppercase();
     const WORDS: &[&str] = &[
-        "SECRET", "TOKEN", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL", "PRIVATE_KEY", "APIKEY", "API_KEY", "ACCESS_KEY", "AUTH_KEY", "PWD_HASH", "DATABASE_URL",
-        "ENCRYPTION_KEY", "SIGNING_KEY", "MASTER_KEY", "CONNECTION_STRING", "DSN", "SESSION_KEY", "COOKIE",
+        "SECRET",
+        "TOKEN",
+        "PASSWORD",
+        "PASSWD",
+        "PASSPHRASE",
+        "CREDENTIAL",
+        "PRIVATE_KEY",
+        "APIKEY",
+        "API_KEY",
+        "ACCESS_KEY",
+        "AUTH_KEY",
+        "PWD_HASH",
+        "DATABASE_URL",
+        "ENCRYPTION_KEY",
+        "SIGNING_KEY",
+        "MASTER_KEY",
+        "CONNECTION_STRING",
+        "DSN",
+        "SESSION_KEY",
+        "COOKIE",
     ];
     if matches!(upper.as_str(), "PWD" | "OLDPWD" | "SSH_AUTH_SOCK" | "GPG_TTY" | "XAUTHORITY") {
         return false;
@@ -26,8 +44,12 @@ pub fn is_env_file(name: &str) -> bool {
     if lower == ".env" || lower == ".envrc" {
         return true;
     }
-    let Some(rest) = lower.strip_prefix(".env.").or_else(|| lower.strip_prefix(".envrc.")) else { return false };
-    !["example", "sample", "template", "dist", "schema", "defaults", "tmpl", "md"].iter().any(|word| rest.split('.').any(|part| part == *word))
+    let Some(rest) = lower.strip_prefix(".env.").or_else(|| lower.strip_prefix(".envrc.")) else {
+        return false;
+    };
+    !["example", "sample", "template", "dist", "schema", "defaults", "tmpl", "md"]
+        .iter()
+        .any(|word| rest.split('.').any(|part| part == *word))
 }
 
 /// Whether a path is one where people keep keys and credentials. `home` is theirs.
@@ -38,59 +60,164 @@ pub fn is_secret_path(path: &str, home: &str) -> bool {
     let in_home = |folder: &str| {
         path::is_below(path, &path::join(&home, folder))
             || path.strip_prefix("/home/").or(path.strip_prefix("/Users/")).is_some_and(|rest| {
-                rest.split_once('/').is_some_and(|(_, rest)| path::is_below(&format!("/{rest}"), &path::join("/", folder)))
+                rest.split_once('/')
+                    .is_some_and(|(_, rest)| path::is_below(&format!("/{rest}"), &path::join("/", folder)))
             })
             || path::is_below(path, &path::join("/root", folder))
     };
     if in_home(".ssh") {
-        return !(lower.ends_with(".pub") || matches!(lower.as_str(), "known_hosts" | "config" | "authorized_keys" | ".ssh"));
+        return !(lower.ends_with(".pub")
+            || matches!(lower.as_str(), "known_hosts" | "config" | "authorized_keys" | ".ssh"));
     }
     if name.starts_with("id_") && ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"].contains(&name) {
         return true;
     }
     const HOME_FILES: &[&str] = &[
-        ".aws/credentials", ".aws/sso", ".aws/cli/cache", ".config/gcloud", ".azure", ".kube/config", ".docker/config.json", ".netrc", "_netrc", ".npmrc", ".pypirc",
-        ".git-credentials", ".config/git/credentials", ".config/gh/hosts.yml", ".config/hub", ".gnupg", ".claude/.credentials.json", ".claude.json", ".codex/auth.json",
-        ".gemini/oauth_creds.json", ".local/share/opencode/auth.json", ".copilot/config.json", ".config/github-copilot", ".cursor/auth.json", ".config/cursor/auth.json",
-        ".pi/agent/auth.json", ".cargo/credentials", ".cargo/credentials.toml", ".terraform.d/credentials.tfrc.json", ".vault-token", ".config/op", ".password-store",
-        ".pgpass", ".my.cnf", ".mylogin.cnf", ".boto", ".s3cfg", ".config/rclone/rclone.conf", ".config/doctl/config.yaml", ".fly/config.yml", ".gem/credentials", ".nuget/NuGet.Config",
-        ".m2/settings.xml", ".gradle/gradle.properties", ".config/stripe/config.toml", ".heroku", ".config/heroku", ".vercel/auth.json", ".config/configstore", ".snowsql/config", ".databrickscfg",
-        ".mozilla/firefox", ".config/google-chrome", ".config/chromium", ".config/BraveSoftware", ".config/microsoft-edge", "Library/Keychains",
-        "Library/Application Support/Google/Chrome", "Library/Application Support/Firefox", "Library/Application Support/BraveSoftware", "Library/Cookies", "Library/Safari",
-        ".local/share/keyrings", ".config/sops/age/keys.txt", ".age", ".config/age", ".electrum", ".bitcoin", ".ethereum/keystore", ".config/solana/id.json", ".bash_history_secrets",
+        ".aws/credentials",
+        ".aws/sso",
+        ".aws/cli/cache",
+        ".config/gcloud",
+        ".azure",
+        ".kube/config",
+        ".docker/config.json",
+        ".netrc",
+        "_netrc",
+        ".npmrc",
+        ".pypirc",
+        ".git-credentials",
+        ".config/git/credentials",
+        ".config/gh/hosts.yml",
+        ".config/hub",
+        ".gnupg",
+        ".claude/.credentials.json",
+        ".claude.json",
+        ".codex/auth.json",
+        ".gemini/oauth_creds.json",
+        ".local/share/opencode/auth.json",
+        ".copilot/config.json",
+        ".config/github-copilot",
+        ".cursor/auth.json",
+        ".config/cursor/auth.json",
+        ".pi/agent/auth.json",
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".terraform.d/credentials.tfrc.json",
+        ".vault-token",
+        ".config/op",
+        ".password-store",
+        ".pgpass",
+        ".my.cnf",
+        ".mylogin.cnf",
+        ".boto",
+        ".s3cfg",
+        ".config/rclone/rclone.conf",
+        ".config/doctl/config.yaml",
+        ".fly/config.yml",
+        ".gem/credentials",
+        ".nuget/NuGet.Config",
+        ".m2/settings.xml",
+        ".gradle/gradle.properties",
+        ".config/stripe/config.toml",
+        ".heroku",
+        ".config/heroku",
+        ".vercel/auth.json",
+        ".config/configstore",
+        ".snowsql/config",
+        ".databrickscfg",
+        ".mozilla/firefox",
+        ".config/google-chrome",
+        ".config/chromium",
+        ".config/BraveSoftware",
+        ".config/microsoft-edge",
+        "Library/Keychains",
+        "Library/Application Support/Google/Chrome",
+        "Library/Application Support/Firefox",
+        "Library/Application Support/BraveSoftware",
+        "Library/Cookies",
+        "Library/Safari",
+        ".local/share/keyrings",
+        ".config/sops/age/keys.txt",
+        ".age",
+        ".config/age",
+        ".electrum",
+        ".bitcoin",
+        ".ethereum/keystore",
+        ".config/solana/id.json",
+        ".bash_history_secrets",
     ];
     if HOME_FILES.iter().any(|file| in_home(file)) {
         return true;
     }
-    matches!(path, "/etc/shadow" | "/etc/gshadow" | "/etc/sudoers" | "/etc/master.passwd" | "/etc/krb5.keytab")
-        || path::is_below(path, "/etc/ssl/private")
+    matches!(
+        path,
+        "/etc/shadow" | "/etc/gshadow" | "/etc/sudoers" | "/etc/master.passwd" | "/etc/krb5.keytab"
+    ) || path::is_below(path, "/etc/ssl/private")
         || path::is_below(path, "/run/secrets")
         || path::is_below(path, "/var/run/secrets")
         || path::is_below(path, "/Library/Keychains")
         || matches!(lower.as_str(), ".netrc" | ".pgpass" | ".git-credentials" | ".vault-token")
-        || ((lower.ends_with(".kdbx") || lower.ends_with(".keychain-db") || lower.ends_with(".keychain") || lower.ends_with(".ppk")) && !lower.starts_with('*'))
+        || ((lower.ends_with(".kdbx")
+            || lower.ends_with(".keychain-db")
+            || lower.ends_with(".keychain")
+            || lower.ends_with(".ppk"))
+            && !lower.starts_with('*'))
         || (path.contains("/.aws/") && lower == "credentials")
 }
 
 /// Whether a path is one that keys and credentials are written to.
 pub fn is_secret_target(path: &str, home: &str) -> bool {
     let name = path::file_name(path).to_ascii_lowercase();
-    const ENDINGS: &[&str] = &[".pem", ".key", ".p12", ".pfx", ".keystore", ".jks", ".kdbx", ".ppk", ".asc.key", ".p8", ".jceks"];
+    const ENDINGS: &[&str] =
+        &[".pem", ".key", ".p12", ".pfx", ".keystore", ".jks", ".kdbx", ".ppk", ".asc.key", ".p8", ".jceks"];
     const NAMES: &[&str] = &[
-        "credentials", "credentials.json", "credentials.yml", "credentials.yaml", "credentials.toml", "credentials.xml", ".credentials.json", "secrets.json", "secrets.yml", "secrets.yaml",
-        "secrets.toml", "secret.json", "secret.yaml", "secret.yml", "service-account.json", "serviceaccount.json", "service_account.json", "client_secret.json", "token.json", "auth.json", "id_rsa", "id_dsa",
-        "id_ecdsa", "id_ed25519", ".htpasswd", ".pgpass", ".netrc", ".git-credentials", ".vault-token", "keyfile.json", "application_default_credentials.json", "master.key", ".dockercfg", "htpasswd",
+        "credentials",
+        "credentials.json",
+        "credentials.yml",
+        "credentials.yaml",
+        "credentials.toml",
+        "credentials.xml",
+        ".credentials.json",
+        "secrets.json",
+        "secrets.yml",
+        "secrets.yaml",
+        "secrets.toml",
+        "secret.json",
+        "secret.yaml",
+        "secret.yml",
+        "service-account.json",
+        "serviceaccount.json",
+        "service_account.json",
+        "client_secret.json",
+        "token.json",
+        "auth.json",
+        "id_rsa",
+        "id_dsa",
+        "id_ecdsa",
+        "id_ed25519",
+        ".htpasswd",
+        ".pgpass",
+        ".netrc",
+        ".git-credentials",
+        ".vault-token",
+        "keyfile.json",
+        "application_default_credentials.json",
+        "master.key",
+        ".dockercfg",
+        "htpasswd",
     ];
     ENDINGS.iter().any(|ending| name.ends_with(ending))
         || NAMES.contains(&name.as_str())
-        || (name.starts_with("id_") && ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"].iter().any(|key| name.starts_with(key)) && !name.ends_with(".pub"))
+        || (name.starts_with("id_")
+            && ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"].iter().any(|key| name.starts_with(key))
+            && !name.ends_with(".pub"))
         || is_secret_path(path, home)
 }
 
 /// Whether a text holds a private key.
 pub fn holds_private_key(text: &str) -> bool {
     text.match_indices("-----BEGIN ").any(|(at, _)| {
-        let line: String = text.get(at..).unwrap_or("").chars().take(64).take_while(|sign| *sign != '\n').collect();
+        let line: String =
+            text.get(at..).unwrap_or("").chars().take(64).take_while(|sign| *sign != '\n').collect();
         line.contains("PRIVATE KEY")
     })
 }

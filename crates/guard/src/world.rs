@@ -84,7 +84,10 @@ impl Told {
             cwd: project.to_owned(),
             project: project.to_owned(),
             home: home.to_owned(),
-            variables: BTreeMap::from([("HOME".to_owned(), home.to_owned()), ("USER".to_owned(), "me".to_owned())]),
+            variables: BTreeMap::from([
+                ("HOME".to_owned(), home.to_owned()),
+                ("USER".to_owned(), "me".to_owned()),
+            ]),
             ..Self::default()
         }
     }

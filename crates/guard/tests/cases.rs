@@ -3,7 +3,7 @@
 use baton_agents::agent;
 use baton_agents::tools;
 use baton_core::tool::ToolUse;
-use baton_guard::{Call, Decision, Params, RuleSet, Told, judge, config};
+use baton_guard::{Call, Decision, Params, RuleSet, Told, config, judge};
 use serde_json::Value;
 
 const CWD: &str = "/home/me/project";
@@ -21,13 +21,19 @@ fn world() -> Told {
 
 /// The tool and, after it ran, the text that it gave back.
 fn tool_of(cli: &str, payload: &Value) -> (ToolUse, Option<String>) {
-    let name = ["tool_name", "toolName", "tool"].iter().find_map(|key| payload.get(*key)?.as_str()).unwrap_or("");
+    let name =
+        ["tool_name", "toolName", "tool"].iter().find_map(|key| payload.get(*key)?.as_str()).unwrap_or("");
     let empty = Value::Null;
-    let input =
-        ["tool_input", "toolArgs", "args", "input"].iter().find_map(|key| payload.get(*key)).unwrap_or(&empty);
+    let input = ["tool_input", "toolArgs", "args", "input"]
+        .iter()
+        .find_map(|key| payload.get(*key))
+        .unwrap_or(&empty);
     let agent = agent::by_name(cli).expect("an agent");
     let tool = tools::tool(agent.tools(), name, input, &["fs", "srv"]);
-    let output = ["tool_response", "toolResult", "output", "content"].iter().find_map(|key| payload.get(*key)).map(texts);
+    let output = ["tool_response", "toolResult", "output", "content"]
+        .iter()
+        .find_map(|key| payload.get(*key))
+        .map(texts);
     (tool, output)
 }
 
@@ -86,7 +92,11 @@ fn check(file: &str, text: &str) {
         if !fits && !known {
             let what = tool.command.as_deref().or(tool.path()).unwrap_or("");
             let what: String = what.chars().take(120).collect();
-            wrong.push(format!("{file}:{} {policy} expected {expected} got {} {what:?} {label:?}", number + 1, decision.as_str()));
+            wrong.push(format!(
+                "{file}:{} {policy} expected {expected} got {} {what:?} {label:?}",
+                number + 1,
+                decision.as_str()
+            ));
         }
     }
     assert!(rows > 100, "{file} is there");

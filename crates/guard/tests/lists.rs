@@ -37,7 +37,11 @@ fn other_spellings_mean_the_same() {
             other => panic!("respellings.tsv:{}: {other}", number + 1),
         };
         if !fits {
-            wrong.push(format!("respellings.tsv:{} {rule} expected {expected} got {} {command:?} {reason}", number + 1, decision.as_str()));
+            wrong.push(format!(
+                "respellings.tsv:{} {rule} expected {expected} got {} {command:?} {reason}",
+                number + 1,
+                decision.as_str()
+            ));
         }
     }
     assert!(rows >= 300, "{rows} rows");
@@ -47,9 +51,19 @@ fn other_spellings_mean_the_same() {
 #[test]
 fn ordinary_commands_are_left_alone() {
     let mut world = world();
-    world.repository = Repository { branch: Some("feature".to_owned()), dirty: Some(false), unpushed: Some(false), stashes: Some(false), ..Repository::default() };
+    world.repository = Repository {
+        branch: Some("feature".to_owned()),
+        dirty: Some(false),
+        unpushed: Some(false),
+        stashes: Some(false),
+        ..Repository::default()
+    };
     let rules = RuleSet::standard();
-    let commands: Vec<String> = include_str!("data/ordinary.txt").lines().filter(|line| !line.is_empty()).map(|line| line.replace('⏎', "\n")).collect();
+    let commands: Vec<String> = include_str!("data/ordinary.txt")
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| line.replace('⏎', "\n"))
+        .collect();
     let held: Vec<String> = commands
         .iter()
         .filter_map(|command| {

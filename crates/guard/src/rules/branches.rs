@@ -47,7 +47,11 @@ pub(super) const RULES: &[Rule] = &[
             Example::Shell("git push --mirror backup"),
             Example::Shell("git push --delete origin main"),
         ],
-        good: &[Example::Shell("git push origin feature"), Example::Shell("git push origin :feature"), Example::Shell("git push origin no--force")],
+        good: &[
+            Example::Shell("git push origin feature"),
+            Example::Shell("git push origin :feature"),
+            Example::Shell("git push origin no--force"),
+        ],
     },
     Rule {
         id: "block-work-on-main",
@@ -57,8 +61,16 @@ pub(super) const RULES: &[Rule] = &[
         parameters: &["protectedBranches"],
         about: "no commits, merges or rebases while a protected branch is checked out",
         check: work,
-        bad: &[Example::Shell("git commit -m x"), Example::Shell("git merge feature"), Example::Shell("git checkout -b a && git checkout main && git rebase a")],
-        good: &[Example::Shell("git switch -c feature && git commit -m x"), Example::Shell("git log"), Example::Shell("git checkout feature; git merge main")],
+        bad: &[
+            Example::Shell("git commit -m x"),
+            Example::Shell("git merge feature"),
+            Example::Shell("git checkout -b a && git checkout main && git rebase a"),
+        ],
+        good: &[
+            Example::Shell("git switch -c feature && git commit -m x"),
+            Example::Shell("git log"),
+            Example::Shell("git checkout feature; git merge main"),
+        ],
     },
 ];
 
@@ -68,7 +80,11 @@ fn protected(params: &Params) -> Vec<String> {
 
 fn is_protected(branch: &str, protected: &[String]) -> bool {
     let branch = branch.strip_prefix("refs/heads/").or(branch.strip_prefix("heads/")).unwrap_or(branch);
-    protected.iter().any(|name| branch == name || pattern_matches(name, branch) || (branch.contains('*') && pattern_matches(branch, name)))
+    protected.iter().any(|name| {
+        branch == name
+            || pattern_matches(name, branch)
+            || (branch.contains('*') && pattern_matches(branch, name))
+    })
 }
 
 /// Where a push goes.
@@ -92,7 +108,8 @@ fn pushes(facts: &Facts<'_>) -> Vec<Push> {
 fn push_of(command: &Command) -> Option<Push> {
     if command.name == "jj" {
         let words = operands(command.args(), &[]);
-        let is_push = words.first().is_some_and(|word| word.text == "git") && words.get(1).is_some_and(|word| word.text == "push");
+        let is_push = words.first().is_some_and(|word| word.text == "git")
+            && words.get(1).is_some_and(|word| word.text == "push");
         let args = command.args();
         let refs = args
             .iter()
@@ -101,19 +118,32 @@ fn push_of(command: &Command) -> Option<Push> {
             .filter_map(|(number, _)| args.get(number + 1))
             .map(|value| (false, Some(value.clone()), false))
             .collect();
-        return is_push.then(|| Push { refs, everything: command.has("--all"), forced: false, leased: false, deletes: false });
+        return is_push.then(|| Push {
+            refs,
+            everything: command.has("--all"),
+            forced: false,
+            leased: false,
+            deletes: false,
+        });
     }
     let call = GitCall::of(command)?;
-    let is_subtree = call.verb == "subtree" && call.operands(&[]).first().is_some_and(|word| word.text == "push");
+    let is_subtree =
+        call.verb == "subtree" && call.operands(&[]).first().is_some_and(|word| word.text == "push");
     if !matches!(call.verb.as_str(), "push" | "send-pack" | "p4-push") && !is_subtree {
         return None;
     }
-    let words = call.operands(&["-o", "--push-option", "--repo", "--receive-pack", "--exec", "-P", "--prefix"]);
+    let words =
+        call.operands(&["-o", "--push-option", "--repo", "--receive-pack", "--exec", "-P", "--prefix"]);
     let has_repo = call.args.iter().any(|arg| arg.text == "--repo" || arg.text.starts_with("--repo="));
     let skip = usize::from(!has_repo) + usize::from(is_subtree);
-    let configured = call.settings.iter().filter(|(key, _)| key.starts_with("remote.") && key.ends_with(".push")).map(|(_, value)| value);
+    let configured = call
+        .settings
+        .iter()
+        .filter(|(key, _)| key.starts_with("remote.") && key.ends_with(".push"))
+        .map(|(_, value)| value);
     let tags_only = call.has("--tags") && words.len() <= skip;
-    let mut refs: Vec<(bool, Option<Value>, bool)> = words.iter().skip(skip).copied().chain(configured).map(refspec).collect();
+    let mut refs: Vec<(bool, Option<Value>, bool)> =
+        words.iter().skip(skip).copied().chain(configured).map(refspec).collect();
     if refs.is_empty() && !tags_only {
         refs.push((false, None, false));
     }
@@ -135,14 +165,21 @@ fn refspec(word: &Value) -> (bool, Option<Value>, bool) {
         None => (None, word.clone()),
     };
     let deletes = source.as_ref().is_some_and(|source| source.text.is_empty() && source.is_known());
-    let is_current = source.is_none() && (matches!(target.text.as_str(), "HEAD" | "@") || target.holes.iter().any(|(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "git")));
+    let is_current = source.is_none()
+        && (matches!(target.text.as_str(), "HEAD" | "@")
+            || target
+                .holes
+                .iter()
+                .any(|(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "git")));
     (forced, (!is_current).then_some(target), deletes)
 }
 
 fn push(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
     let protected = protected(params);
     let deny = |branch: &str| {
-        Finding::deny(format!("Blocked: this pushes to {branch}, which is protected. Push a branch of your own and open a pull request."))
+        Finding::deny(format!(
+            "Blocked: this pushes to {branch}, which is protected. Push a branch of your own and open a pull request."
+        ))
     };
     let mut unclear = None;
     for push in pushes(facts) {
@@ -170,18 +207,30 @@ fn push(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
         return deny(&branch);
     }
     let target = unclear?;
-    Finding::ask(format!("This pushes to {}, and which branch that is can't be known. Name the branch.", super::short(&target.show())))
+    Finding::ask(format!(
+        "This pushes to {}, and which branch that is can't be known. Name the branch.",
+        super::short(&target.show())
+    ))
 }
 
 /// A branch that is moved through the API of the forge.
 fn api_push(facts: &Facts<'_>, protected: &[String]) -> Option<String> {
-    facts.commands_anywhere().filter(|command| matches!(command.name.as_str(), "gh" | "curl" | "glab" | "hub")).find_map(|command| {
-        let writes = command.texts().any(|arg| matches!(arg.to_ascii_uppercase().trim_start_matches("-X"), "PATCH" | "PUT" | "POST" | "DELETE"))
-            || command.texts().any(|arg| matches!(arg, "-f" | "-F" | "--field" | "--raw-field" | "--input"));
-        let address = command.texts().find(|arg| arg.contains("git/refs/heads/"))?;
-        let branch = address.split("git/refs/heads/").nth(1)?.trim_end_matches('/').to_owned();
-        (writes && is_protected(&branch, protected)).then_some(branch)
-    })
+    facts
+        .commands_anywhere()
+        .filter(|command| matches!(command.name.as_str(), "gh" | "curl" | "glab" | "hub"))
+        .find_map(|command| {
+            let writes = command.texts().any(|arg| {
+                matches!(
+                    arg.to_ascii_uppercase().trim_start_matches("-X"),
+                    "PATCH" | "PUT" | "POST" | "DELETE"
+                )
+            }) || command
+                .texts()
+                .any(|arg| matches!(arg, "-f" | "-F" | "--field" | "--raw-field" | "--input"));
+            let address = command.texts().find(|arg| arg.contains("git/refs/heads/"))?;
+            let branch = address.split("git/refs/heads/").nth(1)?.trim_end_matches('/').to_owned();
+            (writes && is_protected(&branch, protected)).then_some(branch)
+        })
 }
 
 /// The branch that is checked out once all commands have run.
@@ -211,15 +260,20 @@ fn force(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
     let mut leased = false;
     for push in pushes(facts) {
         let deletes_protected = push.refs.iter().any(|(_, target, deletes)| {
-            (push.deletes || *deletes) && target.as_ref().is_some_and(|target| is_protected(&target.text, &protected))
+            (push.deletes || *deletes)
+                && target.as_ref().is_some_and(|target| is_protected(&target.text, &protected))
         });
         if push.forced || deletes_protected || push.refs.iter().any(|(forced, ..)| *forced) {
-            return Finding::deny("Blocked: a forced push may lose what others pushed. Push normally, or use --force-with-lease on a branch of your own.");
+            return Finding::deny(
+                "Blocked: a forced push may lose what others pushed. Push normally, or use --force-with-lease on a branch of your own.",
+            );
         }
         leased |= push.leased;
     }
     if leased {
-        return Finding::note("A push with a lease still rewrites the branch on the remote. Make sure that nobody else works on it.");
+        return Finding::note(
+            "A push with a lease still rewrites the branch on the remote. Make sure that nobody else works on it.",
+        );
     }
     None
 }
@@ -244,7 +298,10 @@ fn work(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
             facts.world.repository(&folder).branch
         });
         if let Some(on) = on.filter(|on| is_protected(on, &protected)) {
-            return Finding::deny(format!("Blocked: `git {}` while {on} is checked out, which is protected. Make a branch first: git switch -c NAME.", call.verb));
+            return Finding::deny(format!(
+                "Blocked: `git {}` while {on} is checked out, which is protected. Make a branch first: git switch -c NAME.",
+                call.verb
+            ));
         }
     }
     None

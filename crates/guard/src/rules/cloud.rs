@@ -6,7 +6,17 @@ use crate::shell::Command;
 
 macro_rules! tool_rule {
     ($id:literal, $about:literal, $check:ident, $bad:expr, $good:expr) => {
-        Rule { id: $id, on: false, event: Moment::Before, forbids_commands: true, parameters: &["allowPatterns"], about: $about, check: $check, bad: $bad, good: $good }
+        Rule {
+            id: $id,
+            on: false,
+            event: Moment::Before,
+            forbids_commands: true,
+            parameters: &["allowPatterns"],
+            about: $about,
+            check: $check,
+            bad: $bad,
+            good: $good,
+        }
     };
 }
 
@@ -15,7 +25,11 @@ pub(super) const RULES: &[Rule] = &[
         "block-kubectl",
         "no kubectl, but for allowed patterns",
         kubectl,
-        &[Example::Shell("kubectl get pods"), Example::Shell("x=$(kubectl delete ns prod)"), Example::Shell("docker run --rm bitnami/kubectl get pods")],
+        &[
+            Example::Shell("kubectl get pods"),
+            Example::Shell("x=$(kubectl delete ns prod)"),
+            Example::Shell("docker run --rm bitnami/kubectl get pods")
+        ],
         &[Example::Shell("echo kubectl"), Example::Shell("which kubectl")]
     ),
     tool_rule!(
@@ -32,9 +46,27 @@ pub(super) const RULES: &[Rule] = &[
         &[Example::Shell("aws s3 ls"), Example::Shell("python -m awscli s3 ls")],
         &[Example::Shell("echo awscli"), Example::Shell("npm install aws-sdk")]
     ),
-    tool_rule!("block-gcloud", "no gcloud, gsutil or bq, but for allowed patterns", gcloud, &[Example::Shell("gcloud projects list")], &[Example::Shell("man gcloud")]),
-    tool_rule!("block-az-cli", "no az, but for allowed patterns", az, &[Example::Shell("az group delete -n x")], &[Example::Shell("azure-cli list"), Example::Shell("ls az")]),
-    tool_rule!("block-helm", "no helm, but for allowed patterns", helm, &[Example::Shell("helm install a ./chart")], &[Example::Shell("ls charts/helm")]),
+    tool_rule!(
+        "block-gcloud",
+        "no gcloud, gsutil or bq, but for allowed patterns",
+        gcloud,
+        &[Example::Shell("gcloud projects list")],
+        &[Example::Shell("man gcloud")]
+    ),
+    tool_rule!(
+        "block-az-cli",
+        "no az, but for allowed patterns",
+        az,
+        &[Example::Shell("az group delete -n x")],
+        &[Example::Shell("azure-cli list"), Example::Shell("ls az")]
+    ),
+    tool_rule!(
+        "block-helm",
+        "no helm, but for allowed patterns",
+        helm,
+        &[Example::Shell("helm install a ./chart")],
+        &[Example::Shell("ls charts/helm")]
+    ),
 ];
 
 fn kubectl(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
@@ -42,7 +74,13 @@ fn kubectl(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
 }
 
 fn terraform(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
-    used(facts, params, &["terraform", "tofu", "terragrunt", "opentofu"], &["terraform", "opentofu"], "terraform")
+    used(
+        facts,
+        params,
+        &["terraform", "tofu", "terragrunt", "opentofu"],
+        &["terraform", "opentofu"],
+        "terraform",
+    )
 }
 
 fn aws(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
@@ -65,20 +103,30 @@ fn helm(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
 fn used(facts: &Facts<'_>, params: &Params, names: &[&str], images: &[&str], tool: &str) -> Option<Finding> {
     let commands = facts.analysis.iter().flat_map(|analysis| &analysis.commands);
     let command = commands.into_iter().find(|command| {
-        let is_tool = names.contains(&command.name.as_str()) || runs_module(command, names) || runs_image(command, images) || is_subcommand(command, names);
+        let is_tool = names.contains(&command.name.as_str())
+            || runs_module(command, names)
+            || runs_image(command, images)
+            || is_subcommand(command, names);
         is_tool && !is_allowed(command, &params.allow_patterns)
     })?;
-    Finding::deny(format!("Blocked: `{}`: {tool} reaches systems outside of the project. Ask the person to run it.", short(&command.show())))
+    Finding::deny(format!(
+        "Blocked: `{}`: {tool} reaches systems outside of the project. Ask the person to run it.",
+        short(&command.show())
+    ))
 }
 
 fn runs_module(command: &Command, names: &[&str]) -> bool {
     let args = command.args();
     command.name.starts_with("python")
-        && args.iter().zip(args.iter().skip(1)).any(|(flag, module)| flag.text == "-m" && names.contains(&module.text.as_str()))
+        && args
+            .iter()
+            .zip(args.iter().skip(1))
+            .any(|(flag, module)| flag.text == "-m" && names.contains(&module.text.as_str()))
 }
 
 fn is_subcommand(command: &Command, names: &[&str]) -> bool {
-    matches!(command.name.as_str(), "minikube" | "k3s" | "microk8s" | "rdctl") && command.args().first().is_some_and(|arg| names.contains(&arg.text.as_str()))
+    matches!(command.name.as_str(), "minikube" | "k3s" | "microk8s" | "rdctl")
+        && command.args().first().is_some_and(|arg| names.contains(&arg.text.as_str()))
 }
 
 fn runs_image(command: &Command, images: &[&str]) -> bool {

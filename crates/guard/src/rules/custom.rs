@@ -51,7 +51,9 @@ pub struct Custom {
 impl Custom {
     /// Whether it may forbid commands.
     pub fn forbids_commands(&self) -> bool {
-        matches!(self.action, Action::Deny | Action::Ask) && self.event == Moment::Before && (!self.commands.is_empty() || !self.arguments.is_empty())
+        matches!(self.action, Action::Deny | Action::Ask)
+            && self.event == Moment::Before
+            && (!self.commands.is_empty() || !self.arguments.is_empty())
     }
 
     /// What it has to say; an allow says nothing here, see [`Custom::allows`].
@@ -59,8 +61,10 @@ impl Custom {
         if self.action == Action::Allow || facts.call.event != self.event || !self.fits_call(facts) {
             return None;
         }
-        let commands = !self.names_commands() || facts.commands_anywhere().any(|command| self.fits_command(command));
-        let touches = !self.names_touches() || facts.touches.iter().any(|touch| self.fits_touch(touch, facts));
+        let commands =
+            !self.names_commands() || facts.commands_anywhere().any(|command| self.fits_command(command));
+        let touches =
+            !self.names_touches() || facts.touches.iter().any(|touch| self.fits_touch(touch, facts));
         if !commands || !touches {
             return None;
         }
@@ -77,10 +81,15 @@ impl Custom {
         if self.action != Action::Allow || facts.call.event != self.event || !self.fits_call(facts) {
             return false;
         }
-        let understood = facts.analysis.as_ref().is_none_or(|analysis| analysis.unknown.is_empty() && analysis.ran.is_empty());
+        let understood = facts
+            .analysis
+            .as_ref()
+            .is_none_or(|analysis| analysis.unknown.is_empty() && analysis.ran.is_empty());
         let mut commands = facts.commands_anywhere().filter(|command| !command.name.is_empty()).peekable();
-        let all_commands = !self.names_commands() || (commands.peek().is_some() && commands.all(|command| self.fits_command(command)));
-        let all_touches = !self.names_touches() || (!facts.touches.is_empty() && facts.touches.iter().all(|touch| self.fits_touch(touch, facts)));
+        let all_commands = !self.names_commands()
+            || (commands.peek().is_some() && commands.all(|command| self.fits_command(command)));
+        let all_touches = !self.names_touches()
+            || (!facts.touches.is_empty() && facts.touches.iter().all(|touch| self.fits_touch(touch, facts)));
         understood && all_commands && all_touches
     }
 
@@ -95,7 +104,11 @@ impl Custom {
     fn fits_call(&self, facts: &Facts<'_>) -> bool {
         let agent = self.agents.is_empty() || self.agents.iter().any(|agent| agent == facts.call.agent);
         let tool = self.tools.is_empty()
-            || facts.call.tool.is_some_and(|tool| self.tools.iter().any(|name| name == tool.kind.as_str() || pattern_matches(name, &tool.native)));
+            || facts.call.tool.is_some_and(|tool| {
+                self.tools
+                    .iter()
+                    .any(|name| name == tool.kind.as_str() || pattern_matches(name, &tool.native))
+            });
         agent && tool
     }
 
@@ -106,12 +119,17 @@ impl Custom {
                 _ => matches_pattern(&command.words, &command.name, pattern),
             });
         let argument = self.arguments.is_empty()
-            || command.args().iter().any(|arg| self.arguments.iter().any(|pattern| pattern_matches(pattern, &arg.text) || (!arg.is_known() && arg.may_be(pattern))));
+            || command.args().iter().any(|arg| {
+                self.arguments.iter().any(|pattern| {
+                    pattern_matches(pattern, &arg.text) || (!arg.is_known() && arg.may_be(pattern))
+                })
+            });
         name && argument
     }
 
     fn fits_touch(&self, touch: &Touch, facts: &Facts<'_>) -> bool {
-        let effect = self.effects.is_empty() || self.effects.iter().any(|effect| effect == touch.deed.as_str());
+        let effect =
+            self.effects.is_empty() || self.effects.iter().any(|effect| effect == touch.deed.as_str());
         let path = self.paths.is_empty()
             || [touch.path.as_deref(), touch.real.as_deref()]
                 .into_iter()

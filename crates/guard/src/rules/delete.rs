@@ -99,16 +99,29 @@ pub(super) fn expand_home(text: &str, home: &str) -> String {
 }
 
 fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
-    let from_mktemp = touch.word.holes.iter().any(|(at, origin)| *at == 0 && matches!(origin, Origin::Output(name) if name.as_ref() == "mktemp"));
+    let from_mktemp =
+        touch.word.holes.iter().any(|(at, origin)| {
+            *at == 0 && matches!(origin, Origin::Output(name) if name.as_ref() == "mktemp")
+        });
     if from_mktemp {
         return Danger::None;
     }
     let (Some(real), Some(plain)) = (&touch.real, &touch.path) else { return Danger::Unclear };
     if touch.place == Place::Elsewhere {
         let parts = plain.split('/').filter(|part| !part.is_empty()).count();
-        return if plain.starts_with("/remote") || parts > 2 { Danger::None } else { Danger::Certain("a root on another machine") };
+        return if plain.starts_with("/remote") || parts > 2 {
+            Danger::None
+        } else {
+            Danger::Certain("a root on another machine")
+        };
     }
-    let unclear = |what| if touch.is_unknown && !touch.word.text.starts_with('/') { Danger::Unclear } else { Danger::Certain(what) };
+    let unclear = |what| {
+        if touch.is_unknown && !touch.word.text.starts_with('/') {
+            Danger::Unclear
+        } else {
+            Danger::Certain(what)
+        }
+    };
     if is_allowed(touch, facts, params) {
         return Danger::None;
     }
@@ -127,16 +140,29 @@ fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
         let rest = plain.get(real.len()..).unwrap_or("").trim_start_matches('/');
         let first = rest.split('/').next().unwrap_or("");
         let takes_all = matches!(first, "*" | ".*" | "**" | ".[!.]*" | ".??*" | "[!.]*" | "?*" | "*.*");
-        return if *real == facts.project && takes_all && matches!(rest.trim_end_matches('/').matches('/').count(), 0) {
+        return if *real == facts.project
+            && takes_all
+            && matches!(rest.trim_end_matches('/').matches('/').count(), 0)
+        {
             Danger::Certain("everything in the project")
-        } else if path::is_below(plain, &path::join(&facts.project, ".git")) || (*real == facts.project && first.starts_with(".g") && crate::shell::value::pattern_matches(first, ".git")) {
+        } else if path::is_below(plain, &path::join(&facts.project, ".git"))
+            || (*real == facts.project
+                && first.starts_with(".g")
+                && crate::shell::value::pattern_matches(first, ".git"))
+        {
             Danger::Certain("the repository's history")
         } else {
             Danger::None
         };
     }
     if *real == facts.project {
-        return if touch.is_unknown && touch.word.holes.iter().all(|(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "find")) {
+        return if touch.is_unknown
+            && touch
+                .word
+                .holes
+                .iter()
+                .all(|(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "find"))
+        {
             Danger::None
         } else if touch.is_unknown {
             Danger::Unclear
@@ -155,10 +181,22 @@ fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
 
 fn truncated(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
     let Some(real) = &touch.real else { return Danger::None };
-    let is_temporary = ["/tmp", "/var/tmp", "/private/tmp", "/private/var/folders", "/var/folders", "/dev/shm"].iter().any(|folder| path::is_below(real, folder))
-        || facts.world.variable("TMPDIR").is_some_and(|folder| folder.len() > 1 && path::is_below(real, &path::join("/", &folder)));
+    let is_temporary =
+        ["/tmp", "/var/tmp", "/private/tmp", "/private/var/folders", "/var/folders", "/dev/shm"]
+            .iter()
+            .any(|folder| path::is_below(real, folder))
+            || facts
+                .world
+                .variable("TMPDIR")
+                .is_some_and(|folder| folder.len() > 1 && path::is_below(real, &path::join("/", &folder)));
     let inside = path::is_below(real, &facts.project);
-    if touch.place == Place::Elsewhere || inside || is_temporary || is_harmless_device(real) || is_allowed(touch, facts, params) || touch.is_unknown {
+    if touch.place == Place::Elsewhere
+        || inside
+        || is_temporary
+        || is_harmless_device(real)
+        || is_allowed(touch, facts, params)
+        || touch.is_unknown
+    {
         return Danger::None;
     }
     Danger::Certain("what is in a file outside of the project")
@@ -166,11 +204,19 @@ fn truncated(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
 
 /// Single files are nobody's business, but for what holds everything.
 fn single(touch: &Touch, facts: &Facts<'_>) -> Danger {
-    let (Some(real), Some(plain), Place::Here) = (&touch.real, &touch.path, touch.place) else { return Danger::None };
-    let holds_all = *real == "/" || *real == facts.home || (path::is_below(&facts.project, real) && *real != facts.project);
+    let (Some(real), Some(plain), Place::Here) = (&touch.real, &touch.path, touch.place) else {
+        return Danger::None;
+    };
+    let holds_all = *real == "/"
+        || *real == facts.home
+        || (path::is_below(&facts.project, real) && *real != facts.project);
     if touch.is_pattern {
         let name = path::file_name(plain);
-        return if holds_all && matches!(name, "*" | ".*") { Danger::Certain("everything in a folder outside of the project") } else { Danger::None };
+        return if holds_all && matches!(name, "*" | ".*") {
+            Danger::Certain("everything in a folder outside of the project")
+        } else {
+            Danger::None
+        };
     }
     if touch.by == "rmdir" || touch.is_unknown {
         return Danger::None;
@@ -191,7 +237,9 @@ fn outside_clean(facts: &Facts<'_>) -> Option<Finding> {
         }
         let folder = call.folder(command)?;
         if !path::is_below(&real(&folder, facts.world), &facts.project) {
-            return Finding::deny(format!("Blocked: `git clean` in {folder}, which is outside of the project. Clean the project only."));
+            return Finding::deny(format!(
+                "Blocked: `git clean` in {folder}, which is outside of the project. Clean the project only."
+            ));
         }
     }
     None

@@ -36,24 +36,41 @@ pub(super) const RULES: &[Rule] = &[Rule {
 fn is_disk(path: &str) -> bool {
     let Some(name) = path.strip_prefix("/dev/") else { return path.starts_with("\\\\.\\PhysicalDrive") };
     let name = name.strip_prefix("disk/").map_or(name, |_| "sda");
-    ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "dm-", "loop", "zd"].iter().any(|start| {
-        name.strip_prefix(start).is_some_and(|rest| {
-            rest.is_empty() || rest.starts_with(|sign: char| sign.is_ascii_alphanumeric() || matches!(sign, '*' | '?' | '[' | '{'))
+    ["sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "mapper/", "md", "dm-", "loop", "zd"]
+        .iter()
+        .any(|start| {
+            name.strip_prefix(start).is_some_and(|rest| {
+                rest.is_empty()
+                    || rest.starts_with(|sign: char| {
+                        sign.is_ascii_alphanumeric() || matches!(sign, '*' | '?' | '[' | '{')
+                    })
+            })
         })
-    })
 }
 
 fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
-    if let Some(touch) = facts.touches.iter().find(|touch| touch.deed.changes() && touch.path.as_deref().is_some_and(is_disk)) {
-        return Finding::deny(format!("Blocked: {} is a disk, and this would overwrite it. Work on an image file.", touch.show()));
+    if let Some(touch) =
+        facts.touches.iter().find(|touch| touch.deed.changes() && touch.path.as_deref().is_some_and(is_disk))
+    {
+        return Finding::deny(format!(
+            "Blocked: {} is a disk, and this would overwrite it. Work on an image file.",
+            touch.show()
+        ));
     }
     if let Some(command) = facts.commands_anywhere().find(|command| harms_disk(command)) {
-        return Finding::deny(format!("Blocked: `{}` would destroy what is on a disk. Ask the person.", short(&command.show())));
+        return Finding::deny(format!(
+            "Blocked: `{}` would destroy what is on a disk. Ask the person.",
+            short(&command.show())
+        ));
     }
     if let Some(command) = facts.commands_anywhere().find(|command| changes_root(command, facts)) {
-        return Finding::deny(format!("Blocked: `{}` changes the rights of a whole system or home. Name the files of the project.", short(&command.show())));
+        return Finding::deny(format!(
+            "Blocked: `{}` changes the rights of a whole system or home. Name the files of the project.",
+            short(&command.show())
+        ));
     }
-    let bombs = facts.analysis.as_ref().is_some_and(|analysis| !analysis.recursive.is_empty()) || facts.commands().any(forks_forever);
+    let bombs = facts.analysis.as_ref().is_some_and(|analysis| !analysis.recursive.is_empty())
+        || facts.commands().any(forks_forever);
     if bombs {
         return Finding::deny("Blocked: this starts copies of itself without end.");
     }
@@ -62,25 +79,42 @@ fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
 
 fn harms_disk(command: &Command) -> bool {
     let words = operands(command.args(), &["-t", "-L", "-n", "-b"]);
-    let names_disk = words.iter().any(|word| word.text.starts_with("/dev/") || word.is_opaque()) || words.is_empty();
-    let lists = command.has_short("l") || command.has("--list") || command.has("print") || command.has("--help") || command.has("--version") || command.has("-V");
+    let names_disk =
+        words.iter().any(|word| word.text.starts_with("/dev/") || word.is_opaque()) || words.is_empty();
+    let lists = command.has_short("l")
+        || command.has("--list")
+        || command.has("print")
+        || command.has("--help")
+        || command.has("--version")
+        || command.has("-V");
     match command.name.as_str() {
         "mkfs" | "mke2fs" | "mkswap" | "newfs" | "mkdosfs" | "mkntfs" => names_disk && !lists,
         name if name.starts_with("mkfs.") || name.starts_with("newfs_") => names_disk && !lists,
         "wipefs" => command.has_short("a") || command.has("--all") || command.has_short("o"),
         "parted" | "fdisk" | "sfdisk" | "sgdisk" | "cfdisk" | "gdisk" => !lists && !words.is_empty(),
         "blkdiscard" | "lvremove" | "vgremove" | "pvremove" => true,
-        "cryptsetup" => command.texts().any(|arg| matches!(arg, "luksFormat" | "erase" | "luksErase" | "reencrypt")),
-        "hdparm" => command.texts().any(|arg| arg.starts_with("--security-erase") || arg.starts_with("--trim-sector")),
+        "cryptsetup" => {
+            command.texts().any(|arg| matches!(arg, "luksFormat" | "erase" | "luksErase" | "reencrypt"))
+        }
+        "hdparm" => {
+            command.texts().any(|arg| arg.starts_with("--security-erase") || arg.starts_with("--trim-sector"))
+        }
         "nvme" => command.has("format") || command.has("sanitize"),
         "badblocks" => command.has_short("w"),
         "mdadm" => command.has("--zero-superblock"),
         "zpool" | "zfs" => command.has("destroy"),
         "diskutil" => command.texts().any(|arg| {
             let lower = arg.to_ascii_lowercase();
-            lower.starts_with("erase") || lower.starts_with("partition") || lower == "zerodisk" || lower == "randomdisk" || lower == "secureerase" || lower == "reformat"
+            lower.starts_with("erase")
+                || lower.starts_with("partition")
+                || lower == "zerodisk"
+                || lower == "randomdisk"
+                || lower == "secureerase"
+                || lower == "reformat"
         }),
-        "format" | "Format-Volume" | "Clear-Disk" | "Initialize-Disk" => command.name != "format" || words.iter().any(|word| path::is_drive(&word.text)),
+        "format" | "Format-Volume" | "Clear-Disk" | "Initialize-Disk" => {
+            command.name != "format" || words.iter().any(|word| path::is_drive(&word.text))
+        }
         "diskpart" => true,
         "shred" => words.iter().any(|word| is_disk(&word.text)),
         _ => false,
@@ -88,24 +122,42 @@ fn harms_disk(command: &Command) -> bool {
 }
 
 fn changes_root(command: &Command, facts: &Facts<'_>) -> bool {
-    let names_change = matches!(command.name.as_str(), "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "chflags" | "icacls" | "takeown");
-    if !names_change || !(command.has_short("R") || command.has_long("--recursive", 5) || command.has("/T") || command.has("/t")) {
+    let names_change = matches!(
+        command.name.as_str(),
+        "chmod" | "chown" | "chgrp" | "chattr" | "setfacl" | "chflags" | "icacls" | "takeown"
+    );
+    if !names_change
+        || !(command.has_short("R")
+            || command.has_long("--recursive", 5)
+            || command.has("/T")
+            || command.has("/t"))
+    {
         return false;
     }
     facts.touches.iter().filter(|touch| touch.by == command.name && touch.deed.changes()).any(|touch| {
         let (Some(path), Some(real)) = (&touch.path, &touch.real) else { return false };
         let depth = path.split('/').filter(|part| !part.is_empty()).count();
         let solid = if touch.is_pattern { real } else { path };
-        let top = solid == "/" || (depth == 1 && !path.starts_with("/tmp")) || path::is_drive(solid) && depth <= 1;
-        let system = ["/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/sys", "/proc", "/dev", "/System", "/Library"].iter().any(|folder| path::is_below(solid, folder));
-        top || system || *solid == facts.home || (path::is_below(&facts.project, solid) && *solid != facts.project && !touch.is_unknown)
+        let top =
+            solid == "/" || (depth == 1 && !path.starts_with("/tmp")) || path::is_drive(solid) && depth <= 1;
+        let system = [
+            "/etc", "/usr", "/bin", "/sbin", "/lib", "/lib64", "/boot", "/sys", "/proc", "/dev", "/System",
+            "/Library",
+        ]
+        .iter()
+        .any(|folder| path::is_below(solid, folder));
+        top || system
+            || *solid == facts.home
+            || (path::is_below(&facts.project, solid) && *solid != facts.project && !touch.is_unknown)
     })
 }
 
 fn forks_forever(command: &Command) -> bool {
-    matches!(command.name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.'), "perl" | "python" | "ruby" | "php")
-        && command.texts().any(|arg| {
-            let loops = ["while", "loop", "for ", "until"].iter().any(|word| arg.contains(word));
-            arg.contains("fork") && loops && !arg.contains("wait")
-        })
+    matches!(
+        command.name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.'),
+        "perl" | "python" | "ruby" | "php"
+    ) && command.texts().any(|arg| {
+        let loops = ["while", "loop", "for ", "until"].iter().any(|word| arg.contains(word));
+        arg.contains("fork") && loops && !arg.contains("wait")
+    })
 }

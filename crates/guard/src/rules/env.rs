@@ -65,10 +65,27 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 /// Commands that show a file's name and nothing in it.
-const LISTERS: &[&str] = &["ls", "dir", "vdir", "tree", "du", "find", "fd", "stat", "file", "exa", "eza", "lsd", "Get-ChildItem", "gci", "gls"];
+const LISTERS: &[&str] = &[
+    "ls",
+    "dir",
+    "vdir",
+    "tree",
+    "du",
+    "find",
+    "fd",
+    "stat",
+    "file",
+    "exa",
+    "eza",
+    "lsd",
+    "Get-ChildItem",
+    "gci",
+    "gls",
+];
 
 fn env_files(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
-    const NAMES: &[&str] = &[".env", ".envrc", ".env.local", ".env.production", ".env.development", ".env.test"];
+    const NAMES: &[&str] =
+        &[".env", ".envrc", ".env.local", ".env.production", ".env.development", ".env.test"];
     let touch = facts.touches.iter().find(|touch| {
         let counts = touch.deed != Deed::List || !LISTERS.contains(&touch.by.as_str());
         counts && touch.may_be_named(NAMES, is_env_file)
@@ -82,9 +99,16 @@ fn env_files(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
 
 fn env_vars(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     if let Some(touch) = facts.touches.iter().find(|touch| {
-        touch.deed == Deed::Read && touch.path.as_deref().is_some_and(|path| path.starts_with("/proc/") && path.ends_with("/environ"))
+        touch.deed == Deed::Read
+            && touch
+                .path
+                .as_deref()
+                .is_some_and(|path| path.starts_with("/proc/") && path.ends_with("/environ"))
     }) {
-        return Finding::deny(format!("Blocked: {} is the whole environment, with its secrets. Name the one variable that you need.", touch.show()));
+        return Finding::deny(format!(
+            "Blocked: {} is the whole environment, with its secrets. Name the one variable that you need.",
+            touch.show()
+        ));
     }
     for command in facts.commands() {
         if dumps(command) {
@@ -94,7 +118,9 @@ fn env_vars(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
             ));
         }
         if let Some(name) = printed_secret(command) {
-            return Finding::deny(format!("Blocked: this would print ${name}, which looks like a secret. Use it without showing it."));
+            return Finding::deny(format!(
+                "Blocked: this would print ${name}, which looks like a secret. Use it without showing it."
+            ));
         }
     }
     None
@@ -123,16 +149,27 @@ fn dumps(command: &Command) -> bool {
         }
         "printenv" => operands(args, &[]).is_empty(),
         "set" => args.is_empty() && !command.in_code,
-        "export" => args.is_empty() && command.assignments.is_empty() || (flags_only && command.has_short("p")),
-        "declare" | "typeset" | "readonly" => args.is_empty() && command.assignments.is_empty() || (flags_only && !args.is_empty() && !command.has_short("fF")),
-        "Get-ChildItem" | "gci" | "dir" | "ls" | "Get-Item" | "gi" | "get-childitem" | "Get-Content" => args.iter().any(|arg| {
-            let lower = arg.text.to_ascii_lowercase();
-            matches!(lower.as_str(), "env:" | "env:*" | "env:\\" | "env:\\*" | "env:/" | "env:\\\\") || (lower.starts_with("env:") && is_secret_name(&lower.to_ascii_uppercase()))
-        }),
+        "export" => {
+            args.is_empty() && command.assignments.is_empty() || (flags_only && command.has_short("p"))
+        }
+        "declare" | "typeset" | "readonly" => {
+            args.is_empty() && command.assignments.is_empty()
+                || (flags_only && !args.is_empty() && !command.has_short("fF"))
+        }
+        "Get-ChildItem" | "gci" | "dir" | "ls" | "Get-Item" | "gi" | "get-childitem" | "Get-Content" => {
+            args.iter().any(|arg| {
+                let lower = arg.text.to_ascii_lowercase();
+                matches!(lower.as_str(), "env:" | "env:*" | "env:\\" | "env:\\*" | "env:/" | "env:\\\\")
+                    || (lower.starts_with("env:") && is_secret_name(&lower.to_ascii_uppercase()))
+            })
+        }
         "[Environment]::GetEnvironmentVariables" => true,
         "ps" => args.iter().enumerate().any(|(number, arg)| {
             let text = arg.text.as_str();
-            let bsd = number == 0 && !text.starts_with('-') && text.contains('e') && text.chars().all(|sign| sign.is_ascii_alphabetic());
+            let bsd = number == 0
+                && !text.starts_with('-')
+                && text.contains('e')
+                && text.chars().all(|sign| sign.is_ascii_alphabetic());
             bsd || text == "-E" || text == "-Eww" || text == "eww" || text == "e"
         }),
         "jq" | "yq" | "gojq" => args.iter().any(|arg| shows_environment(&arg.text)),
@@ -147,15 +184,30 @@ fn dumps(command: &Command) -> bool {
 /// Whether a program of `jq` shows the environment.
 fn shows_environment(program: &str) -> bool {
     if program.contains("$ENV") || program.contains("strenv") || program.contains("envsubst") {
-        let name: String = program.split("$ENV.").nth(1).unwrap_or("").chars().take_while(|sign| sign.is_ascii_alphanumeric() || *sign == '_').collect();
+        let name: String = program
+            .split("$ENV.")
+            .nth(1)
+            .unwrap_or("")
+            .chars()
+            .take_while(|sign| sign.is_ascii_alphanumeric() || *sign == '_')
+            .collect();
         return name.is_empty() || is_secret_name(&name);
     }
     let Some(at) = program.find("env") else { return false };
     let before = program.get(..at).unwrap_or("").chars().next_back();
     let after = program.get(at + 3..).unwrap_or("");
-    let alone = before.is_none_or(|sign| !(sign.is_ascii_alphanumeric() || matches!(sign, '_' | '.' | '/' | '-' | '"')));
-    let name: String = after.strip_prefix('.').unwrap_or("").chars().take_while(|sign| sign.is_ascii_alphanumeric() || *sign == '_').collect();
-    let ends = after.chars().next().is_none_or(|sign| !(sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-' | '/' | ':' | '=')));
+    let alone = before
+        .is_none_or(|sign| !(sign.is_ascii_alphanumeric() || matches!(sign, '_' | '.' | '/' | '-' | '"')));
+    let name: String = after
+        .strip_prefix('.')
+        .unwrap_or("")
+        .chars()
+        .take_while(|sign| sign.is_ascii_alphanumeric() || *sign == '_')
+        .collect();
+    let ends = after
+        .chars()
+        .next()
+        .is_none_or(|sign| !(sign.is_ascii_alphanumeric() || matches!(sign, '_' | '-' | '/' | ':' | '=')));
     alone && ends && (name.is_empty() || is_secret_name(&name))
 }
 
@@ -172,7 +224,11 @@ fn printed_secret(command: &Command) -> Option<String> {
         return command.args().iter().map(|arg| arg.text.clone()).find(|name| is_secret_name(name));
     }
     if matches!(command.name.as_str(), "declare" | "typeset" | "export") && command.has_short("p") {
-        return command.args().iter().map(|arg| arg.text.clone()).find(|name| !name.starts_with('-') && is_secret_name(name));
+        return command
+            .args()
+            .iter()
+            .map(|arg| arg.text.clone())
+            .find(|name| !name.starts_with('-') && is_secret_name(name));
     }
     let to_nowhere = command.redirects.iter().any(|redirect| {
         redirect.fd.unwrap_or(1) == 1
@@ -180,7 +236,9 @@ fn printed_secret(command: &Command) -> Option<String> {
             && is_harmless_device(&redirect.target.text)
             && redirect.target.text == "/dev/null"
     });
-    let is_consumed = command.piped_to.iter().any(|name| !FILTERS.contains(&name.as_str())) || command.captured || to_nowhere;
+    let is_consumed = command.piped_to.iter().any(|name| !FILTERS.contains(&name.as_str()))
+        || command.captured
+        || to_nowhere;
     if command.traced {
         return command.args().iter().find_map(secret_in);
     }
@@ -189,7 +247,8 @@ fn printed_secret(command: &Command) -> Option<String> {
     }
     let is_filter = FILTERS.contains(&command.name.as_str()) || command.name.is_empty();
     match command.name.as_str() {
-        "echo" | "printf" | "print" | "Write-Output" | "Write-Host" | "write-output" | "write-host" | "logger" | "wall" | "say" | "banner" | "figlet" | "cowsay" | "notify-send" => {
+        "echo" | "printf" | "print" | "Write-Output" | "Write-Host" | "write-output" | "write-host"
+        | "logger" | "wall" | "say" | "banner" | "figlet" | "cowsay" | "notify-send" => {
             command.args().iter().find_map(secret_in)
         }
         _ if is_filter && !matches!(command.name.as_str(), "sh" | "bash" | "zsh" | "xargs" | "env") => {
@@ -199,7 +258,7 @@ fn printed_secret(command: &Command) -> Option<String> {
                 .filter(|redirect| matches!(redirect.op, RedirectOp::HereString | RedirectOp::HereDocument))
                 .find_map(|redirect| secret_in(&redirect.target));
             // What a pipe brings was printed by an earlier command, which is judged by where it goes.
-            direct.or_else(|| command.stdin.as_ref().filter(|_| command.name == "tee").and_then(secret_in))
+            direct.or_else(|| command.stdin.as_deref().filter(|_| command.name == "tee").and_then(secret_in))
         }
         _ => None,
     }

@@ -64,8 +64,17 @@ pub(super) const RULES: &[Rule] = &[
         parameters: &[],
         about: "notes that everything is staged at once",
         check: all_staged,
-        bad: &[Example::Shell("git add -A"), Example::Shell("git add ."), Example::Shell("git commit -am x"), Example::Shell("git add :/")],
-        good: &[Example::Shell("git add src/a.rs"), Example::Shell("git add -p"), Example::Shell("git commit -m 'git add .'")],
+        bad: &[
+            Example::Shell("git add -A"),
+            Example::Shell("git add ."),
+            Example::Shell("git commit -am x"),
+            Example::Shell("git add :/"),
+        ],
+        good: &[
+            Example::Shell("git add src/a.rs"),
+            Example::Shell("git add -p"),
+            Example::Shell("git commit -m 'git add .'"),
+        ],
     },
 ];
 
@@ -148,7 +157,9 @@ impl GitCall {
 
     pub(super) fn has_short(&self, letters: &str) -> bool {
         self.args.iter().take_while(|arg| arg.text != "--").any(|arg| {
-            arg.text.strip_prefix('-').is_some_and(|rest| !rest.starts_with('-') && rest.chars().any(|sign| letters.contains(sign)))
+            arg.text
+                .strip_prefix('-')
+                .is_some_and(|rest| !rest.starts_with('-') && rest.chars().any(|sign| letters.contains(sign)))
         })
     }
 
@@ -179,7 +190,8 @@ enum Loss {
 fn history_loss(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     for (command, call) in calls(facts) {
         let Some(losses) = losses(&call, command, facts) else { continue };
-        let repository = facts.world.repository(&call.folder(command).unwrap_or_else(|| facts.project.clone()));
+        let repository =
+            facts.world.repository(&call.folder(command).unwrap_or_else(|| facts.project.clone()));
         let what = losses.iter().find_map(|loss| match loss {
             Loss::Changes if repository.dirty != Some(false) => Some("changes that are in no commit"),
             Loss::Commits if repository.unpushed != Some(false) => Some("commits that are on no remote"),
@@ -189,7 +201,10 @@ fn history_loss(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
         if let Some(what) = what
             && !command.from_file
         {
-            return Finding::ask(format!("`git {}` may throw away {what}. Commit or stash first, or let the person confirm.", call.verb));
+            return Finding::ask(format!(
+                "`git {}` may throw away {what}. Commit or stash first, or let the person confirm.",
+                call.verb
+            ));
         }
     }
     None
@@ -203,16 +218,37 @@ fn losses(call: &GitCall, command: &Command, facts: &Facts<'_>) -> Option<Vec<Lo
             let stays = matches!(first.as_str(), "" | "HEAD" | "@");
             if stays { vec![Loss::Changes] } else { vec![Loss::Changes, Loss::Commits] }
         }
-        "clean" if (call.has_short("f") || has("--force")) && !call.has_short("n") && !has("--dry-run") && !call.has_short("i") => vec![Loss::Changes],
+        "clean"
+            if (call.has_short("f") || has("--force"))
+                && !call.has_short("n")
+                && !has("--dry-run")
+                && !call.has_short("i") =>
+        {
+            vec![Loss::Changes]
+        }
         "checkout" | "co" => {
             let forced = call.has_short("f") || has("--force");
-            let paths = call.args.iter().any(|arg| arg.text == "--" || arg.text == "." || arg.text.starts_with(":/") || arg.text.starts_with("./"))
-                || call.operands(&["-b", "-B"]).iter().skip(1).any(|arg| !arg.text.starts_with('-')) && !call.has_short("bBt") && !has("--track") && !has("--orphan");
-            let file = !call.has_short("bB") && call.operands(&["-b", "-B"]).iter().any(|value| names_file(value, command, facts));
-            if forced || ((paths || file) && !call.has_short("p")) { vec![Loss::Changes] } else { return None }
+            let paths =
+                call.args.iter().any(|arg| {
+                    arg.text == "--"
+                        || arg.text == "."
+                        || arg.text.starts_with(":/")
+                        || arg.text.starts_with("./")
+                }) || call.operands(&["-b", "-B"]).iter().skip(1).any(|arg| !arg.text.starts_with('-'))
+                    && !call.has_short("bBt")
+                    && !has("--track")
+                    && !has("--orphan");
+            let file = !call.has_short("bB")
+                && call.operands(&["-b", "-B"]).iter().any(|value| names_file(value, command, facts));
+            if forced || ((paths || file) && !call.has_short("p")) {
+                vec![Loss::Changes]
+            } else {
+                return None;
+            }
         }
         "restore" => {
-            let staged_only = (has("--staged") || call.has_short("S")) && !has("--worktree") && !call.has_short("W");
+            let staged_only =
+                (has("--staged") || call.has_short("S")) && !has("--worktree") && !call.has_short("W");
             if staged_only || call.has_short("p") { return None } else { vec![Loss::Changes] }
         }
         "switch" if call.has_short("f") || has("--force") || has("--discard-changes") => vec![Loss::Changes],
@@ -223,7 +259,13 @@ fn losses(call: &GitCall, command: &Command, facts: &Facts<'_>) -> Option<Vec<Lo
             if deletes && forced { vec![Loss::Commits] } else { return None }
         }
         "reflog" if matches!(first.as_str(), "expire" | "delete" | "drop") => vec![Loss::Commits],
-        "gc" if call.args.iter().any(|arg| arg.text.starts_with("--prune=now") || arg.text == "--prune=all") => vec![Loss::Commits],
+        "gc" if call
+            .args
+            .iter()
+            .any(|arg| arg.text.starts_with("--prune=now") || arg.text == "--prune=all") =>
+        {
+            vec![Loss::Commits]
+        }
         "prune" if !has("-n") => vec![Loss::Commits],
         "update-ref" if has("-d") || has("--delete") => vec![Loss::Commits],
         "worktree" if first == "remove" && (has("--force") || call.has_short("f")) => vec![Loss::Changes],
@@ -247,7 +289,8 @@ fn amend(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
 
 fn stash_drop(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     calls(facts).find(|(_, call)| {
-        call.verb == "stash" && call.operands(&[]).first().is_some_and(|value| matches!(value.text.as_str(), "drop" | "clear"))
+        call.verb == "stash"
+            && call.operands(&[]).first().is_some_and(|value| matches!(value.text.as_str(), "drop" | "clear"))
     })?;
     Finding::note("A dropped stash is gone. Look at it with `git stash show -p` first.")
 }
@@ -258,15 +301,23 @@ fn all_staged(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
             call.has_short("A")
                 || call.has_long("--all", 4)
                 || call.has("--no-ignore-removal")
-                || call.operands(&[]).iter().any(|value| matches!(value.text.as_str(), "." | "*" | ":/" | "./" | ":" | ":(top)" | "./*" | ".."))
+                || call.operands(&[]).iter().any(|value| {
+                    matches!(value.text.as_str(), "." | "*" | ":/" | "./" | ":" | ":(top)" | "./*" | "..")
+                })
         }
         "commit" => {
             // `-a` among glued options, but not in the value of one (`-m all`, `-Cabc`).
             call.has("--all")
                 || call.args.iter().enumerate().any(|(number, arg)| {
-                    let after_value = number > 0 && call.args.get(number - 1).is_some_and(|before| matches!(before.text.as_str(), "-m" | "-F" | "-C" | "-c" | "-t"));
-                    let flags = arg.text.strip_prefix('-').filter(|rest| !rest.starts_with('-') && !after_value);
-                    flags.is_some_and(|flags| flags.chars().take_while(|sign| !"mFCct".contains(*sign)).any(|sign| sign == 'a'))
+                    let after_value = number > 0
+                        && call.args.get(number - 1).is_some_and(|before| {
+                            matches!(before.text.as_str(), "-m" | "-F" | "-C" | "-c" | "-t")
+                        });
+                    let flags =
+                        arg.text.strip_prefix('-').filter(|rest| !rest.starts_with('-') && !after_value);
+                    flags.is_some_and(|flags| {
+                        flags.chars().take_while(|sign| !"mFCct".contains(*sign)).any(|sign| sign == 'a')
+                    })
                 })
         }
         _ => false,

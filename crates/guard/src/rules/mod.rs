@@ -160,7 +160,8 @@ pub struct RuleSet {
 impl RuleSet {
     /// Every rule that is on by default.
     pub fn standard() -> Self {
-        let rules = all().filter(|rule| rule.on).map(|rule| Active { rule, params: Params::default() }).collect();
+        let rules =
+            all().filter(|rule| rule.on).map(|rule| Active { rule, params: Params::default() }).collect();
         Self { rules, ..Self::default() }
     }
 
@@ -260,7 +261,8 @@ pub(crate) fn operands<'c>(args: &'c [Value], valued: &[&str]) -> Vec<&'c Value>
 
 /// A text cut to what fits into a reason.
 pub(crate) fn short(text: &str) -> String {
-    let mut out: String = text.chars().take(80).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
+    let mut out: String =
+        text.chars().take(80).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();
     if text.chars().nth(80).is_some() {
         out.push('…');
     }

@@ -82,11 +82,19 @@ fn outside(facts: &Facts<'_>, params: &Params, counts: fn(Deed) -> bool) -> Opti
         }
     }
     let touch = unclear?;
-    Finding::ask(format!("Where {} is can't be known, so it may be outside of the project. Name the path in full.", touch.show()))
+    Finding::ask(format!(
+        "Where {} is can't be known, so it may be outside of the project. Name the path in full.",
+        touch.show()
+    ))
 }
 
 fn is_from_outside(touch: &Touch) -> bool {
-    touch.word.is_known() || touch.word.holes.iter().any(|(_, origin)| matches!(origin, Origin::Variable(_) | Origin::Decoded | Origin::Download))
+    touch.word.is_known()
+        || touch
+            .word
+            .holes
+            .iter()
+            .any(|(_, origin)| matches!(origin, Origin::Variable(_) | Origin::Decoded | Origin::Download))
 }
 
 fn is_inside(path: &str, facts: &Facts<'_>, params: &Params) -> bool {

@@ -20,7 +20,11 @@ pub(super) const RULES: &[Rule] = &[
             Example::Shell("python -m twine upload dist/*"),
             Example::Shell("pnpm --filter a publish"),
         ],
-        good: &[Example::Shell("npm run publish-docs"), Example::Shell("npm publish --dry-run"), Example::Shell("npm install")],
+        good: &[
+            Example::Shell("npm run publish-docs"),
+            Example::Shell("npm publish --dry-run"),
+            Example::Shell("npm install"),
+        ],
     },
     Rule {
         id: "warn-global-package-install",
@@ -30,8 +34,17 @@ pub(super) const RULES: &[Rule] = &[
         parameters: &[],
         about: "notes that something is installed for the whole machine",
         check: global,
-        bad: &[Example::Shell("npm i -g typescript"), Example::Shell("yarn global add x"), Example::Shell("pip install --break-system-packages x"), Example::Shell("npm install --location=global x")],
-        good: &[Example::Shell("npm install typescript"), Example::Shell("npm ls -g"), Example::Shell("pip install -r requirements.txt")],
+        bad: &[
+            Example::Shell("npm i -g typescript"),
+            Example::Shell("yarn global add x"),
+            Example::Shell("pip install --break-system-packages x"),
+            Example::Shell("npm install --location=global x"),
+        ],
+        good: &[
+            Example::Shell("npm install typescript"),
+            Example::Shell("npm ls -g"),
+            Example::Shell("pip install -r requirements.txt"),
+        ],
     },
     Rule {
         id: "prefer-package-manager",
@@ -41,24 +54,59 @@ pub(super) const RULES: &[Rule] = &[
         parameters: &["allowed", "blocked"],
         about: "only the package managers that the project uses",
         check: prefer,
-        bad: &[Example::Shell("npm install"), Example::Shell("python -m pip install x"), Example::Shell("bash -c 'yarn add x'")],
-        good: &[Example::Shell("pnpm install"), Example::Shell("uv add x"), Example::Shell("uv pip install x"), Example::Shell("cat npm-debug.log"), Example::Shell("npm --version")],
+        bad: &[
+            Example::Shell("npm install"),
+            Example::Shell("python -m pip install x"),
+            Example::Shell("bash -c 'yarn add x'"),
+        ],
+        good: &[
+            Example::Shell("pnpm install"),
+            Example::Shell("uv add x"),
+            Example::Shell("uv pip install x"),
+            Example::Shell("cat npm-debug.log"),
+            Example::Shell("npm --version"),
+        ],
     },
 ];
 
 fn words(command: &Command) -> Vec<&str> {
-    const VALUED: &[&str] = &["--filter", "-F", "-C", "--dir", "-w", "--workspace", "--prefix", "--cwd", "--registry", "--access", "--tag", "-p", "--package", "--manifest-path", "--token", "--directory", "--otp"];
+    const VALUED: &[&str] = &[
+        "--filter",
+        "-F",
+        "-C",
+        "--dir",
+        "-w",
+        "--workspace",
+        "--prefix",
+        "--cwd",
+        "--registry",
+        "--access",
+        "--tag",
+        "-p",
+        "--package",
+        "--manifest-path",
+        "--token",
+        "--directory",
+        "--otp",
+    ];
     let valued: &[&str] = match command.name.as_str() {
         "npm" | "pnpm" | "yarn" | "bun" | "cargo" | "uv" | "poetry" => VALUED,
         _ => &[],
     };
-    operands(command.args(), valued).iter().map(|value| value.text.as_str()).filter(|word| !word.starts_with('+')).collect()
+    operands(command.args(), valued)
+        .iter()
+        .map(|value| value.text.as_str())
+        .filter(|word| !word.starts_with('+'))
+        .collect()
 }
 
 /// A command with `python -m tool …` read as `tool …`.
-fn tool<'c>(command: &'c Command) -> (&'c str, Vec<&'c str>) {
+fn tool(command: &Command) -> (&str, Vec<&str>) {
     let name = command.name.as_str();
-    let is_python = matches!(name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.'), "python" | "py" | "pypy");
+    let is_python = matches!(
+        name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.'),
+        "python" | "py" | "pypy"
+    );
     if is_python
         && let Some(at) = command.args().iter().position(|arg| arg.text == "-m")
         && let Some(module) = command.args().get(at + 1)
@@ -71,7 +119,10 @@ fn tool<'c>(command: &'c Command) -> (&'c str, Vec<&'c str>) {
 
 fn publish(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     let command = facts.commands().find(|command| publishes(command))?;
-    Finding::note(format!("`{}` publishes to everybody, and can't be taken back. Make sure that the person wants it now.", super::short(&command.show())))
+    Finding::note(format!(
+        "`{}` publishes to everybody, and can't be taken back. Make sure that the person wants it now.",
+        super::short(&command.show())
+    ))
 }
 
 fn publishes(command: &Command) -> bool {
@@ -82,14 +133,25 @@ fn publishes(command: &Command) -> bool {
     let first = words.first().copied().unwrap_or("");
     let second = words.get(1).copied().unwrap_or("");
     match name {
-        "npm" | "pnpm" | "bun" | "cargo" | "poetry" | "flit" | "hatch" | "pdm" | "uv" | "rye" | "lerna" | "jsr" | "deno" | "vsce" | "ovsx" | "wasm-pack" | "maturin" | "changeset" | "nx" => {
-            first == "publish" || (name == "maturin" && first == "upload") || (name == "npm" && matches!(first, "pub" | "publ" | "publi" | "publis"))
+        "npm" | "pnpm" | "bun" | "cargo" | "poetry" | "flit" | "hatch" | "pdm" | "uv" | "rye" | "lerna"
+        | "jsr" | "deno" | "vsce" | "ovsx" | "wasm-pack" | "maturin" | "changeset" | "nx" => {
+            first == "publish"
+                || (name == "maturin" && first == "upload")
+                || (name == "npm" && matches!(first, "pub" | "publ" | "publi" | "publis"))
         }
-        "yarn" => first == "publish" || (first == "npm" && second == "publish") || first == "workspaces" && words.contains(&"publish"),
+        "yarn" => {
+            first == "publish"
+                || (first == "npm" && second == "publish")
+                || first == "workspaces" && words.contains(&"publish")
+        }
         "twine" => first == "upload",
         "gem" => first == "push",
         "mvn" | "mvnw" => words.iter().any(|word| *word == "deploy" || word.ends_with(":deploy")),
-        "gradle" | "gradlew" => words.iter().any(|word| word.rsplit(':').next().is_some_and(|task| task.starts_with("publish") && !task.ends_with("ToMavenLocal"))),
+        "gradle" | "gradlew" => words.iter().any(|word| {
+            word.rsplit(':')
+                .next()
+                .is_some_and(|task| task.starts_with("publish") && !task.ends_with("ToMavenLocal"))
+        }),
         "dotnet" => first == "nuget" && second == "push",
         "nuget" | "choco" => first == "push",
         "mix" => first == "hex.publish",
@@ -98,7 +160,9 @@ fn publishes(command: &Command) -> bool {
         "cabal" | "stack" | "luarocks" | "anaconda" => first == "upload",
         "goreleaser" => first == "release",
         "semantic-release" | "np" | "cpan-upload" => true,
-        "python" | "python3" => words.contains(&"upload") && words.iter().any(|word| word.ends_with("setup.py")),
+        "python" | "python3" => {
+            words.contains(&"upload") && words.iter().any(|word| word.ends_with("setup.py"))
+        }
         "helm" => first == "push",
         "snapcraft" => first == "upload" || first == "release",
         _ => false,
@@ -107,22 +171,55 @@ fn publishes(command: &Command) -> bool {
 
 fn global(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     let command = facts.commands().find(|command| installs_globally(command))?;
-    Finding::note(format!("`{}` installs for the whole machine. Add it to the project instead.", super::short(&command.show())))
+    Finding::note(format!(
+        "`{}` installs for the whole machine. Add it to the project instead.",
+        super::short(&command.show())
+    ))
 }
 
 fn installs_globally(command: &Command) -> bool {
     let (name, words) = tool(command);
     let first = words.first().copied().unwrap_or("");
     let second = words.get(1).copied().unwrap_or("");
-    let installs = |word: &str| matches!(word, "install" | "i" | "add" | "in" | "ins" | "inst" | "insta" | "instal" | "isnt" | "isntall" | "ci" | "update" | "up" | "upgrade" | "link");
-    let is_global = command.has_short("g") || command.has("--global") || command.has("--location=global") || command.has("--location") && command.has("global");
+    let installs = |word: &str| {
+        matches!(
+            word,
+            "install"
+                | "i"
+                | "add"
+                | "in"
+                | "ins"
+                | "inst"
+                | "insta"
+                | "instal"
+                | "isnt"
+                | "isntall"
+                | "ci"
+                | "update"
+                | "up"
+                | "upgrade"
+                | "link"
+        )
+    };
+    let is_global = command.has_short("g")
+        || command.has("--global")
+        || command.has("--location=global")
+        || command.has("--location") && command.has("global");
     match name {
-        "npm" | "pnpm" | "bun" => is_global && words.iter().any(|word| installs(word)) && !matches!(first, "ls" | "list" | "config" | "root" | "bin" | "prefix" | "outdated"),
+        "npm" | "pnpm" | "bun" => {
+            is_global
+                && words.iter().any(|word| installs(word))
+                && !matches!(first, "ls" | "list" | "config" | "root" | "bin" | "prefix" | "outdated")
+        }
         "yarn" => first == "global" && matches!(second, "add" | "upgrade") || (is_global && installs(first)),
-        "pip" | "pip3" => first == "install" && (command.has("--break-system-packages") || command.has("--user")),
+        "pip" | "pip3" => {
+            first == "install" && (command.has("--break-system-packages") || command.has("--user"))
+        }
         "pipx" => first == "install",
         "uv" => first == "tool" && second == "install",
-        "cargo" | "go" | "gem" | "brew" | "choco" | "scoop" | "winget" | "snap" | "port" => first == "install" && !command.has_long("--path", 6) && !command.has("--root"),
+        "cargo" | "go" | "gem" | "brew" | "choco" | "scoop" | "winget" | "snap" | "port" => {
+            first == "install" && !command.has_long("--path", 6) && !command.has("--root")
+        }
         "apt" | "apt-get" | "dnf" | "yum" | "zypper" | "aptitude" => first == "install",
         "apk" => first == "add",
         "pacman" => command.has_short("S"),
@@ -165,7 +262,8 @@ fn prefer(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
     }
     for command in facts.commands() {
         let Some(used) = manager(command) else { continue };
-        let asks = !command.args().is_empty() && command.texts().all(|arg| matches!(arg, "--version" | "-v" | "-V" | "--help" | "-h"));
+        let asks = !command.args().is_empty()
+            && command.texts().all(|arg| matches!(arg, "--version" | "-v" | "-V" | "--help" | "-h"));
         if asks {
             continue;
         }

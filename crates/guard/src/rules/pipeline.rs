@@ -33,17 +33,28 @@ fn check(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
     let command = facts.commands_anywhere().find(|command| {
         let hit = match command.name.as_str() {
             "gh" => subcommand(command) || api(command),
-            "hub" => operands(command.args(), &[]).first().is_some_and(|word| word.text == "release") && command.texts().any(|arg| matches!(arg, "create" | "delete" | "edit")),
-            "curl" | "wget" | "http" | "xh" => command.texts().any(|arg| arg.contains("api.github.com")) && api(command),
+            "hub" => {
+                operands(command.args(), &[]).first().is_some_and(|word| word.text == "release")
+                    && command.texts().any(|arg| matches!(arg, "create" | "delete" | "edit"))
+            }
+            "curl" | "wget" | "http" | "xh" => {
+                command.texts().any(|arg| arg.contains("api.github.com")) && api(command)
+            }
             _ => false,
         };
         hit && !is_allowed(command, &params.allow_patterns)
     })?;
-    Finding::deny(format!("Blocked: `{}` changes what others build and release on. Ask the person to do it.", short(&command.show())))
+    Finding::deny(format!(
+        "Blocked: `{}` changes what others build and release on. Ask the person to do it.",
+        short(&command.show())
+    ))
 }
 
 fn subcommand(command: &Command) -> bool {
-    let words: Vec<&str> = operands(command.args(), &["-R", "--repo", "--hostname"]).iter().map(|value| value.text.as_str()).collect();
+    let words: Vec<&str> = operands(command.args(), &["-R", "--repo", "--hostname"])
+        .iter()
+        .map(|value| value.text.as_str())
+        .collect();
     matches!(
         &words[..],
         ["workflow", "run" | "enable" | "disable", ..]
@@ -59,16 +70,37 @@ fn api(command: &Command) -> bool {
     let args: Vec<&str> = command.texts().collect();
     let given = args.iter().enumerate().find_map(|(number, arg)| match *arg {
         "-X" | "--method" | "--request" => args.get(number + 1).map(|method| method.to_ascii_uppercase()),
-        arg => arg.strip_prefix("-X").or(arg.strip_prefix("--method=")).or(arg.strip_prefix("--request=")).filter(|rest| !rest.is_empty()).map(str::to_ascii_uppercase),
+        arg => arg
+            .strip_prefix("-X")
+            .or(arg.strip_prefix("--method="))
+            .or(arg.strip_prefix("--request="))
+            .filter(|rest| !rest.is_empty())
+            .map(str::to_ascii_uppercase),
     });
-    let sends = args.iter().any(|arg| matches!(*arg, "-f" | "-F" | "--field" | "--raw-field" | "--input" | "-d" | "--data" | "--json" | "--data-raw") || arg.starts_with("--field=") || arg.starts_with("--raw-field="));
+    let sends = args.iter().any(|arg| {
+        matches!(
+            *arg,
+            "-f" | "-F" | "--field" | "--raw-field" | "--input" | "-d" | "--data" | "--json" | "--data-raw"
+        ) || arg.starts_with("--field=")
+            || arg.starts_with("--raw-field=")
+    });
     let method = given.unwrap_or_else(|| if sends { "POST".to_owned() } else { "GET".to_owned() });
-    if command.name == "gh" && !args.iter().any(|arg| *arg == "api") {
+    if command.name == "gh" && !args.contains(&"api") {
         return false;
     }
     if args.iter().any(|arg| arg.ends_with("graphql")) {
         return args.iter().any(|arg| {
-            ["mergePullRequest", "enablePullRequestAutoMerge", "mergeBranch", "createRef", "updateRef", "deleteRef", "rerequestCheckSuite"].iter().any(|word| arg.contains(word))
+            [
+                "mergePullRequest",
+                "enablePullRequestAutoMerge",
+                "mergeBranch",
+                "createRef",
+                "updateRef",
+                "deleteRef",
+                "rerequestCheckSuite",
+            ]
+            .iter()
+            .any(|word| arg.contains(word))
         });
     }
     if method == "GET" || method == "HEAD" {

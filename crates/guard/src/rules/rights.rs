@@ -30,7 +30,9 @@ pub(super) const RULES: &[Rule] = &[Rule {
 }];
 
 fn check(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
-    let command = facts.commands_anywhere().find(|command| gains_rights(command) && !is_allowed(command, &params.allow_patterns))?;
+    let command = facts
+        .commands_anywhere()
+        .find(|command| gains_rights(command) && !is_allowed(command, &params.allow_patterns))?;
     Finding::deny(format!(
         "Blocked: `{}` asks for other rights than you were given. Do it without them, or ask the person to run it.",
         short(&command.show())
@@ -39,8 +41,8 @@ fn check(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
 
 fn gains_rights(command: &Command) -> bool {
     match command.name.as_str() {
-        "sudo" | "sudo-rs" | "doas" | "pkexec" | "sudoedit" | "dzdo" | "please" | "gksudo" | "kdesudo" | "gksu" | "kdesu" | "visudo" | "run0" | "gosu"
-        | "su-exec" => {
+        "sudo" | "sudo-rs" | "doas" | "pkexec" | "sudoedit" | "dzdo" | "please" | "gksudo" | "kdesudo"
+        | "gksu" | "kdesu" | "visudo" | "run0" | "gosu" | "su-exec" => {
             let asks_version = matches!(
                 command.words.get(1..),
                 Some([only]) if matches!(only.text.as_str(), "--version" | "-V" | "--help" | "-h" | "-k" | "-K")
@@ -50,7 +52,8 @@ fn gains_rights(command: &Command) -> bool {
         "su" | "runuser" => true,
         "runas" | "gsudo" => true,
         "Start-Process" | "start-process" | "saps" | "start" => {
-            command.texts().any(|arg| arg.eq_ignore_ascii_case("runas")) && command.texts().any(|arg| arg.to_ascii_lowercase().starts_with("-v"))
+            command.texts().any(|arg| arg.eq_ignore_ascii_case("runas"))
+                && command.texts().any(|arg| arg.to_ascii_lowercase().starts_with("-v"))
         }
         "osascript" => command.texts().any(|arg| arg.contains("with administrator privileges")),
         "systemd-run" => command.has_long("--uid", 5) && !command.has("--user"),

@@ -40,22 +40,36 @@ fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
         let paths = [touch.path.as_deref(), touch.real.as_deref()];
         let hit = paths.into_iter().flatten().any(|path| {
             own.iter().any(|own| {
-                path::is_below(path, own) || (matches!(touch.deed, Deed::DeleteTree | Deed::Delete) && path::is_below(own, path) && path != "/")
+                path::is_below(path, own)
+                    || (matches!(touch.deed, Deed::DeleteTree | Deed::Delete)
+                        && path::is_below(own, path)
+                        && path != "/")
             }) || (touch.deed.changes() && path::file_name(path) == ".baton.toml")
         });
         if hit {
-            return Finding::deny(format!("Blocked: {} belongs to baton, and agents don't change it. Ask the person.", touch.show()));
+            return Finding::deny(format!(
+                "Blocked: {} belongs to baton, and agents don't change it. Ask the person.",
+                touch.show()
+            ));
         }
     }
     let command = facts.commands().find(|command| {
-        let words: Vec<&str> = operands(command.args(), &[]).iter().map(|value| value.text.as_str()).collect();
+        let words: Vec<&str> =
+            operands(command.args(), &[]).iter().map(|value| value.text.as_str()).collect();
         match (command.name.as_str(), &words[..]) {
             ("baton", ["setup", ..]) => command.has_long("--remove", 5) && !command.has("--dry-run"),
             ("baton", ["guard", "disable", ..]) => true,
-            ("baton", ["config", "set" | "unset", key, ..]) => key.starts_with("guard") || key.starts_with("approvals"),
-            ("pkill" | "killall" | "taskkill", names) => names.iter().any(|name| *name == "baton" || name.starts_with("baton ") || *name == "baton.exe"),
+            ("baton", ["config", "set" | "unset", key, ..]) => {
+                key.starts_with("guard") || key.starts_with("approvals")
+            }
+            ("pkill" | "killall" | "taskkill", names) => names
+                .iter()
+                .any(|name| *name == "baton" || name.starts_with("baton ") || *name == "baton.exe"),
             _ => false,
         }
     })?;
-    Finding::deny(format!("Blocked: `{}` would turn off what watches over agents. Only the person does that.", short(&command.show())))
+    Finding::deny(format!(
+        "Blocked: `{}` would turn off what watches over agents. Only the person does that.",
+        short(&command.show())
+    ))
 }

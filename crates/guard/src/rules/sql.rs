@@ -34,31 +34,76 @@ pub(super) const RULES: &[Rule] = &[
         parameters: &[],
         about: "notes ALTER",
         check: alteration,
-        bad: &[Example::Shell("psql -c 'ALTER TABLE users ADD COLUMN age INT'"), Example::Shell("mysql db <<< 'alter table a drop b'")],
+        bad: &[
+            Example::Shell("psql -c 'ALTER TABLE users ADD COLUMN age INT'"),
+            Example::Shell("mysql db <<< 'alter table a drop b'"),
+        ],
         good: &[Example::Shell("psql -c 'SELECT altered FROM a'"), Example::Shell("echo 'ALTER TABLE a'")],
     },
 ];
 
 const CLIENTS: &[&str] = &[
-    "psql", "mysql", "mariadb", "sqlite3", "sqlite", "duckdb", "sqlcmd", "pgcli", "mycli", "litecli", "usql", "snowsql", "sqlplus", "isql", "clickhouse-client", "clickhouse", "cockroach", "bq",
-    "osql", "tsql", "mssql-cli", "trino", "presto", "beeline", "hive", "cqlsh", "spark-sql", "impala-shell", "vsql", "db2", "wrangler", "turso", "supabase", "neonctl", "prisma", "dbmate",
+    "psql",
+    "mysql",
+    "mariadb",
+    "sqlite3",
+    "sqlite",
+    "duckdb",
+    "sqlcmd",
+    "pgcli",
+    "mycli",
+    "litecli",
+    "usql",
+    "snowsql",
+    "sqlplus",
+    "isql",
+    "clickhouse-client",
+    "clickhouse",
+    "cockroach",
+    "bq",
+    "osql",
+    "tsql",
+    "mssql-cli",
+    "trino",
+    "presto",
+    "beeline",
+    "hive",
+    "cqlsh",
+    "spark-sql",
+    "impala-shell",
+    "vsql",
+    "db2",
+    "wrangler",
+    "turso",
+    "supabase",
+    "neonctl",
+    "prisma",
+    "dbmate",
 ];
 
 fn destructive(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     let what = statements(facts).into_iter().find_map(|words| danger(&words))?;
-    Finding::note(format!("This SQL runs {what}, which can't be undone. Check what it hits with a SELECT first, and use a transaction."))
+    Finding::note(format!(
+        "This SQL runs {what}, which can't be undone. Check what it hits with a SELECT first, and use a transaction."
+    ))
 }
 
 fn alteration(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
-    statements(facts).into_iter().find(|words| words.iter().any(|word| word == "ALTER") && words.first().is_some_and(|word| word != "SELECT"))?;
+    statements(facts).into_iter().find(|words| {
+        words.iter().any(|word| word == "ALTER") && words.first().is_some_and(|word| word != "SELECT")
+    })?;
     Finding::note("This SQL alters a schema. Put it into a migration, so that others get it too.")
 }
 
 fn danger(words: &[String]) -> Option<&'static str> {
     let has = |word: &str| words.iter().any(|other| other == word);
     let first = words.first()?.as_str();
-    let after = |word: &str| words.iter().position(|other| other == word).and_then(|at| words.get(at + 1)).map(String::as_str);
-    if matches!(first, "SELECT" | "EXPLAIN" | "SHOW" | "DESCRIBE" | "COMMENT" | "INSERT" | "GRANT") && first != "EXPLAIN" {
+    let after = |word: &str| {
+        words.iter().position(|other| other == word).and_then(|at| words.get(at + 1)).map(String::as_str)
+    };
+    if matches!(first, "SELECT" | "EXPLAIN" | "SHOW" | "DESCRIBE" | "COMMENT" | "INSERT" | "GRANT")
+        && first != "EXPLAIN"
+    {
         return None;
     }
     if has("DROP") {
@@ -67,13 +112,20 @@ fn danger(words: &[String]) -> Option<&'static str> {
     if first == "TRUNCATE" {
         return Some("TRUNCATE");
     }
-    if has("DELETE") && (after("DELETE") == Some("FROM") || first == "DELETE") && !has("WHERE") && first != "CREATE" {
+    if has("DELETE")
+        && (after("DELETE") == Some("FROM") || first == "DELETE")
+        && !has("WHERE")
+        && first != "CREATE"
+    {
         return Some("DELETE without WHERE");
     }
     if has("UPDATE") && has("SET") && !has("WHERE") && first != "CREATE" && first != "ALTER" {
         return Some("UPDATE without WHERE");
     }
-    if words.iter().any(|word| matches!(word.as_str(), "DROPDATABASE" | "DELETEMANY" | "FLUSHALL" | "FLUSHDB")) {
+    if words
+        .iter()
+        .any(|word| matches!(word.as_str(), "DROPDATABASE" | "DELETEMANY" | "FLUSHALL" | "FLUSHDB"))
+    {
         return Some("a delete of everything");
     }
     None
@@ -92,8 +144,12 @@ fn statements(facts: &Facts<'_>) -> Vec<Vec<String>> {
 }
 
 fn texts(command: &Command, facts: &Facts<'_>) -> Vec<String> {
-    let mut out: Vec<String> = command.texts().filter(|arg| arg.contains(char::is_whitespace) || arg.len() > 8).map(glued_value).collect();
-    out.extend(command.stdin.as_ref().map(|stdin| stdin.text.clone()).filter(|text| !text.is_empty()));
+    let mut out: Vec<String> = command
+        .texts()
+        .filter(|arg| arg.contains(char::is_whitespace) || arg.len() > 8)
+        .map(glued_value)
+        .collect();
+    out.extend(command.stdin.as_deref().map(|stdin| stdin.text.clone()).filter(|text| !text.is_empty()));
     let args = command.args();
     let mut files: Vec<String> = args
         .iter()
@@ -103,12 +159,24 @@ fn texts(command: &Command, facts: &Facts<'_>) -> Vec<String> {
         .map(|file| file.text.clone())
         .collect();
     files.extend(args.iter().filter_map(|arg| arg.text.strip_prefix("--file=").map(str::to_owned)));
-    files.extend(command.redirects.iter().filter(|redirect| redirect.op == crate::shell::syntax::RedirectOp::Read).map(|redirect| redirect.target.text.clone()));
-    files.extend(args.iter().filter_map(|arg| arg.text.strip_prefix(".read ").map(|file| file.trim().to_owned())));
+    files.extend(
+        command
+            .redirects
+            .iter()
+            .filter(|redirect| redirect.op == crate::shell::syntax::RedirectOp::Read)
+            .map(|redirect| redirect.target.text.clone()),
+    );
+    files.extend(
+        args.iter().filter_map(|arg| arg.text.strip_prefix(".read ").map(|file| file.trim().to_owned())),
+    );
     let cwd = command.cwd.as_deref().unwrap_or("/");
     for file in files {
         let path = crate::path::join(cwd, &file);
-        let written = facts.analysis.as_ref().and_then(|analysis| analysis.files.get(&path)).map(|value| value.text.clone());
+        let written = facts
+            .analysis
+            .as_ref()
+            .and_then(|analysis| analysis.files.get(&path))
+            .map(|value| value.text.clone());
         out.extend(written.or_else(|| facts.world.read_file(&path, 65_536)));
     }
     out
@@ -116,7 +184,9 @@ fn texts(command: &Command, facts: &Facts<'_>) -> Vec<String> {
 
 /// `-eDROP TABLE x`, `--execute=DROP …`.
 fn glued_value(arg: &str) -> String {
-    let text = if let Some((option, value)) = arg.split_once('=').filter(|(option, _)| option.starts_with("--") && !option.contains(' ')) {
+    let text = if let Some((option, value)) =
+        arg.split_once('=').filter(|(option, _)| option.starts_with("--") && !option.contains(' '))
+    {
         let _ = option;
         value
     } else if let Some(rest) = arg.strip_prefix('-').filter(|rest| rest.len() > 2 && !rest.starts_with('-')) {
@@ -154,7 +224,9 @@ fn split(text: &str) -> Vec<Vec<String>> {
                 let runs = bytes.get(at + 2) == Some(&b'!');
                 at += 3;
                 if !runs {
-                    while at < bytes.len() && !(bytes.get(at - 1) == Some(&b'*') && bytes.get(at) == Some(&b'/')) {
+                    while at < bytes.len()
+                        && !(bytes.get(at - 1) == Some(&b'*') && bytes.get(at) == Some(&b'/'))
+                    {
                         at += 1;
                     }
                     at += 1;

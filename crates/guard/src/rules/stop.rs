@@ -11,13 +11,27 @@ use baton_core::guard::{Decision, Verdict};
 pub const MAX_BLOCKS: u32 = 3;
 
 const fn rule(id: &'static str, about: &'static str, parameters: &'static [&'static str]) -> Rule {
-    Rule { id, on: false, event: Moment::Stop, forbids_commands: false, parameters, about, check: no_check, bad: &[], good: &[] }
+    Rule {
+        id,
+        on: false,
+        event: Moment::Stop,
+        forbids_commands: false,
+        parameters,
+        about,
+        check: no_check,
+        bad: &[],
+        good: &[],
+    }
 }
 
 pub(crate) const RULES: &[Rule] = &[
     rule("require-commit-before-stop", "a turn ends only with everything committed", &[]),
     rule("require-push-before-stop", "a turn ends only with everything pushed", &["remote"]),
-    rule("require-pr-before-stop", "a turn ends only with a pull request for the branch", &["remote", "baseBranch"]),
+    rule(
+        "require-pr-before-stop",
+        "a turn ends only with a pull request for the branch",
+        &["remote", "baseBranch"],
+    ),
     rule("require-no-conflicts-before-stop", "a turn ends only without conflicts", &["baseBranch"]),
     rule("require-ci-green-before-stop", "a turn ends only with green checks", &["remote"]),
 ];
@@ -32,7 +46,8 @@ pub(crate) fn check(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Vec<
     let mut found = Vec::new();
     for active in rules.active(Moment::Stop) {
         let params = &active.params;
-        let facts = world.repository_against(&folder, params.remote.as_deref(), params.base_branch.as_deref());
+        let facts =
+            world.repository_against(&folder, params.remote.as_deref(), params.base_branch.as_deref());
         let base = params.base_branch.as_deref().unwrap_or("main");
         if let Some(reason) = missing(active.rule.id, &facts, base) {
             let reason = match params.hint.as_deref() {
@@ -79,7 +94,10 @@ mod tests {
     use crate::world::Told;
 
     fn all_on() -> RuleSet {
-        let rules = RULES.iter().filter_map(|rule| Some(Active { rule: by_id(rule.id)?, params: Params::default() })).collect();
+        let rules = RULES
+            .iter()
+            .filter_map(|rule| Some(Active { rule: by_id(rule.id)?, params: Params::default() }))
+            .collect();
         RuleSet { rules, ..RuleSet::default() }
     }
 

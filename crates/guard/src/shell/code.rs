@@ -10,6 +10,8 @@ use std::collections::HashMap;
 
 /// Tokens of a program that are looked at.
 const MAX_TOKENS: usize = 20_000;
+/// Longest program that is looked at.
+const MAX_CODE: usize = 128 << 10;
 
 /// Whether a name is that of an interpreter whose programs are scanned.
 pub(super) fn is_interpreter(name: &str) -> bool {
@@ -38,7 +40,8 @@ fn language(name: &str) -> Option<Language> {
         "php" => Language::Php,
         "lua" | "luajit" => Language::Lua,
         "awk" | "gawk" | "mawk" | "nawk" => Language::Awk,
-        "osascript" | "Rscript" | "julia" | "tclsh" | "expect" | "groovy" | "elixir" | "R" | "racket" | "guile" => Language::Other,
+        "osascript" | "Rscript" | "julia" | "tclsh" | "expect" | "groovy" | "elixir" | "R" | "racket"
+        | "guile" => Language::Other,
         _ => return None,
     })
 }
@@ -46,7 +49,11 @@ fn language(name: &str) -> Option<Language> {
 /// Runs an interpreter. Returns what it prints.
 pub(super) fn run(shell: &mut Shell<'_>, name: &str, args: &[Value], context: &Context) -> Value {
     let Some(language) = language(name) else { return Value::default() };
-    let printed = shell.printed(name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.'), args, context);
+    let printed = shell.printed(
+        name.trim_end_matches(|sign: char| sign.is_ascii_digit() || sign == '.'),
+        args,
+        context,
+    );
     let (text, prints) = match program(language, name, args) {
         Program::Text(text, prints) => (text, prints),
         Program::File(file) => {
@@ -76,15 +83,35 @@ pub(super) fn scan_file(shell: &mut Shell<'_>, name: &str, text: &Value, context
     }
 }
 
-fn scan_value(shell: &mut Shell<'_>, language: Language, text: &Value, name: &str, prints: bool, context: &Context) {
+fn scan_value(
+    shell: &mut Shell<'_>,
+    language: Language,
+    text: &Value,
+    name: &str,
+    prints: bool,
+    context: &Context,
+) {
     for (_, origin) in text.holes.iter().take(4) {
-        if matches!(origin, Origin::Download | Origin::Decoded) || (text.is_opaque() && matches!(origin, Origin::Variable(_))) {
+        if matches!(origin, Origin::Download | Origin::Decoded)
+            || (text.is_opaque() && matches!(origin, Origin::Variable(_)))
+        {
             shell.ran(origin.clone(), name, context);
         }
     }
-    shell.step(text.text.len());
+    if text.text.len() > MAX_CODE || !shell.step(text.text.len() / 2) {
+        shell.ran(Origin::Decoded, name, context);
+        return;
+    }
     let inner = Context { in_code: true, stdin: None, wants_output: false, ..context.deeper() };
-    let mut scan = Scan { shell, language, context: inner, known: HashMap::new(), code: &text.text, prints };
+    let mut scan = Scan {
+        shell,
+        language,
+        context: inner,
+        known: HashMap::new(),
+        mentioned: HashMap::new(),
+        code: &text.text,
+        prints,
+    };
     scan.all();
 }
 
@@ -105,21 +132,35 @@ fn program(language: Language, name: &str, args: &[Value]) -> Program {
         match (language, text) {
             (Language::Python, "-c") => return Program::Text(next(), false),
             (Language::Python, "-m") => return Program::None,
-            (Language::Python, flags) if flags.len() > 2 && flags.starts_with('-') && flags.ends_with('c') && !flags.starts_with("--") => {
+            (Language::Python, flags)
+                if flags.len() > 2
+                    && flags.starts_with('-')
+                    && flags.ends_with('c')
+                    && !flags.starts_with("--") =>
+            {
                 return Program::Text(next(), false);
             }
             (Language::Node, "-p" | "--print" | "-pe" | "-ep") => return Program::Text(next(), true),
             (Language::Node, "-e" | "--eval" | "eval") => return Program::Text(next(), false),
             (Language::Node, "-r" | "--require" | "--import" | "--loader" | "-C" | "--conditions") => at += 1,
-            (Language::Node, "run" | "test" | "install" | "add" | "x" | "task" | "fmt" | "lint" | "build" | "i" | "create" | "pm" | "publish" | "global")
-                if name == "bun" || name == "deno" =>
-            {
+            (
+                Language::Node,
+                "run" | "test" | "install" | "add" | "x" | "task" | "fmt" | "lint" | "build" | "i" | "create"
+                | "pm" | "publish" | "global",
+            ) if name == "bun" || name == "deno" => {
                 return Program::None;
             }
-            (Language::Php, "-r") | (Language::Lua | Language::Other, "-e" | "-E") => return Program::Text(next(), false),
+            (Language::Php, "-r") | (Language::Lua | Language::Other, "-e" | "-E") => {
+                return Program::Text(next(), false);
+            }
             (Language::Other, "-c") => return Program::Text(next(), false),
             (Language::Perl | Language::Ruby, flags)
-                if flags.len() > 1 && flags.starts_with('-') && !flags.starts_with("--") && flags.ends_with(['e', 'E']) && !flags.starts_with("-M") && !flags.starts_with("-I") =>
+                if flags.len() > 1
+                    && flags.starts_with('-')
+                    && !flags.starts_with("--")
+                    && flags.ends_with(['e', 'E'])
+                    && !flags.starts_with("-M")
+                    && !flags.starts_with("-I") =>
             {
                 return Program::Text(next(), false);
             }
@@ -130,7 +171,9 @@ fn program(language: Language, name: &str, args: &[Value]) -> Program {
             (Language::Awk, "-v" | "-F" | "--assign" | "--field-separator") => at += 1,
             (Language::Python, "-W" | "-X") => at += 1,
             (_, "-") => return Program::Input,
-            (_, "-V" | "-v" | "--version" | "-h" | "--help") if language != Language::Awk => return Program::None,
+            (_, "-V" | "-v" | "--version" | "-h" | "--help") if language != Language::Awk => {
+                return Program::None;
+            }
             (_, flag) if flag.starts_with('-') => {}
             (Language::Awk, _) => return Program::Text(arg.clone(), false),
             _ => return Program::File(arg.clone()),
@@ -154,13 +197,40 @@ struct Scan<'a, 'w, 'c> {
     language: Language,
     context: Context,
     known: HashMap<String, Value>,
+    mentioned: HashMap<&'static str, bool>,
     code: &'c str,
     prints: bool,
 }
 
 const HIDING: &[&str] = &[
-    "chr", "fromCharCode", "b64decode", "atob", "unhexlify", "fromhex", "decode", "join", "reverse", "reversed", "pack", "base64_decode", "codecs", "rot13", "replace", "translate", "unescape",
-    "decode64", "unpack", "tr", "split", "bytes", "bytearray", "Buffer", "str_rot13", "strrev", "ord", "format",
+    "chr",
+    "fromCharCode",
+    "b64decode",
+    "atob",
+    "unhexlify",
+    "fromhex",
+    "decode",
+    "join",
+    "reverse",
+    "reversed",
+    "pack",
+    "base64_decode",
+    "codecs",
+    "rot13",
+    "replace",
+    "translate",
+    "unescape",
+    "decode64",
+    "unpack",
+    "tr",
+    "split",
+    "bytes",
+    "bytearray",
+    "Buffer",
+    "str_rot13",
+    "strrev",
+    "ord",
+    "format",
 ];
 
 impl Scan<'_, '_, '_> {
@@ -173,7 +243,9 @@ impl Scan<'_, '_, '_> {
                     let name = name.clone();
                     self.name(&name, &tokens, at);
                 }
-                Some(Token::Command(text)) if matches!(self.language, Language::Perl | Language::Ruby | Language::Php) => {
+                Some(Token::Command(text))
+                    if matches!(self.language, Language::Perl | Language::Ruby | Language::Php) =>
+                {
                     self.source(&Value::known(text.clone()));
                 }
                 Some(Token::Text(text)) if self.language == Language::Awk => {
@@ -187,10 +259,11 @@ impl Scan<'_, '_, '_> {
                         _ => {}
                     }
                 }
-                Some(Token::Sign('%')) if self.language == Language::Perl => {
-                    if tokens.get(at + 1) == Some(&Token::Name("ENV".to_owned())) {
-                        self.command("printenv", &[]);
-                    }
+                Some(Token::Sign('%'))
+                    if self.language == Language::Perl
+                        && tokens.get(at + 1) == Some(&Token::Name("ENV".to_owned())) =>
+                {
+                    self.command("printenv", &[]);
                 }
                 _ => {}
             }
@@ -235,8 +308,9 @@ impl Scan<'_, '_, '_> {
         }
     }
 
-    fn mentions(&self, what: &str) -> bool {
-        self.code.contains(what)
+    fn mentions(&mut self, what: &'static str) -> bool {
+        let code = self.code;
+        *self.mentioned.entry(what).or_insert_with(|| code.contains(what))
     }
 
     fn name(&mut self, name: &str, tokens: &[Token], at: usize) {
@@ -244,7 +318,14 @@ impl Scan<'_, '_, '_> {
         let open = match tokens.get(at + 1) {
             Some(Token::Sign('(')) => at + 2,
             // `system "ls"`, `unlink "x"`, `p ENV`.
-            Some(Token::Text(_) | Token::Command(_)) if matches!(self.language, Language::Perl | Language::Ruby | Language::Other | Language::Lua) => at + 1,
+            Some(Token::Text(_) | Token::Command(_))
+                if matches!(
+                    self.language,
+                    Language::Perl | Language::Ruby | Language::Other | Language::Lua
+                ) =>
+            {
+                at + 1
+            }
             Some(Token::Name(_)) if self.language == Language::Perl && last == "open" => at + 1,
             _ => {
                 self.bare(name, tokens, at);
@@ -257,25 +338,43 @@ impl Scan<'_, '_, '_> {
             {
                 self.evaluated(tokens, open);
             }
-            "system" | "popen" | "popen2" | "popen3" | "getoutput" | "getstatusoutput" | "shell_exec" | "passthru" | "proc_open" | "execvp" | "execv"
-            | "execl" | "execlp" | "execve" | "posix_spawn" | "capture2" | "capture3" | "capture2e" | "execSync" | "spawnSync" | "execFile" | "execFileSync"
-            | "startProcess" | "pcntl_exec" | "spawnv" | "spawnlp" | "spawnl" | "spawnvp" => self.process(tokens, open),
-            "run" | "call" | "check_call" | "check_output" | "Popen" if self.mentions("subprocess") => self.process(tokens, open),
+            "system" | "popen" | "popen2" | "popen3" | "getoutput" | "getstatusoutput" | "shell_exec"
+            | "passthru" | "proc_open" | "execvp" | "execv" | "execl" | "execlp" | "execve"
+            | "posix_spawn" | "capture2" | "capture3" | "capture2e" | "execSync" | "spawnSync"
+            | "execFile" | "execFileSync" | "startProcess" | "pcntl_exec" | "spawnv" | "spawnlp"
+            | "spawnl" | "spawnvp" => self.process(tokens, open),
+            "run" | "call" | "check_call" | "check_output" | "Popen" if self.mentions("subprocess") => {
+                self.process(tokens, open)
+            }
             "spawn" | "exec" | "execute" | "fork" | "Command"
-                if !matches!(self.language, Language::Node) || self.mentions("child_process") || name.starts_with("Deno") || name.starts_with("Bun") =>
+                if !matches!(self.language, Language::Node)
+                    || self.mentions("child_process")
+                    || name.starts_with("Deno")
+                    || name.starts_with("Bun") =>
             {
                 self.process(tokens, open);
             }
             "script" if name == "script" => {}
             "open" | "fopen" | "File.open" | "openSync" | "sysopen" => self.opened(tokens, open),
-            "read" | "readlines" | "foreach" | "binread" if name.starts_with("File") || name.starts_with("IO") => {
+            "read" | "readlines" | "foreach" | "binread"
+                if name.starts_with("File") || name.starts_with("IO") =>
+            {
                 self.file("cat", tokens, open);
             }
-            "readFile" | "readFileSync" | "createReadStream" | "file_get_contents" | "readfile" | "readTextFile" | "readTextFileSync" | "slurp"
-            | "load_dotenv" | "dotenv_values" | "read_csv" | "loadtxt" | "readFileToString" | "copy_file_range" => self.file("cat", tokens, open),
+            "readFile" | "readFileSync" | "createReadStream" | "file_get_contents" | "readfile"
+            | "readTextFile" | "readTextFileSync" | "slurp" | "load_dotenv" | "dotenv_values"
+            | "read_csv" | "loadtxt" | "readFileToString" | "copy_file_range" => {
+                self.file("cat", tokens, open)
+            }
             "Path" | "PurePath" | "Pathname" => {
-                let (writes, deletes) = (self.mentions("write_") || self.mentions(".touch"), self.mentions("unlink") || self.mentions("rmtree"));
-                let (lists, reads) = (self.mentions("iterdir") || self.mentions("glob"), self.mentions("read") || self.mentions("open"));
+                let (writes, deletes) = (
+                    self.mentions("write_") || self.mentions(".touch"),
+                    self.mentions("unlink") || self.mentions("rmtree"),
+                );
+                let (lists, reads) = (
+                    self.mentions("iterdir") || self.mentions("glob"),
+                    self.mentions("read") || self.mentions("open"),
+                );
                 match (deletes, writes, lists, reads) {
                     (true, ..) => self.file("rm", tokens, open),
                     (_, true, ..) => self.file("tee", tokens, open),
@@ -284,24 +383,56 @@ impl Scan<'_, '_, '_> {
                     _ => {}
                 }
             }
-            "file" if self.language == Language::Php || name.starts_with("Bun") => self.file("cat", tokens, open),
-            "writeFile" | "writeFileSync" | "appendFile" | "appendFileSync" | "createWriteStream" | "file_put_contents" | "writeTextFile"
-            | "writeTextFileSync" | "truncate" | "truncateSync" | "mkdirSync" | "makedirs" | "mkdir" | "ftruncate" => self.file("tee", tokens, open),
-            "write" | "binwrite" if name.starts_with("File") || name.starts_with("IO") || name.starts_with("Bun") => self.file("tee", tokens, open),
-            "rmtree" | "rmSync" | "rm_rf" | "rm_r" | "remove_tree" | "rimraf" | "removeSync" | "emptyDirSync" | "remove_entry_secure" | "remove_dir"
-            | "rmdirSync" | "removedirs" | "emptyDir" | "remove_entry" => self.recursive_delete(tokens, open),
+            "file" if self.language == Language::Php || name.starts_with("Bun") => {
+                self.file("cat", tokens, open)
+            }
+            "writeFile" | "writeFileSync" | "appendFile" | "appendFileSync" | "createWriteStream"
+            | "file_put_contents" | "writeTextFile" | "writeTextFileSync" | "truncate" | "truncateSync"
+            | "mkdirSync" | "makedirs" | "mkdir" | "ftruncate" => self.file("tee", tokens, open),
+            "write" | "binwrite"
+                if name.starts_with("File") || name.starts_with("IO") || name.starts_with("Bun") =>
+            {
+                self.file("tee", tokens, open)
+            }
+            "rmtree"
+            | "rmSync"
+            | "rm_rf"
+            | "rm_r"
+            | "remove_tree"
+            | "rimraf"
+            | "removeSync"
+            | "emptyDirSync"
+            | "remove_entry_secure"
+            | "remove_dir"
+            | "rmdirSync"
+            | "removedirs"
+            | "emptyDir"
+            | "remove_entry" => self.recursive_delete(tokens, open),
             "rm" if self.mentions("fs") || self.mentions("FileUtils") => self.recursive_delete(tokens, open),
             "remove" if name.starts_with("Deno") || name.starts_with("os") || name.starts_with("fs") => {
-                if self.mentions("recursive") { self.recursive_delete(tokens, open) } else { self.file("rm", tokens, open) }
+                if self.mentions("recursive") {
+                    self.recursive_delete(tokens, open)
+                } else {
+                    self.file("rm", tokens, open)
+                }
             }
-            "unlink" | "unlinkSync" | "delete" if last != "delete" || name.starts_with("File") => self.file("rm", tokens, open),
-            "listdir" | "readdirSync" | "readdir" | "scandir" | "walk" | "glob" | "iglob" | "entries" if last != "entries" || name.starts_with("Dir") => {
+            "unlink" | "unlinkSync" | "delete" if last != "delete" || name.starts_with("File") => {
+                self.file("rm", tokens, open)
+            }
+            "listdir" | "readdirSync" | "readdir" | "scandir" | "walk" | "glob" | "iglob" | "entries"
+                if last != "entries" || name.starts_with("Dir") =>
+            {
                 self.file("ls", tokens, open);
             }
-            "copyfile" | "copy" | "copy2" | "copyFileSync" | "cpSync" | "copytree" | "cp_r" | "rename" | "renameSync" | "move" | "replace"
+            "copyfile" | "copy" | "copy2" | "copyFileSync" | "cpSync" | "copytree" | "cp_r" | "rename"
+            | "renameSync" | "move" | "replace"
                 if name.contains('.') && last != "replace" =>
             {
-                self.two_files(if matches!(last, "rename" | "renameSync" | "move") { "mv" } else { "cp" }, tokens, open);
+                self.two_files(
+                    if matches!(last, "rename" | "renameSync" | "move") { "mv" } else { "cp" },
+                    tokens,
+                    open,
+                );
             }
             "chdir" => {
                 if let (Some(value), _) = self.expression(tokens, open)
@@ -310,10 +441,18 @@ impl Scan<'_, '_, '_> {
                     self.shell.state.cwd = Some(path);
                 }
             }
-            "getenv" | "get" if last == "getenv" || name.ends_with("environ.get") || name.ends_with("env.get") => {
+            "getenv" | "get"
+                if last == "getenv" || name.ends_with("environ.get") || name.ends_with("env.get") =>
+            {
                 match self.expression(tokens, open) {
                     (Some(value), _) if self.shows() => self.command("printenv", &[value]),
-                    (None, _) if last == "getenv" && self.shows() && tokens.get(open) == Some(&Token::Sign(')')) => self.command("printenv", &[]),
+                    (None, _)
+                        if last == "getenv"
+                            && self.shows()
+                            && tokens.get(open) == Some(&Token::Sign(')')) =>
+                    {
+                        self.command("printenv", &[])
+                    }
                     _ => {}
                 }
             }
@@ -328,7 +467,9 @@ impl Scan<'_, '_, '_> {
         let next = tokens.get(at + 1);
         let index = match (next, tokens.get(at + 2)) {
             (Some(Token::Sign('[' | '{')), Some(Token::Text(text))) => Some(text.clone()),
-            (Some(Token::Sign('{')), Some(Token::Name(text))) if self.language == Language::Perl => Some(text.clone()),
+            (Some(Token::Sign('{')), Some(Token::Name(text))) if self.language == Language::Perl => {
+                Some(text.clone())
+            }
             _ => None,
         };
         let spread = at.checked_sub(1).and_then(|before| tokens.get(before)).is_some_and(|before| {
@@ -343,12 +484,32 @@ impl Scan<'_, '_, '_> {
             .trim_end_matches(".inspect")
             .trim_end_matches(".to_a")
             .trim_end_matches(".map");
-        let is_whole = matches!(stem, "os.environ" | "environ" | "process.env" | "ENV" | "ENVIRON" | "_ENV" | "$_ENV" | "_SERVER" | "Bun.env" | "os.environb" | "globalThis.process.env");
+        let is_whole = matches!(
+            stem,
+            "os.environ"
+                | "environ"
+                | "process.env"
+                | "ENV"
+                | "ENVIRON"
+                | "_ENV"
+                | "$_ENV"
+                | "_SERVER"
+                | "Bun.env"
+                | "os.environb"
+                | "globalThis.process.env"
+        );
         if is_whole {
             match index {
                 Some(variable) if self.shows() => self.command("printenv", &[Value::known(variable)]),
                 Some(_) => {}
-                None if (!spread || stem.len() < name.len() || self.language == Language::Awk || matches!(next, Some(Token::Sign('[')))) && self.shows() => self.command("printenv", &[]),
+                None if (!spread
+                    || stem.len() < name.len()
+                    || self.language == Language::Awk
+                    || matches!(next, Some(Token::Sign('['))))
+                    && self.shows() =>
+                {
+                    self.command("printenv", &[])
+                }
                 None => {}
             }
         } else if let Some(variable) = name.strip_prefix("process.env.").or(name.strip_prefix("Bun.env."))
@@ -379,11 +540,14 @@ impl Scan<'_, '_, '_> {
     }
 
     /// Whether the program prints anything.
-    fn shows(&self) -> bool {
+    fn shows(&mut self) -> bool {
         self.prints
-            || ["print", "console", "puts", "write", "dump", "inspect", "echo", "p ", "pp", "say", "log", "alert", "cat(", "IO."]
-                .iter()
-                .any(|word| self.mentions(word))
+            || [
+                "print", "console", "puts", "write", "dump", "inspect", "echo", "p ", "pp", "say", "log",
+                "alert", "cat(", "IO.",
+            ]
+            .iter()
+            .any(|word| self.mentions(word))
     }
 
     /// A text that the program runs as a program.
@@ -393,13 +557,22 @@ impl Scan<'_, '_, '_> {
                 let inner = value.text.clone();
                 if inner.len() < self.code.len() && self.context.depth < 16 {
                     let context = self.context.deeper();
-                    let mut scan =
-                        Scan { shell: self.shell, language: self.language, context, known: HashMap::new(), code: &inner, prints: self.prints };
+                    let mut scan = Scan {
+                        shell: self.shell,
+                        language: self.language,
+                        context,
+                        known: HashMap::new(),
+                        mentioned: HashMap::new(),
+                        code: &inner,
+                        prints: self.prints,
+                    };
                     scan.all();
                 }
             }
             (_, hidden) => {
-                let network = ["urlopen", "requests", "fetch", "http", "urllib", "LWP", "open-uri", "socket"].iter().any(|word| self.mentions(word));
+                let network = ["urlopen", "requests", "fetch", "http", "urllib", "LWP", "open-uri", "socket"]
+                    .iter()
+                    .any(|word| self.mentions(word));
                 if network {
                     self.shell.ran(Origin::Download, "code", &self.context);
                 } else if hidden {
@@ -443,7 +616,10 @@ impl Scan<'_, '_, '_> {
                 Token::Sign(':') if self.language == Language::Node => {
                     words.pop();
                     at += 1;
-                    while tokens.get(at).is_some_and(|token| !matches!(token, Token::Sign(',' | '}' | ')' | ';'))) {
+                    while tokens
+                        .get(at)
+                        .is_some_and(|token| !matches!(token, Token::Sign(',' | '}' | ')' | ';')))
+                    {
                         at += 1;
                     }
                 }
@@ -508,12 +684,17 @@ impl Scan<'_, '_, '_> {
             }
         }
         let is_mode = |value: &Value| {
-            !value.text.is_empty() && value.text.len() <= 4 && value.text.chars().all(|sign| "rwabxt+<>|-".contains(sign))
+            !value.text.is_empty()
+                && value.text.len() <= 4
+                && value.text.chars().all(|sign| "rwabxt+<>|-".contains(sign))
         };
         let writes = texts.iter().any(|value| {
             (is_mode(value) && value.text.contains(['w', 'a', 'x', '+', '>'])) || value.text.starts_with('>')
         });
-        let pipes = texts.iter().find(|value| value.text.starts_with('|') || (value.text.ends_with('|') && value.text.len() > 2)).cloned();
+        let pipes = texts
+            .iter()
+            .find(|value| value.text.starts_with('|') || (value.text.ends_with('|') && value.text.len() > 2))
+            .cloned();
         if let Some(text) = pipes {
             self.source(&Value::known(text.text.trim_matches('|')));
             return;
@@ -553,6 +734,9 @@ impl Scan<'_, '_, '_> {
     /// The text that an expression makes, and whether it hides one.
     fn expression(&mut self, tokens: &[Token], from: usize) -> (Option<Value>, bool) {
         let end = self.skip_expression(tokens, from);
+        if !self.shell.step((end - from.min(end)) / 4 + 1) {
+            return (None, true);
+        }
         let mut value = Value::default();
         let mut found = false;
         let mut hidden = false;
@@ -571,7 +755,9 @@ impl Scan<'_, '_, '_> {
                             let mut inside = at + 2;
                             while let Some(Token::Number(number)) = tokens.get(inside) {
                                 found = true;
-                                value.push_text(&char::from_u32(*number).map(String::from).unwrap_or_default());
+                                value.push_text(
+                                    &char::from_u32(*number).map(String::from).unwrap_or_default(),
+                                );
                                 inside += 1;
                                 if tokens.get(inside) == Some(&Token::Sign(',')) {
                                     inside += 1;
@@ -579,9 +765,12 @@ impl Scan<'_, '_, '_> {
                             }
                             at = inside;
                         }
-                        ("expanduser" | "join" | "resolve" | "abspath" | "expandvars" | "realpath" | "Path" | "str" | "dirname", Some(Token::Sign('(')), _)
-                            if name.contains('.') || last == "Path" || last == "str" =>
-                        {
+                        (
+                            "expanduser" | "join" | "resolve" | "abspath" | "expandvars" | "realpath"
+                            | "Path" | "str" | "dirname",
+                            Some(Token::Sign('(')),
+                            _,
+                        ) if name.contains('.') || last == "Path" || last == "str" => {
                             if last == "join" && !value.text.is_empty() {
                                 hidden = true;
                             }
@@ -597,7 +786,11 @@ impl Scan<'_, '_, '_> {
                                             value.push_text(text);
                                             found = true;
                                         }
-                                        Some(Token::Name(inner)) if inner.contains("homedir") || inner.contains("HOME") || inner.contains("home") => {
+                                        Some(Token::Name(inner))
+                                            if inner.contains("homedir")
+                                                || inner.contains("HOME")
+                                                || inner.contains("home") =>
+                                        {
                                             value.push_text(&self.shell.world.home());
                                             found = true;
                                         }
@@ -626,7 +819,23 @@ impl Scan<'_, '_, '_> {
                                 found = true;
                                 value.push_text(&self.shell.world.home());
                             }
-                            None if matches!(last, "f" | "r" | "b" | "u" | "rb" | "br" | "new" | "await" | "return" | "my" | "std" | "local" | "const" | "let" | "var") => {}
+                            None if matches!(
+                                last,
+                                "f" | "r"
+                                    | "b"
+                                    | "u"
+                                    | "rb"
+                                    | "br"
+                                    | "new"
+                                    | "await"
+                                    | "return"
+                                    | "my"
+                                    | "std"
+                                    | "local"
+                                    | "const"
+                                    | "let"
+                                    | "var"
+                            ) => {}
                             None => {
                                 hidden |= HIDING.contains(&last);
                                 unclear = true;
@@ -675,12 +884,19 @@ fn tokens(code: &str, language: Language) -> Vec<Token> {
             break;
         }
         match byte {
-            b'#' if !matches!(language, Language::Node | Language::Lua) && at.checked_sub(1).and_then(|before| bytes.get(before)).is_none_or(|before| before.is_ascii_whitespace() || *before == b';') => {
+            b'#' if !matches!(language, Language::Node | Language::Lua)
+                && at
+                    .checked_sub(1)
+                    .and_then(|before| bytes.get(before))
+                    .is_none_or(|before| before.is_ascii_whitespace() || *before == b';') =>
+            {
                 while bytes.get(at).is_some_and(|byte| *byte != b'\n') {
                     at += 1;
                 }
             }
-            b'/' if matches!(language, Language::Node | Language::Php) && bytes.get(at + 1) == Some(&b'/') => {
+            b'/' if matches!(language, Language::Node | Language::Php)
+                && bytes.get(at + 1) == Some(&b'/') =>
+            {
                 while bytes.get(at).is_some_and(|byte| *byte != b'\n') {
                     at += 1;
                 }
@@ -704,9 +920,14 @@ fn tokens(code: &str, language: Language) -> Vec<Token> {
             }
             byte if byte.is_ascii_alphabetic() || *byte == b'_' || *byte == b'$' || *byte >= 0x80 => {
                 let start = at;
-                while bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte >= 0x80)
-                    || (matches!(bytes.get(at), Some(b'.' | b':'))
-                        && bytes.get(at + 1).is_some_and(|next| next.is_ascii_alphabetic() || *next == b'_' || (*next == b':' && bytes.get(at) == Some(&b':'))))
+                while bytes.get(at).is_some_and(|byte| {
+                    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$') || *byte >= 0x80
+                }) || (matches!(bytes.get(at), Some(b'.' | b':'))
+                    && bytes.get(at + 1).is_some_and(|next| {
+                        next.is_ascii_alphabetic()
+                            || *next == b'_'
+                            || (*next == b':' && bytes.get(at) == Some(&b':'))
+                    }))
                     || (bytes.get(at) == Some(&b':') && at > start && bytes.get(at - 1) == Some(&b':'))
                 {
                     at += 1;
@@ -714,7 +935,10 @@ fn tokens(code: &str, language: Language) -> Vec<Token> {
                 at = at.max(start + 1);
                 let name = code.get(start..at).unwrap_or("").trim_start_matches('$');
                 let opener = bytes.get(at).copied();
-                if matches!(name, "qx" | "q" | "qq") && language == Language::Perl && matches!(opener, Some(b'{' | b'(' | b'/' | b'!' | b'[' | b'|')) {
+                if matches!(name, "qx" | "q" | "qq")
+                    && language == Language::Perl
+                    && matches!(opener, Some(b'{' | b'(' | b'/' | b'!' | b'[' | b'|'))
+                {
                     let (text, next) = delimited(code, at);
                     out.push(if name == "qx" { Token::Command(text) } else { Token::Text(text) });
                     at = next;
@@ -745,7 +969,8 @@ fn tokens(code: &str, language: Language) -> Vec<Token> {
 fn string(code: &str, start: usize) -> (String, usize) {
     let bytes = code.as_bytes();
     let Some(quote) = bytes.get(start).copied() else { return (String::new(), start + 1) };
-    let triple = bytes.get(start + 1) == Some(&quote) && bytes.get(start + 2) == Some(&quote) && quote != b'`';
+    let triple =
+        bytes.get(start + 1) == Some(&quote) && bytes.get(start + 2) == Some(&quote) && quote != b'`';
     let mut at = if triple { start + 3 } else { start + 1 };
     let mut text = String::new();
     loop {
@@ -761,7 +986,9 @@ fn string(code: &str, start: usize) -> (String, usize) {
                 text.push_str(&decoded);
                 at += length.max(1);
             }
-            Some(_) if triple && !(bytes.get(at + 1) == Some(&quote) && bytes.get(at + 2) == Some(&quote)) => {
+            Some(_)
+                if triple && !(bytes.get(at + 1) == Some(&quote) && bytes.get(at + 2) == Some(&quote)) =>
+            {
                 text.push(char::from(quote));
                 at += 1;
             }

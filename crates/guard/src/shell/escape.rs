@@ -90,8 +90,11 @@ pub fn base64(text: &str) -> Option<String> {
 
 /// The text that pairs of hexadecimal digits spell.
 pub fn hex(text: &str) -> Option<String> {
-    let digits: Vec<u8> =
-        text.bytes().filter(|byte| !byte.is_ascii_whitespace()).map(|byte| byte.to_ascii_lowercase()).collect();
+    let digits: Vec<u8> = text
+        .bytes()
+        .filter(|byte| !byte.is_ascii_whitespace())
+        .map(|byte| byte.to_ascii_lowercase())
+        .collect();
     let bytes: Option<Vec<u8>> = digits
         .chunks(2)
         .map(|pair| {

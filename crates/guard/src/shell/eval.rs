@@ -11,12 +11,12 @@ use std::rc::Rc;
 
 /// Longest text that is analysed.
 pub const MAX_TEXT: usize = 2 << 20;
-/// Most work for one text: bytes read, words expanded, state copied.
-pub const MAX_STEPS: u64 = 6 << 20;
+/// Most work for one text: bytes read, words expanded, state copied. A step is about a tenth of a microsecond.
+pub const MAX_STEPS: u64 = 400_000;
 /// Iterations of a loop that are followed with their own values.
 const MAX_ITERATIONS: usize = 16;
 /// Commands that are kept.
-const MAX_COMMANDS: usize = 100_000;
+const MAX_COMMANDS: usize = 20_000;
 
 /// What a text would do on this machine.
 pub fn analyse(text: &str, world: &dyn World) -> Analysis {
@@ -116,13 +116,14 @@ impl<'w> Shell<'w> {
 
     /// Runs a text in this shell. Returns its output.
     pub(super) fn source(&mut self, text: &str, context: &Context) -> Value {
-        if !self.step(text.len() + 8) {
+        if !self.step(text.len() / 16 + 8) {
             return Value::unknown(Origin::Input);
         }
         match parse::parse_at(text, context.depth) {
             Ok(script) => self.list(&script.list, &script.heres, context),
             Err(fault) => {
                 let why = match fault {
+                    Fault::Size => "the command has too many words to be read".to_owned(),
                     Fault::Depth => "the command is nested too deeply to be read".to_owned(),
                     Fault::Syntax(why) => format!("the command can't be parsed ({why})"),
                 };
@@ -164,7 +165,7 @@ impl<'w> Shell<'w> {
     /// Runs something on a copy of the state.
     pub(super) fn in_subshell<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
         let size = self.state.variables.len() + self.state.functions.len() + self.state.arguments.len() + 4;
-        self.step(size);
+        self.step(4 + size * 2);
         let saved = self.state.clone();
         let result = run(self);
         self.state = saved;
@@ -183,7 +184,10 @@ impl<'w> Shell<'w> {
             } else {
                 self.pipeline(&item.stages, heres, &context)
             };
-            if context.wants_output && output.text.len() + printed.text.len() <= MAX_TEXT && output.holes.len() < 256 {
+            if context.wants_output
+                && output.text.len() + printed.text.len() <= MAX_TEXT
+                && output.holes.len() < 256
+            {
                 output.push(&printed);
             }
         }
@@ -221,7 +225,9 @@ impl<'w> Shell<'w> {
         let end = self.analysis.commands.len();
         let names: Vec<String> = starts
             .iter()
-            .map(|start| self.analysis.commands.get(*start).map(|command| command.name.clone()).unwrap_or_default())
+            .map(|start| {
+                self.analysis.commands.get(*start).map(|command| command.name.clone()).unwrap_or_default()
+            })
             .collect();
         for (number, start) in starts.iter().enumerate() {
             let until = starts.get(number + 1).copied().unwrap_or(end);
@@ -267,6 +273,7 @@ impl<'w> Shell<'w> {
                 && let Some(before) = self.analysis.files.get(&file)
             {
                 let mut whole = before.clone();
+                self.step(whole.text.len() / 64);
                 whole.push(&content);
                 content = whole;
             }
@@ -276,7 +283,7 @@ impl<'w> Shell<'w> {
     }
 
     pub(super) fn write_file(&mut self, path: String, content: Value) {
-        if self.analysis.files.len() < 1024 && self.step(content.text.len() / 16 + 1) {
+        if self.analysis.files.len() < 1024 && self.step(content.text.len() / 64 + 4) {
             self.analysis.files.insert(path, content);
         }
     }
@@ -321,7 +328,9 @@ impl<'w> Shell<'w> {
                 }
                 if too_many || values.is_empty() {
                     let joined = values.iter().skip(MAX_ITERATIONS).take(256).find(|value| {
-                        value.text.starts_with('/') || value.text.starts_with('.') || value.text.starts_with('~')
+                        value.text.starts_with('/')
+                            || value.text.starts_with('.')
+                            || value.text.starts_with('~')
                     });
                     let value = joined.cloned().unwrap_or_else(|| Value::unknown(Origin::Input));
                     self.state.variables.insert((*name).to_owned(), vec![value]);
@@ -372,7 +381,7 @@ impl<'w> Shell<'w> {
         let mut set = Vec::new();
         for assignment in assignments {
             let mut values = Vec::new();
-            if assignment.values.len() == 1 && !matches!(assignment.values.first(), None) {
+            if assignment.values.len() == 1 {
                 for word in &assignment.values {
                     values.push(self.word(word, heres, context));
                 }
@@ -388,6 +397,10 @@ impl<'w> Shell<'w> {
                     _ => before.extend(values),
                 }
                 values = before;
+            }
+            let length: usize = values.iter().map(|value| value.text.len() + 16 * value.holes.len()).sum();
+            if !self.step(4 + length / 64) {
+                break;
             }
             set.push((assignment.name.to_owned(), values));
         }

@@ -83,7 +83,9 @@ impl Shell<'_> {
                 break;
             }
             match word {
-                Word::Plain(text) if !text.bytes().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{' | b'~')) => {
+                Word::Plain(text)
+                    if !text.bytes().any(|byte| matches!(byte, b'*' | b'?' | b'[' | b'{' | b'~')) =>
+                {
                     out.push(Value::known(*text));
                 }
                 Word::Plain(text) => {
@@ -110,7 +112,8 @@ impl Shell<'_> {
         for (number, part) in parts.iter().enumerate() {
             match part {
                 Part::Bare(text) => {
-                    let text = if number == 0 { self.tilde(text, parts.len() == 1, &mut value) } else { text };
+                    let text =
+                        if number == 0 { self.tilde(text, parts.len() == 1, &mut value) } else { text };
                     push_bare(&mut value, text);
                 }
                 other => self.part(other, heres, context, &mut value),
@@ -145,6 +148,9 @@ impl Shell<'_> {
                 for (number, one) in values.iter().enumerate() {
                     if number > 0 {
                         value.push_text(" ");
+                    }
+                    if !self.step(one.text.len() / 64 + one.holes.len()) {
+                        return;
                     }
                     value.push(one);
                 }
@@ -222,7 +228,7 @@ impl Shell<'_> {
                 part => pieces.push(Piece::Part(part)),
             }
         }
-        self.step(pieces.len());
+        self.step(pieces.len() / 16);
         if pieces.len() > MAX_BRACED {
             let mut value = Value::unknown(Origin::Decoded);
             for part in parts {
@@ -233,7 +239,7 @@ impl Shell<'_> {
         }
         let mut expanded = Vec::new();
         expand_braces(&pieces, &mut expanded, 0);
-        self.step(expanded.iter().map(Vec::len).sum());
+        self.step(expanded.iter().map(Vec::len).sum::<usize>() / 4);
         for word in expanded {
             let mut parts = Vec::new();
             for piece in word {
@@ -293,6 +299,9 @@ impl Shell<'_> {
                         if number > 0 {
                             fields.end();
                         }
+                        if !self.step(value.text.len() / 16 + value.holes.len()) {
+                            return;
+                        }
                         let value = with_globs(value);
                         fields.split(&value, &separators);
                     }
@@ -324,8 +333,8 @@ impl Shell<'_> {
     fn variable(&self, name: &str, index: Option<&str>) -> Option<Vec<Value>> {
         match name {
             "@" | "*" => return Some(self.state.arguments.clone()),
-            "#" | "?" | "$" | "!" | "-" | "RANDOM" | "SECONDS" | "LINENO" | "UID" | "EUID" | "PPID" | "BASHPID"
-            | "SRANDOM" | "EPOCHSECONDS" | "SHLVL" => {
+            "#" | "?" | "$" | "!" | "-" | "RANDOM" | "SECONDS" | "LINENO" | "UID" | "EUID" | "PPID"
+            | "BASHPID" | "SRANDOM" | "EPOCHSECONDS" | "SHLVL" => {
                 return Some(vec![Value::known("0")]);
             }
             "0" => return Some(vec![Value::known("sh")]),
@@ -391,7 +400,7 @@ impl Shell<'_> {
                 op => {
                     let word = self.word(word, heres, context);
                     let length: usize = values.iter().map(|value| value.text.len()).sum();
-                    self.step(length);
+                    self.step(length / 4);
                     values = values.iter().map(|value| changed(value, *op, &word)).collect();
                 }
             }
@@ -413,7 +422,10 @@ enum FieldPart<'a, 's> {
 fn push_bare(value: &mut Value, text: &str) {
     let at = value.text.len();
     value.globs.extend(
-        text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'[')).map(|(offset, _)| at + offset),
+        text.bytes()
+            .enumerate()
+            .filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'['))
+            .map(|(offset, _)| at + offset),
     );
     value.text.push_str(text);
 }
@@ -449,11 +461,11 @@ fn changed(value: &Value, op: ParamOp, word: &Value) -> Value {
             ends().find(|at| pattern_matches(pattern, &back(*at))).map_or_else(|| text.to_owned(), front)
         }
         ParamOp::CutFrontLongest => {
-            let found = ends().filter(|at| pattern_matches(pattern, &back(*at))).last();
+            let found = ends().rfind(|at| pattern_matches(pattern, &back(*at)));
             found.map_or_else(|| text.to_owned(), front)
         }
         ParamOp::CutBack => {
-            let found = ends().filter(|at| pattern_matches(pattern, &front(*at))).last();
+            let found = ends().rfind(|at| pattern_matches(pattern, &front(*at)));
             found.map_or_else(|| text.to_owned(), back)
         }
         ParamOp::CutBackLongest => {
@@ -572,9 +584,10 @@ fn range<'a, 's>(inside: &[Piece<'a, 's>]) -> Vec<Vec<Piece<'a, 's>>> {
     }
     let mut signs = (first.chars(), last.chars());
     match (signs.0.next(), signs.0.next(), signs.1.next(), signs.1.next()) {
-        (Some(first), None, Some(last), None) => {
-            (first.min(last)..=first.max(last)).take(MAX_BRACES).map(|sign| pieces(sign.to_string())).collect()
-        }
+        (Some(first), None, Some(last), None) => (first.min(last)..=first.max(last))
+            .take(MAX_BRACES)
+            .map(|sign| pieces(sign.to_string()))
+            .collect(),
         _ => Vec::new(),
     }
 }

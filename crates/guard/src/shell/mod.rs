@@ -15,11 +15,12 @@ pub mod value;
 pub mod windows;
 mod wrappers;
 
+pub use eval::{MAX_STEPS, analyse};
 pub(crate) use outputs::FILTERS;
-pub use eval::analyse;
 pub use value::{Origin, Value};
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Where a command would run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -47,7 +48,7 @@ pub struct Command {
     /// The folder at that point; `None` where it is not known.
     pub cwd: Option<String>,
     /// What it reads from its standard input, where that is not the terminal.
-    pub stdin: Option<Value>,
+    pub stdin: Option<Rc<Value>>,
     /// The names of the commands that its output is piped through.
     pub piped_to: Vec<String>,
     /// Whether its output is taken by a substitution.

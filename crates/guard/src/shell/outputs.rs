@@ -8,19 +8,132 @@ use std::rc::Rc;
 
 /// Commands that print what they get from the network.
 pub(crate) const DOWNLOADERS: &[&str] = &[
-    "curl", "wget", "wget2", "fetch", "http", "https", "httpie", "xh", "xhs", "aria2c", "lynx", "links", "w3m", "elinks", "axel",
-    "iwr", "irm", "Invoke-WebRequest", "Invoke-RestMethod", "invoke-webrequest", "invoke-restmethod", "lwp-request",
-    "GET", "curlie", "nc", "ncat", "netcat", "socat", "ftp", "tftp", "scp", "sftp", "gsutil", "rclone", "bitsadmin", "certutil", "curl.exe",
-    "Start-BitsTransfer", "ipfs", "gdown", "kermit",
+    "curl",
+    "wget",
+    "wget2",
+    "fetch",
+    "http",
+    "https",
+    "httpie",
+    "xh",
+    "xhs",
+    "aria2c",
+    "lynx",
+    "links",
+    "w3m",
+    "elinks",
+    "axel",
+    "iwr",
+    "irm",
+    "Invoke-WebRequest",
+    "Invoke-RestMethod",
+    "invoke-webrequest",
+    "invoke-restmethod",
+    "lwp-request",
+    "GET",
+    "curlie",
+    "nc",
+    "ncat",
+    "netcat",
+    "socat",
+    "ftp",
+    "tftp",
+    "scp",
+    "sftp",
+    "gsutil",
+    "rclone",
+    "bitsadmin",
+    "certutil",
+    "curl.exe",
+    "Start-BitsTransfer",
+    "ipfs",
+    "gdown",
+    "kermit",
 ];
 
 /// Commands that pass their input on, changed or not, and say nothing of their own.
 pub(crate) const FILTERS: &[&str] = &[
-    "cat", "tee", "head", "tail", "sed", "awk", "gawk", "mawk", "grep", "egrep", "fgrep", "rg", "cut", "sort", "uniq", "tr", "rev", "tac",
-    "nl", "fold", "fmt", "column", "paste", "less", "more", "bat", "xxd", "od", "hexdump", "base64", "base32", "gzip", "gunzip", "zcat", "bzip2", "bunzip2",
-    "bzcat", "xz", "unxz", "xzcat", "zstd", "zstdcat", "openssl", "gpg", "iconv", "dos2unix", "strings", "pv", "jq", "yq", "expand", "unexpand", "split", "sponge",
-    "dd", "buffer", "mbuffer", "xargs", "gpg2", "age", "uudecode", "basenc", "perl", "python3", "python", "ruby", "node", "tsort",
-    "envsubst", "busybox", "env", "stdbuf", "unbuffer", "pbcopy", "clip", "xclip", "out-string", "Out-String", "sh", "bash", "zsh",
+    "cat",
+    "tee",
+    "head",
+    "tail",
+    "sed",
+    "awk",
+    "gawk",
+    "mawk",
+    "grep",
+    "egrep",
+    "fgrep",
+    "rg",
+    "cut",
+    "sort",
+    "uniq",
+    "tr",
+    "rev",
+    "tac",
+    "nl",
+    "fold",
+    "fmt",
+    "column",
+    "paste",
+    "less",
+    "more",
+    "bat",
+    "xxd",
+    "od",
+    "hexdump",
+    "base64",
+    "base32",
+    "gzip",
+    "gunzip",
+    "zcat",
+    "bzip2",
+    "bunzip2",
+    "bzcat",
+    "xz",
+    "unxz",
+    "xzcat",
+    "zstd",
+    "zstdcat",
+    "openssl",
+    "gpg",
+    "iconv",
+    "dos2unix",
+    "strings",
+    "pv",
+    "jq",
+    "yq",
+    "expand",
+    "unexpand",
+    "split",
+    "sponge",
+    "dd",
+    "buffer",
+    "mbuffer",
+    "xargs",
+    "gpg2",
+    "age",
+    "uudecode",
+    "basenc",
+    "perl",
+    "python3",
+    "python",
+    "ruby",
+    "node",
+    "tsort",
+    "envsubst",
+    "busybox",
+    "env",
+    "stdbuf",
+    "unbuffer",
+    "pbcopy",
+    "clip",
+    "xclip",
+    "out-string",
+    "Out-String",
+    "sh",
+    "bash",
+    "zsh",
 ];
 
 impl Shell<'_> {
@@ -29,19 +142,26 @@ impl Shell<'_> {
         if !context.wants_output {
             return Value::default();
         }
+        let length = context.stdin.as_deref().map_or(0, |stdin| stdin.text.len());
+        if !self.step(length / 64) {
+            return Value::unknown(Origin::Input);
+        }
         let stdin = || context.stdin.as_deref().cloned().unwrap_or_else(|| Value::unknown(Origin::Input));
         match name {
             "echo" => echo(args),
             "printf" => printf(args),
             "print" | "Write-Output" | "write-output" | "Write-Host" => joined(args),
-            "cat" | "bat" | "type" | "gc" | "Get-Content" | "tee" | "pv" | "sponge" | "less" | "more" | "tac" | "nl" => {
-                self.shown(name, args, stdin())
-            }
-            "head" | "tail" if args.iter().all(|arg| arg.text.starts_with('-') || arg.text.parse::<u32>().is_ok()) => {
+            "cat" | "bat" | "type" | "gc" | "Get-Content" | "tee" | "pv" | "sponge" | "less" | "more"
+            | "tac" | "nl" => self.shown(name, args, stdin()),
+            "head" | "tail"
+                if args.iter().all(|arg| arg.text.starts_with('-') || arg.text.parse::<u32>().is_ok()) =>
+            {
                 passed(&stdin())
             }
             "ls" | "dir" if args.iter().any(|arg| !arg.text.starts_with('-')) => {
-                let mut names = joined(&args.iter().filter(|arg| !arg.text.starts_with('-')).cloned().collect::<Vec<_>>());
+                let mut names = joined(
+                    &args.iter().filter(|arg| !arg.text.starts_with('-')).cloned().collect::<Vec<_>>(),
+                );
                 names.push(&Value::unknown(Origin::Output(Rc::from("ls"))));
                 names
             }
@@ -76,24 +196,29 @@ impl Shell<'_> {
             },
             "base64" | "gbase64" | "base32" | "basenc" | "uudecode" => {
                 let decodes = args.iter().any(|arg| {
-                    arg.text.starts_with("--d") || (arg.text.starts_with('-') && arg.text.contains(['d', 'D']))
+                    arg.text.starts_with("--d")
+                        || (arg.text.starts_with('-') && arg.text.contains(['d', 'D']))
                 });
                 self.decoded(name, decodes, args, stdin())
             }
             "xxd" => {
-                let reverts = args.iter().any(|arg| arg.text.starts_with("-r") || arg.text == "-p -r" || arg.text == "-revert");
+                let reverts = args
+                    .iter()
+                    .any(|arg| arg.text.starts_with("-r") || arg.text == "-p -r" || arg.text == "-revert");
                 match stdin().literal().filter(|_| reverts).and_then(escape::hex) {
                     Some(text) => Value::known(text),
                     None => Value::unknown(Origin::Decoded),
                 }
             }
-            "tr" | "openssl" | "gpg" | "gpg2" | "age" | "gunzip" | "zcat" | "gzip" | "bunzip2" | "bzcat" | "xzcat" | "unxz" | "zstdcat"
-            | "zstd" | "xz" | "bzip2" | "iconv" | "uncompress" | "7z" | "unzip" | "funzip" | "lz4" | "lz4cat" => {
+            "tr" | "openssl" | "gpg" | "gpg2" | "age" | "gunzip" | "zcat" | "gzip" | "bunzip2" | "bzcat"
+            | "xzcat" | "unxz" | "zstdcat" | "zstd" | "xz" | "bzip2" | "iconv" | "uncompress" | "7z"
+            | "unzip" | "funzip" | "lz4" | "lz4cat" => {
                 let input = stdin();
                 if input.is_download() { input } else { Value::unknown(Origin::Decoded) }
             }
-            "sed" | "awk" | "gawk" | "mawk" | "cut" | "perl" | "python" | "python3" | "node" | "ruby" | "jq" | "yq" | "fold" | "paste" | "grep"
-            | "egrep" | "sort" | "head" | "tail" | "uniq" | "shuf" | "column" | "dd" | "strings" | "envsubst" | "od" | "dos2unix" => {
+            "sed" | "awk" | "gawk" | "mawk" | "cut" | "perl" | "python" | "python3" | "node" | "ruby"
+            | "jq" | "yq" | "fold" | "paste" | "grep" | "egrep" | "sort" | "head" | "tail" | "uniq"
+            | "shuf" | "column" | "dd" | "strings" | "envsubst" | "od" | "dos2unix" => {
                 let input = context.stdin.as_deref().cloned().unwrap_or_default();
                 if input.is_download() {
                     Value::unknown(Origin::Download)
@@ -103,7 +228,9 @@ impl Shell<'_> {
                     Value::unknown(Origin::Decoded)
                 }
             }
-            "git" if args.iter().any(|arg| arg.text == "--show-toplevel") => Value::known(self.world.project()),
+            "git" if args.iter().any(|arg| arg.text == "--show-toplevel") => {
+                Value::known(self.world.project())
+            }
             "git" if is_current_branch(args) => {
                 let folder = self.state.cwd.clone().unwrap_or_else(|| self.world.project());
                 match self.world.repository(&folder).branch {
@@ -124,7 +251,8 @@ impl Shell<'_> {
     }
 
     fn shown(&mut self, name: &str, args: &[Value], stdin: Value) -> Value {
-        let files: Vec<&Value> = args.iter().filter(|arg| !arg.text.starts_with('-') || arg.text == "-").collect();
+        let files: Vec<&Value> =
+            args.iter().filter(|arg| !arg.text.starts_with('-') || arg.text == "-").collect();
         if name == "tee" {
             for file in &files {
                 if let Some(path) = self.absolute(file) {
@@ -146,7 +274,11 @@ impl Shell<'_> {
 
     fn decoded(&mut self, name: &str, decodes: bool, args: &[Value], stdin: Value) -> Value {
         if !decodes && name != "uudecode" {
-            return if stdin.is_download() { stdin } else { Value::unknown(Origin::Output(Rc::from("base64"))) };
+            return if stdin.is_download() {
+                stdin
+            } else {
+                Value::unknown(Origin::Output(Rc::from("base64")))
+            };
         }
         let file = args.iter().find(|arg| !arg.text.starts_with('-'));
         let input = match file {
@@ -158,7 +290,7 @@ impl Shell<'_> {
         }
         match input.literal().filter(|_| name != "base32").and_then(escape::base64) {
             Some(text) => {
-                self.step(text.len());
+                self.step(text.len() / 16);
                 Value::known(text)
             }
             None => Value::unknown(Origin::Decoded),
@@ -177,7 +309,9 @@ impl Shell<'_> {
             at += 1;
             let text = arg.text.as_str();
             let mut take = |glued: &str| -> Option<Value> {
-                if let Some(value) = arg.after(glued).filter(|value| !value.text.is_empty() || !value.holes.is_empty()) {
+                if let Some(value) =
+                    arg.after(glued).filter(|value| !value.text.is_empty() || !value.holes.is_empty())
+                {
                     return Some(value);
                 }
                 let value = args.get(at).cloned();
@@ -193,10 +327,13 @@ impl Shell<'_> {
                     }
                     names.extend(take(text));
                 }
-                "--remote-name" | "--remote-name-all" | "-OJ" | "-JO" | "-LO" | "-sLO" | "-fsSLO" | "-sSLO" | "-fLO" | "-LJO" => {
+                "--remote-name" | "--remote-name-all" | "-OJ" | "-JO" | "-LO" | "-sLO" | "-fsSLO"
+                | "-sSLO" | "-fLO" | "-LJO" => {
                     remote_name = true;
                 }
-                "-P" | "--directory-prefix" | "--output-dir" | "-d" | "--dir" if name != "curl" || text == "--output-dir" => {
+                "-P" | "--directory-prefix" | "--output-dir" | "-d" | "--dir"
+                    if name != "curl" || text == "--output-dir" =>
+                {
                     folder = take(text);
                 }
                 _ if text.starts_with("--output=") || text.starts_with("--output-document=") => {
@@ -211,7 +348,11 @@ impl Shell<'_> {
                             names.extend(args.get(at).cloned());
                             at += 1;
                         }
-                        Some(found) if text.get(1..found).is_some_and(|flags| flags.chars().all(|sign| "sSfLkqnNiI#".contains(sign))) => {
+                        Some(found)
+                            if text.get(1..found).is_some_and(|flags| {
+                                flags.chars().all(|sign| "sSfLkqnNiI#".contains(sign))
+                            }) =>
+                        {
                             names.push(arg.slice(found + 1, text.len()));
                         }
                         _ if name.starts_with("curl") && text.contains('O') => remote_name = true,
@@ -227,7 +368,11 @@ impl Shell<'_> {
                 let text = address.text.split(['?', '#']).next().unwrap_or("");
                 let text = text.split_once("://").map_or(text, |(_, rest)| rest);
                 let name = if text.contains('/') { path::file_name(text) } else { "" };
-                names.push(Value::known(if name.is_empty() || text.ends_with('/') { "index.html" } else { name }));
+                names.push(Value::known(if name.is_empty() || text.ends_with('/') {
+                    "index.html"
+                } else {
+                    name
+                }));
             }
         }
         for file in names {
@@ -250,7 +395,12 @@ impl Shell<'_> {
 /// `git branch --show-current` and its relatives.
 fn is_current_branch(args: &[Value]) -> bool {
     let words: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
-    matches!(&words[..], ["branch", "--show-current"] | ["rev-parse", "--abbrev-ref", "HEAD" | "@"] | ["symbolic-ref", "--short", ..])
+    matches!(
+        &words[..],
+        ["branch", "--show-current"]
+            | ["rev-parse", "--abbrev-ref", "HEAD" | "@"]
+            | ["symbolic-ref", "--short", ..]
+    )
 }
 
 fn last(args: &[Value]) -> Value {
@@ -274,7 +424,11 @@ fn echo(args: &[Value]) -> Value {
     let flags = args
         .iter()
         .take_while(|arg| {
-            arg.text.len() > 1 && arg.text.strip_prefix('-').is_some_and(|rest| rest.chars().all(|sign| "neE".contains(sign)))
+            arg.text.len() > 1
+                && arg
+                    .text
+                    .strip_prefix('-')
+                    .is_some_and(|rest| rest.chars().all(|sign| "neE".contains(sign)))
         })
         .count();
     let escapes = args.iter().take(flags).any(|arg| arg.text.contains('e'));
@@ -340,7 +494,12 @@ fn passed(stdin: &Value) -> Value {
 /// The words of a text that is piped into `xargs`.
 pub(super) fn words_of(stdin: &Value) -> Vec<Value> {
     if stdin.text.trim().is_empty() && !stdin.holes.is_empty() || stdin.text.len() > 65_536 {
-        return vec![stdin.holes.first().map_or_else(|| Value::unknown(Origin::Input), |(_, origin)| Value::unknown(origin.clone()))];
+        return vec![
+            stdin
+                .holes
+                .first()
+                .map_or_else(|| Value::unknown(Origin::Input), |(_, origin)| Value::unknown(origin.clone())),
+        ];
     }
     let mut out = Vec::new();
     let mut from = 0;

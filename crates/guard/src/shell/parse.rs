@@ -10,11 +10,16 @@ use std::borrow::Cow;
 /// Deepest nesting that is read.
 pub const MAX_DEPTH: u32 = 32;
 
+/// Most words and parts of words of one text. No person writes as many; quoted text counts as one however long it is.
+pub const MAX_WORDS: u32 = 20_000;
+
 /// Why a text could not be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// Nested deeper than [`MAX_DEPTH`].
     Depth,
+    /// More words than [`MAX_WORDS`].
+    Size,
     /// Not the shell's grammar.
     Syntax(&'static str),
 }
@@ -59,6 +64,7 @@ struct Parser<'s> {
     pending: Vec<Pending<'s>>,
     heres: Vec<Here<'s>>,
     no_arithmetic: bool,
+    words: u32,
 }
 
 const CLOSERS: &[&str] = &["then", "else", "elif", "fi", "do", "done", "esac", "}"];
@@ -73,6 +79,7 @@ impl<'s> Parser<'s> {
             pending: Vec::new(),
             heres: Vec::new(),
             no_arithmetic: false,
+            words: 0,
         }
     }
 
@@ -92,6 +99,11 @@ impl<'s> Parser<'s> {
         self.text.get(from..to).unwrap_or("")
     }
 
+    fn count(&mut self) -> Parsed<()> {
+        self.words += 1;
+        if self.words > MAX_WORDS { Err(Fault::Size) } else { Ok(()) }
+    }
+
     fn deeper(&mut self) -> Parsed<()> {
         self.depth += 1;
         if self.depth > MAX_DEPTH { Err(Fault::Depth) } else { Ok(()) }
@@ -103,7 +115,9 @@ impl<'s> Parser<'s> {
             match self.peek() {
                 Some(b' ' | b'\t' | b'\r') => self.pos += 1,
                 Some(b'\\') if self.peek_at(1) == Some(b'\n') => self.pos += 2,
-                Some(b'\\') if self.peek_at(1) == Some(b'\r') && self.peek_at(2) == Some(b'\n') => self.pos += 3,
+                Some(b'\\') if self.peek_at(1) == Some(b'\r') && self.peek_at(2) == Some(b'\n') => {
+                    self.pos += 3
+                }
                 Some(b'#') => {
                     while self.peek().is_some_and(|byte| byte != b'\n') {
                         self.pos += 1;
@@ -146,7 +160,10 @@ impl<'s> Parser<'s> {
                     break;
                 }
                 // A substitution may close on the line of the delimiter.
-                if line.strip_prefix(&*pending.delimiter).is_some_and(|rest| rest.trim_start().starts_with(')')) {
+                if line
+                    .strip_prefix(&*pending.delimiter)
+                    .is_some_and(|rest| rest.trim_start().starts_with(')'))
+                {
                     end = line_start;
                     self.pos = line_start + pending.delimiter.len();
                     break;
@@ -157,7 +174,10 @@ impl<'s> Parser<'s> {
                 vec![Part::Quoted(Cow::Borrowed(body))]
             } else {
                 let mut inner = Parser::new(body, self.depth + 1);
-                inner.quoted_parts(None)?
+                inner.words = self.words;
+                let parts = inner.quoted_parts(None)?;
+                self.words = inner.words;
+                parts
             };
             if let Some(here) = self.heres.get_mut(pending.number) {
                 here.parts = parts;
@@ -216,7 +236,9 @@ impl<'s> Parser<'s> {
     fn pipeline(&mut self) -> Parsed<Vec<Node<'s>>> {
         loop {
             self.blanks();
-            if self.peek() == Some(b'!') && self.peek_at(1).is_none_or(|byte| byte.is_ascii_whitespace() || byte == b'(') {
+            if self.peek() == Some(b'!')
+                && self.peek_at(1).is_none_or(|byte| byte.is_ascii_whitespace() || byte == b'(')
+            {
                 self.pos += 1;
             } else if self.at_word("time") {
                 let after = self.bytes.get(self.pos + 4..).unwrap_or(&[]);
@@ -537,7 +559,11 @@ impl<'s> Parser<'s> {
         while self.peek().is_some_and(is_name) {
             self.pos += 1;
         }
-        if start == self.pos { Err(Fault::Syntax("a name is missing")) } else { Ok(self.slice(start, self.pos)) }
+        if start == self.pos {
+            Err(Fault::Syntax("a name is missing"))
+        } else {
+            Ok(self.slice(start, self.pos))
+        }
     }
 
     fn simple(&mut self) -> Parsed<Node<'s>> {
@@ -554,7 +580,9 @@ impl<'s> Parser<'s> {
                 None | Some(b'\n' | b';' | b'&' | b'|' | b')') => break,
                 Some(b'(') => {
                     // `name ()` begins a function.
-                    if let ([Word::Plain(name)], true, true) = (&words[..], assignments.is_empty(), redirects.is_empty()) {
+                    if let ([Word::Plain(name)], true, true) =
+                        (&words[..], assignments.is_empty(), redirects.is_empty())
+                    {
                         let name = *name;
                         self.pos += 1;
                         self.blanks();
@@ -610,12 +638,15 @@ impl<'s> Parser<'s> {
     }
 
     fn assignment(&mut self) -> Parsed<Option<Assignment<'s>>> {
+        self.count()?;
         let Some((name, length, append)) = self.assignment_head() else { return Ok(None) };
         let name = self.slice(self.pos, self.pos + name);
         self.pos += length;
         let values = match self.peek() {
             Some(b'(') => self.array()?,
-            Some(byte) if !ends_word(byte) || (matches!(byte, b'<' | b'>') && self.peek_at(1) == Some(b'(')) => {
+            Some(byte)
+                if !ends_word(byte) || (matches!(byte, b'<' | b'>') && self.peek_at(1) == Some(b'(')) =>
+            {
                 vec![self.word()?]
             }
             _ => vec![Word::Plain("")],
@@ -663,7 +694,8 @@ impl<'s> Parser<'s> {
         } else if self.peek() == Some(b'{') {
             let rest = self.bytes.get(self.pos + 1..).unwrap_or(&[]);
             let name = rest.iter().take(64).position(|byte| !is_name(*byte)).unwrap_or(0);
-            if name == 0 || rest.get(name) != Some(&b'}') || !matches!(rest.get(name + 1), Some(b'<' | b'>')) {
+            if name == 0 || rest.get(name) != Some(&b'}') || !matches!(rest.get(name + 1), Some(b'<' | b'>'))
+            {
                 return Ok(None);
             }
             self.pos += name + 2;
@@ -680,7 +712,10 @@ impl<'s> Parser<'s> {
             ("<&", RedirectOp::Duplicate),
             ("<>", RedirectOp::ReadWrite),
         ];
-        let found = OPS.iter().find(|(sign, _)| self.starts(sign)).map(|(sign, op)| (sign.len(), *op, *sign == "<<-"));
+        let found = OPS
+            .iter()
+            .find(|(sign, _)| self.starts(sign))
+            .map(|(sign, op)| (sign.len(), *op, *sign == "<<-"));
         let (length, mut op, strips_tabs) = match found {
             Some(found) => found,
             // `<(` and `>(` begin a word.
@@ -771,14 +806,15 @@ impl<'s> Parser<'s> {
     }
 
     fn word(&mut self) -> Parsed<Word<'s>> {
+        self.count()?;
         let start = self.pos;
         while self.peek().is_some_and(is_plain) {
             self.pos += 1;
         }
-        if self.peek().is_none_or(ends_word) && self.pos > start {
-            if self.peek() != Some(b'(') || !is_extglob(self.bytes.get(self.pos - 1).copied()) {
-                return Ok(Word::Plain(self.slice(start, self.pos)));
-            }
+        let is_pattern = self.peek() == Some(b'(')
+            && is_extglob(self.pos.checked_sub(1).and_then(|at| self.bytes.get(at)).copied());
+        if self.pos > start && self.peek().is_none_or(ends_word) && !is_pattern {
+            return Ok(Word::Plain(self.slice(start, self.pos)));
         }
         let mut parts = Vec::new();
         if self.pos > start {
@@ -792,6 +828,7 @@ impl<'s> Parser<'s> {
             if self.pos > from {
                 parts.push(Part::Bare(self.slice(from, self.pos)));
             }
+            self.count()?;
             match self.peek() {
                 None => break,
                 Some(b'\'') => parts.push(self.single_quoted()?),
@@ -825,7 +862,10 @@ impl<'s> Parser<'s> {
                     let list = self.block(&[")"])?;
                     parts.push(Part::Process { list, is_input: true });
                 }
-                Some(b'(') if is_extglob(self.pos.checked_sub(1).and_then(|at| self.bytes.get(at)).copied()) && self.pos > start => {
+                Some(b'(')
+                    if is_extglob(self.pos.checked_sub(1).and_then(|at| self.bytes.get(at)).copied())
+                        && self.pos > start =>
+                {
                     let from = self.pos;
                     let mut open = 0u32;
                     while let Some(byte) = self.peek() {
@@ -858,7 +898,8 @@ impl<'s> Parser<'s> {
         self.pos += 1;
         let from = self.pos;
         let rest = self.bytes.get(from..).unwrap_or(&[]);
-        let length = rest.iter().position(|byte| *byte == b'\'').ok_or(Fault::Syntax("a quote is not closed"))?;
+        let length =
+            rest.iter().position(|byte| *byte == b'\'').ok_or(Fault::Syntax("a quote is not closed"))?;
         self.pos = from + length + 1;
         Ok(Part::Quoted(Cow::Borrowed(self.slice(from, from + length))))
     }
@@ -874,6 +915,7 @@ impl<'s> Parser<'s> {
             if self.pos > from {
                 parts.push(Part::Quoted(Cow::Borrowed(self.slice(from, self.pos))));
             }
+            self.count()?;
             match self.peek() {
                 None if end.is_none() => return Ok(parts),
                 None => return Err(Fault::Syntax("a quote is not closed")),
@@ -919,8 +961,11 @@ impl<'s> Parser<'s> {
             Some(b'[') => {
                 let from = self.pos + 2;
                 let rest = self.bytes.get(from..).unwrap_or(&[]);
-                let length =
-                    rest.iter().take(4096).position(|byte| *byte == b']').ok_or(Fault::Syntax("$[ is not closed"))?;
+                let length = rest
+                    .iter()
+                    .take(4096)
+                    .position(|byte| *byte == b']')
+                    .ok_or(Fault::Syntax("$[ is not closed"))?;
                 self.pos = from + length + 1;
                 Ok(Part::Arithmetic(Vec::new()))
             }
@@ -938,12 +983,24 @@ impl<'s> Parser<'s> {
             Some(byte) if is_name(byte) && !byte.is_ascii_digit() => {
                 self.pos += 1;
                 let name = self.name()?;
-                Ok(Part::Param(Box::new(Param { name, index: None, length: false, indirect: false, op: None })))
+                Ok(Part::Param(Box::new(Param {
+                    name,
+                    index: None,
+                    length: false,
+                    indirect: false,
+                    op: None,
+                })))
             }
             Some(byte) if byte.is_ascii_digit() || b"@*#?$!-".contains(&byte) => {
                 let name = self.slice(self.pos + 1, self.pos + 2);
                 self.pos += 2;
-                Ok(Part::Param(Box::new(Param { name, index: None, length: false, indirect: false, op: None })))
+                Ok(Part::Param(Box::new(Param {
+                    name,
+                    index: None,
+                    length: false,
+                    indirect: false,
+                    op: None,
+                })))
             }
             _ => {
                 self.pos += 1;
@@ -963,7 +1020,9 @@ impl<'s> Parser<'s> {
         let mut length = false;
         let mut indirect = false;
         match self.peek() {
-            Some(b'#') if self.peek_at(1).is_some_and(|byte| byte != b'}' && byte != b':' && byte != b'-') => {
+            Some(b'#')
+                if self.peek_at(1).is_some_and(|byte| byte != b'}' && byte != b':' && byte != b'-') =>
+            {
                 length = true;
                 self.pos += 1;
             }
@@ -993,8 +1052,11 @@ impl<'s> Parser<'s> {
         if self.peek() == Some(b'[') {
             let from = self.pos + 1;
             let rest = self.bytes.get(from..).unwrap_or(&[]);
-            let inside =
-                rest.iter().take(4096).position(|byte| *byte == b']').ok_or(Fault::Syntax("${x[ is not closed"))?;
+            let inside = rest
+                .iter()
+                .take(4096)
+                .position(|byte| *byte == b']')
+                .ok_or(Fault::Syntax("${x[ is not closed"))?;
             index = Some(self.slice(from, from + inside));
             self.pos = from + inside + 1;
         }

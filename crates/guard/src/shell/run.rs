@@ -9,13 +9,27 @@ use super::{Command, Place, Redirection, code, windows};
 use crate::path;
 use std::rc::Rc;
 
-const SHELLS: &[&str] =
-    &["sh", "bash", "zsh", "dash", "ksh", "ksh93", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash", "posh", "nu", "elvish", "xonsh"];
+const SHELLS: &[&str] = &[
+    "sh", "bash", "zsh", "dash", "ksh", "ksh93", "mksh", "ash", "fish", "csh", "tcsh", "rbash", "yash",
+    "posh", "nu", "elvish", "xonsh",
+];
 
 /// Variables whose value a program runs as a command.
 const RUN_VARIABLES: &[&str] = &[
-    "PAGER", "GIT_PAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "GIT_SSH_COMMAND", "PROMPT_COMMAND", "MANPAGER", "GIT_EXTERNAL_DIFF",
-    "GIT_ASKPASS", "SUDO_ASKPASS", "LESSOPEN", "BROWSER",
+    "PAGER",
+    "GIT_PAGER",
+    "EDITOR",
+    "VISUAL",
+    "GIT_EDITOR",
+    "GIT_SEQUENCE_EDITOR",
+    "GIT_SSH_COMMAND",
+    "PROMPT_COMMAND",
+    "MANPAGER",
+    "GIT_EXTERNAL_DIFF",
+    "GIT_ASKPASS",
+    "SUDO_ASKPASS",
+    "LESSOPEN",
+    "BROWSER",
 ];
 
 /// Bytes of a script file that are read.
@@ -35,7 +49,8 @@ impl Shell<'_> {
         redirects: Vec<Redirection>,
         context: &Context,
     ) -> Value {
-        if !self.step(8 + argv.len()) {
+        let length: usize = argv.iter().map(|word| word.text.len()).sum();
+        if !self.step(10 + argv.len() + length / 64) {
             return Value::unknown(Origin::Input);
         }
         if context.depth > MAX_DEPTH {
@@ -58,7 +73,7 @@ impl Shell<'_> {
             assignments: assignments.clone(),
             redirects,
             cwd: self.state.cwd.clone(),
-            stdin: context.stdin.as_deref().cloned(),
+            stdin: context.stdin.clone(),
             piped_to: Vec::new(),
             captured: context.captured,
             background: context.background,
@@ -100,9 +115,7 @@ impl Shell<'_> {
                 }
             }
             if name.is_empty() || !unset_only {
-                let known_tool = |origin: &Origin| {
-                    matches!(origin, Origin::Variable(name) if matches!(name.as_ref(), "EDITOR" | "VISUAL" | "PAGER" | "BROWSER" | "CC" | "CXX" | "LD" | "AR" | "PYTHON" | "MAKE" | "CARGO" | "NODE" | "NPM" | "GO" | "JAVA"))
-                };
+                let known_tool = |origin: &Origin| matches!(origin, Origin::Variable(name) if matches!(name.as_ref(), "EDITOR" | "VISUAL" | "PAGER" | "BROWSER" | "CC" | "CXX" | "LD" | "AR" | "PYTHON" | "MAKE" | "CARGO" | "NODE" | "NPM" | "GO" | "JAVA"));
                 for (_, origin) in word.holes.iter().filter(|(_, origin)| !known_tool(origin)).take(4) {
                     self.ran(origin.clone(), "the shell", context);
                 }
@@ -119,8 +132,30 @@ impl Shell<'_> {
     /// `/usr/bin/s?do`: the dangerous program that a pattern would find.
     fn globbed_program(&self, word: &Value) -> String {
         const NAMES: &[&str] = &[
-            "sudo", "doas", "rm", "cat", "env", "curl", "wget", "bash", "sh", "git", "kubectl", "terraform", "aws", "dd", "mkfs", "shred", "find",
-            "printenv", "su", "pkexec", "gcloud", "az", "helm", "gh",
+            "sudo",
+            "doas",
+            "rm",
+            "cat",
+            "env",
+            "curl",
+            "wget",
+            "bash",
+            "sh",
+            "git",
+            "kubectl",
+            "terraform",
+            "aws",
+            "dd",
+            "mkfs",
+            "shred",
+            "find",
+            "printenv",
+            "su",
+            "pkexec",
+            "gcloud",
+            "az",
+            "helm",
+            "gh",
         ];
         let pattern = word.pattern();
         let pattern = pattern.rsplit('/').next().unwrap_or(&pattern);
@@ -139,8 +174,12 @@ impl Shell<'_> {
 
     fn call(&mut self, name: &str, body: &str, argv: Vec<Value>, context: &Context) -> Value {
         if self.active.iter().any(|active| active == name) {
-            let multiplies = context.background || context.stdin.is_some() || (context.wants_output && !context.captured);
-            if multiplies && !self.analysis.recursive.iter().any(|other| other == name) && self.analysis.recursive.len() < 16 {
+            let multiplies =
+                context.background || context.stdin.is_some() || (context.wants_output && !context.captured);
+            if multiplies
+                && !self.analysis.recursive.iter().any(|other| other == name)
+                && self.analysis.recursive.len() < 16
+            {
                 self.analysis.recursive.push(name.to_owned());
             }
             return Value::unknown(Origin::Input);
@@ -174,7 +213,9 @@ impl Shell<'_> {
                 for arg in args.iter().filter(|arg| !arg.text.starts_with('-')) {
                     let value = match context.stdin.as_deref() {
                         Some(stdin) if stdin.is_known() && !stdin.text.contains('\n') => stdin.clone(),
-                        Some(stdin) if stdin.is_known() => Value::known(stdin.text.lines().next().unwrap_or("")),
+                        Some(stdin) if stdin.is_known() => {
+                            Value::known(stdin.text.lines().next().unwrap_or(""))
+                        }
                         Some(stdin) if stdin.is_download() => stdin.clone(),
                         _ => Value::unknown(Origin::Variable(Rc::from(arg.text.as_str()))),
                     };
@@ -258,7 +299,8 @@ impl Shell<'_> {
     fn follow(&mut self, name: &str, argv: &[Value], args: &[Value], context: &Context) -> Value {
         if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
             let start = wrappers::command_start(wrapper, args);
-            let is_shell_line = matches!(name, "npx" | "bunx") && args.iter().any(|arg| arg.text == "-c" || arg.text == "--call");
+            let is_shell_line = matches!(name, "npx" | "bunx")
+                && args.iter().any(|arg| arg.text == "-c" || arg.text == "--call");
             if is_shell_line && let Some(text) = value_of(args, &["-c", "--call"]) {
                 return self.source_value(&text, name, &context.deeper());
             }
@@ -292,11 +334,14 @@ impl Shell<'_> {
                 }
             },
             "su" | "runuser" | "sg" | "newgrp" | "flock" | "nix-shell" | "nix" | "ksh-c" => {
-                let text = value_of(args, &["-c", "--command", "--run", "--session-command"]).or_else(|| glued(args, "c"));
+                let text = value_of(args, &["-c", "--command", "--run", "--session-command"])
+                    .or_else(|| glued(args, "c"));
                 match text {
                     Some(text) if name != "nix" => self.source_value(&text, name, &context.deeper()),
                     _ if name == "nix" || name == "runuser" => {
-                        let at = args.iter().position(|arg| matches!(arg.text.as_str(), "--" | "-c" | "--command"));
+                        let at = args
+                            .iter()
+                            .position(|arg| matches!(arg.text.as_str(), "--" | "-c" | "--command"));
                         self.run_rest(at.map(|at| at + 1), args, context)
                     }
                     _ if name == "flock" => {
@@ -308,9 +353,8 @@ impl Shell<'_> {
             }
             "ssh" | "mosh" | "slogin" => self.remote(args, context),
             "tmux" | "screen" | "byobu" | "zellij" => self.terminal(name, args, context),
-            "docker" | "podman" | "nerdctl" | "docker-compose" | "lxc" | "kubectl" | "oc" | "k3s" | "microk8s" | "crictl" | "finch" => {
-                self.container(name, args, context)
-            }
+            "docker" | "podman" | "nerdctl" | "docker-compose" | "lxc" | "kubectl" | "oc" | "k3s"
+            | "microk8s" | "crictl" | "finch" => self.container(name, args, context),
             "at" | "batch" => {
                 if let Some(stdin) = context.stdin.as_deref() {
                     self.source_value(stdin, name, &context.deeper());
@@ -323,7 +367,9 @@ impl Shell<'_> {
                 Value::unknown(Origin::Output(Rc::from(name)))
             }
             "cmd" | "cmd.exe" | "Cmd" => {
-                let at = args.iter().position(|arg| matches!(arg.text.to_ascii_lowercase().as_str(), "/c" | "/k" | "//c"));
+                let at = args
+                    .iter()
+                    .position(|arg| matches!(arg.text.to_ascii_lowercase().as_str(), "/c" | "/k" | "//c"));
                 if let Some(at) = at {
                     let words: Vec<&str> = args.iter().skip(at + 1).map(|arg| arg.text.as_str()).collect();
                     windows::cmd(self, &words.join(" "), &context.deeper());
@@ -351,7 +397,9 @@ impl Shell<'_> {
 
     fn run_rest(&mut self, start: Option<usize>, args: &[Value], context: &Context) -> Value {
         match start.and_then(|start| args.get(start..)) {
-            Some(rest) if !rest.is_empty() => self.run(rest.to_vec(), Vec::new(), Vec::new(), &context.deeper()),
+            Some(rest) if !rest.is_empty() => {
+                self.run(rest.to_vec(), Vec::new(), Vec::new(), &context.deeper())
+            }
             _ => Value::default(),
         }
     }
@@ -391,7 +439,11 @@ impl Shell<'_> {
                     };
                     joined.map(|path| self.analysis.links.get(&path).cloned().unwrap_or(path))
                 }
-                Some(value) if value.holes.iter().all(|(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "mktemp")) && !value.holes.is_empty() => {
+                Some(value)
+                    if value.holes.iter().all(
+                        |(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "mktemp"),
+                    ) && !value.holes.is_empty() =>
+                {
                     Some("/tmp/<mktemp>".to_owned())
                 }
                 Some(_) => None,
@@ -403,7 +455,9 @@ impl Shell<'_> {
 
     fn env(&mut self, args: &[Value], context: &Context) -> Value {
         if let Some(text) = value_of(args, &["-S", "--split-string"]).or_else(|| {
-            let arg = args.iter().find(|arg| arg.text.starts_with("-S") || arg.text.starts_with("--split-string="))?;
+            let arg = args
+                .iter()
+                .find(|arg| arg.text.starts_with("-S") || arg.text.starts_with("--split-string="))?;
             arg.after("-S").or_else(|| arg.after("--split-string="))
         }) {
             return self.source_value(&text, "env", &context.deeper());
@@ -435,7 +489,10 @@ impl Shell<'_> {
                 at += 1;
                 break;
             }
-            if matches!(flag, "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" | "-C" | "--init-command") {
+            if matches!(
+                flag,
+                "-o" | "+o" | "-O" | "+O" | "--rcfile" | "--init-file" | "-C" | "--init-command"
+            ) {
                 at += 2;
                 continue;
             }
@@ -500,7 +557,9 @@ impl Shell<'_> {
         };
         if self.analysis.files.contains_key(&path) {
             let first = content.text.lines().next().unwrap_or("");
-            let interpreter = first.strip_prefix("#!").map(|line| path::file_name(line.trim().rsplit([' ', '/']).next().unwrap_or("")).to_owned());
+            let interpreter = first
+                .strip_prefix("#!")
+                .map(|line| path::file_name(line.trim().rsplit([' ', '/']).next().unwrap_or("")).to_owned());
             if let Some(interpreter) = interpreter.filter(|name| code::is_interpreter(name)) {
                 code::scan_file(self, &interpreter, &content, context);
                 return Value::unknown(Origin::Output(Rc::from(by)));
@@ -536,7 +595,8 @@ impl Shell<'_> {
 
     fn copy(&mut self, name: &str, args: &[Value]) -> Value {
         let files: Vec<&Value> = args.iter().filter(|arg| !arg.text.starts_with('-')).collect();
-        let is_link = name == "ln" && args.iter().any(|arg| arg.text.starts_with('-') && arg.text.contains('s'));
+        let is_link =
+            name == "ln" && args.iter().any(|arg| arg.text.starts_with('-') && arg.text.contains('s'));
         if let [from, to] = files[..] {
             let source = self.absolute(from);
             let target = self.absolute(to);
@@ -547,7 +607,7 @@ impl Shell<'_> {
                     } else {
                         source
                     };
-                    if self.analysis.links.len() < 1024 {
+                    if self.analysis.links.len() < 64 {
                         self.analysis.links.insert(target, source);
                     }
                 } else if let Some(content) = self.analysis.files.get(&source).cloned() {
@@ -562,7 +622,16 @@ impl Shell<'_> {
         let wrapper = wrappers::Wrapper {
             names: &[],
             short: if name == "parallel" { "jNnIaSdL" } else { "IiEdanPsLJRS" },
-            long: &["--max-args", "--max-procs", "--arg-file", "--delimiter", "--replace", "--jobs", "--max-lines", "--colsep"],
+            long: &[
+                "--max-args",
+                "--max-procs",
+                "--arg-file",
+                "--delimiter",
+                "--replace",
+                "--jobs",
+                "--max-lines",
+                "--colsep",
+            ],
             skip: 0,
         };
         let Some(start) = wrappers::command_start(&wrapper, args) else { return Value::default() };
@@ -605,8 +674,26 @@ impl Shell<'_> {
 
     fn find(&mut self, args: &[Value], context: &Context) -> Value {
         const FILTERS: &[&str] = &[
-            "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-mtime", "-mmin", "-size", "-newer", "-empty", "-atime", "-ctime",
-            "-lname", "-inum", "-perm", "-user", "-links", "-samefile",
+            "-name",
+            "-iname",
+            "-path",
+            "-ipath",
+            "-wholename",
+            "-regex",
+            "-iregex",
+            "-mtime",
+            "-mmin",
+            "-size",
+            "-newer",
+            "-empty",
+            "-atime",
+            "-ctime",
+            "-lname",
+            "-inum",
+            "-perm",
+            "-user",
+            "-links",
+            "-samefile",
         ];
         let filtered = args.iter().any(|arg| FILTERS.contains(&arg.text.as_str()));
         let named = value_of(args, &["-name", "-iname"]).filter(|name| name.is_known());
@@ -615,7 +702,8 @@ impl Shell<'_> {
             match &named {
                 Some(name) => {
                     let at = found.text.len();
-                    let signs = name.text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'['));
+                    let signs =
+                        name.text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'['));
                     found.globs.extend(signs.map(|(offset, _)| at + offset));
                     found.push_text(&name.text);
                 }
@@ -671,7 +759,8 @@ impl Shell<'_> {
     }
 
     fn remote(&mut self, args: &[Value], context: &Context) -> Value {
-        let wrapper = wrappers::Wrapper { names: &[], short: "bcDEeFIiJLlmOopQRSWwB", long: &["--ssh"], skip: 0 };
+        let wrapper =
+            wrappers::Wrapper { names: &[], short: "bcDEeFIiJLlmOopQRSWwB", long: &["--ssh"], skip: 0 };
         let Some(host) = wrappers::command_start(&wrapper, args) else { return Value::default() };
         let is_local = args.get(host).is_some_and(|value| {
             let host = value.text.rsplit('@').next().unwrap_or("");
@@ -708,8 +797,25 @@ impl Shell<'_> {
         let Some(at) = args.iter().position(|arg| {
             matches!(
                 arg.text.as_str(),
-                "send-keys" | "send" | "new" | "new-session" | "neww" | "new-window" | "splitw" | "split-window" | "run"
-                    | "run-shell" | "respawn-pane" | "respawn-window" | "respawnw" | "respawnp" | "pipe-pane" | "pipep" | "if-shell" | "popup" | "display-popup"
+                "send-keys"
+                    | "send"
+                    | "new"
+                    | "new-session"
+                    | "neww"
+                    | "new-window"
+                    | "splitw"
+                    | "split-window"
+                    | "run"
+                    | "run-shell"
+                    | "respawn-pane"
+                    | "respawn-window"
+                    | "respawnw"
+                    | "respawnp"
+                    | "pipe-pane"
+                    | "pipep"
+                    | "if-shell"
+                    | "popup"
+                    | "display-popup"
             )
         }) else {
             return Value::default();
@@ -725,22 +831,46 @@ impl Shell<'_> {
         let wrapper = if keys { wrapper } else { wrappers::Wrapper { short: "tsncxyFlpeEThwS", ..wrapper } };
         let rest = args.get(at + 1..).unwrap_or(&[]);
         let Some(start) = wrappers::command_start(&wrapper, rest) else { return Value::default() };
-        let words: Vec<Value> =
-            rest.get(start..).unwrap_or(&[]).iter().filter(|arg| !keys || !KEYS.contains(&arg.text.as_str())).cloned().collect();
+        let words: Vec<Value> = rest
+            .get(start..)
+            .unwrap_or(&[])
+            .iter()
+            .filter(|arg| !keys || !KEYS.contains(&arg.text.as_str()))
+            .cloned()
+            .collect();
         self.run_joined(Some(0), &words, name, context)
     }
 
     fn container(&mut self, name: &str, args: &[Value], context: &Context) -> Value {
         let printed = Value::unknown(Origin::Output(Rc::from(name)));
-        let Some(at) = args.iter().position(|arg| matches!(arg.text.as_str(), "exec" | "run" | "debug")) else {
+        let Some(at) = args.iter().position(|arg| matches!(arg.text.as_str(), "exec" | "run" | "debug"))
+        else {
             return printed;
         };
         let wrapper = wrappers::Wrapper {
             names: &[],
             short: if name == "kubectl" || name == "oc" { "cnf" } else { "eulvpwhmcf" },
             long: &[
-                "--env", "--user", "--volume", "--publish", "--workdir", "--name", "--network", "--entrypoint", "--mount", "--label",
-                "--env-file", "--container", "--namespace", "--platform", "--memory", "--cpus", "--gpus", "--hostname", "--index", "--image",
+                "--env",
+                "--user",
+                "--volume",
+                "--publish",
+                "--workdir",
+                "--name",
+                "--network",
+                "--entrypoint",
+                "--mount",
+                "--label",
+                "--env-file",
+                "--container",
+                "--namespace",
+                "--platform",
+                "--memory",
+                "--cpus",
+                "--gpus",
+                "--hostname",
+                "--index",
+                "--image",
             ],
             skip: 0,
         };
@@ -749,7 +879,8 @@ impl Shell<'_> {
             Some(separator) => Some(separator + 1),
             None => wrappers::command_start(&wrapper, rest).map(|image| image + 1),
         };
-        if let Some(command) = start.and_then(|start| rest.get(start..)).filter(|command| !command.is_empty()) {
+        if let Some(command) = start.and_then(|start| rest.get(start..)).filter(|command| !command.is_empty())
+        {
             let inner = Context { place: Place::Container, ..context.deeper() };
             self.in_subshell(|shell| {
                 shell.state.cwd = Some("/container".to_owned());
@@ -769,15 +900,27 @@ impl Shell<'_> {
                         let key = key.text.to_ascii_lowercase();
                         if let Some(text) = value.after("!").filter(|_| key.starts_with("alias.")) {
                             self.source_value(&text, "git", &inner);
-                        } else if matches!(key.as_str(), "core.pager" | "core.editor" | "core.sshcommand" | "sequence.editor" | "core.fsmonitor" | "diff.external" | "credential.helper") {
+                        } else if matches!(
+                            key.as_str(),
+                            "core.pager"
+                                | "core.editor"
+                                | "core.sshcommand"
+                                | "sequence.editor"
+                                | "core.fsmonitor"
+                                | "diff.external"
+                                | "credential.helper"
+                        ) {
                             self.source_value(&value, "git", &inner);
                         }
                     }
                 }
-                "--exec" | "-x" | "--tree-filter" | "--index-filter" | "--env-filter" | "--msg-filter" | "--upload-pack" | "--receive-pack" => {
-                    if args.iter().any(|arg| matches!(arg.text.as_str(), "rebase" | "filter-branch" | "clone" | "fetch")) {
-                        self.source_value(&next(), "git", &inner);
-                    }
+                "--exec" | "-x" | "--tree-filter" | "--index-filter" | "--env-filter" | "--msg-filter"
+                | "--upload-pack" | "--receive-pack"
+                    if args.iter().any(|arg| {
+                        matches!(arg.text.as_str(), "rebase" | "filter-branch" | "clone" | "fetch")
+                    }) =>
+                {
+                    self.source_value(&next(), "git", &inner);
                 }
                 "foreach" if args.first().is_some_and(|arg| arg.text == "submodule") => {
                     let start = (number + 1..args.len())
@@ -788,7 +931,8 @@ impl Shell<'_> {
                     self.run_rest(Some(number + 1), args, context);
                 }
                 "config" if number == 0 => {
-                    let values: Vec<&Value> = args.iter().skip(1).filter(|arg| !arg.text.starts_with('-')).collect();
+                    let values: Vec<&Value> =
+                        args.iter().skip(1).filter(|arg| !arg.text.starts_with('-')).collect();
                     if let [key, value, ..] = values[..]
                         && key.text.to_ascii_lowercase().starts_with("alias.")
                         && let Some(text) = value.after("!")
@@ -811,7 +955,9 @@ impl Shell<'_> {
             };
             let Some(line) = line else { continue };
             let text = line.text.trim_start_matches(':').trim_start_matches("silent").trim_start();
-            if let Some(text) = text.strip_prefix('!').or(text.strip_prefix("r !")).or(text.strip_prefix("r!")) {
+            if let Some(text) =
+                text.strip_prefix('!').or(text.strip_prefix("r !")).or(text.strip_prefix("r!"))
+            {
                 let text = Value::known(text);
                 self.source_value(&text, "vim", &context.deeper());
             }
@@ -869,4 +1015,3 @@ fn names_a_shell(text: &str) -> bool {
     let first = text.lines().next().unwrap_or("");
     first.starts_with("#!") && SHELLS.iter().any(|shell| first.trim_end().ends_with(shell))
 }
-

@@ -2,6 +2,11 @@
 
 use std::rc::Rc;
 
+/// Longest text of a word.
+const MAX_LENGTH: usize = 2 << 20;
+/// Most unknown parts of a word.
+const MAX_HOLES: usize = 4096;
+
 /// Where an unknown part comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
@@ -66,9 +71,18 @@ impl Value {
         self.text.is_empty() && !self.holes.is_empty()
     }
 
-    /// Puts another value behind this one.
+    /// Puts another value behind this one. What would grow too long becomes unknown.
     pub fn push(&mut self, other: &Value) {
         let at = self.text.len();
+        if at + other.text.len() > MAX_LENGTH
+            || self.holes.len() + other.holes.len() > MAX_HOLES
+            || self.globs.len() + other.globs.len() > MAX_LENGTH
+        {
+            if self.holes.len() <= MAX_HOLES {
+                self.holes.push((at, Origin::Decoded));
+            }
+            return;
+        }
         self.text.push_str(&other.text);
         self.holes.extend(other.holes.iter().map(|(hole, origin)| (at + hole, origin.clone())));
         self.globs.extend(other.globs.iter().map(|glob| at + glob));
@@ -129,11 +143,13 @@ impl Value {
     pub fn pattern(&self) -> String {
         let mut out = String::new();
         let mut holes = self.holes.iter().map(|(at, _)| *at).peekable();
+        let mut globs = self.globs.iter().copied().peekable();
         for (at, sign) in self.text.char_indices() {
             while holes.next_if(|hole| *hole <= at).is_some() {
                 out.push('*');
             }
-            if !self.globs.contains(&at) && matches!(sign, '*' | '?' | '[' | '\\') {
+            while globs.next_if(|glob| *glob < at).is_some() {}
+            if globs.peek() != Some(&at) && matches!(sign, '*' | '?' | '[' | '\\') {
                 out.push('\\');
             }
             out.push(sign);

@@ -41,7 +41,18 @@ pub(super) fn powershell_program(shell: &mut Shell<'_>, args: &[Value], context:
         if matches!(flag.as_str(), "-file" | "-f") {
             return;
         }
-        if matches!(flag.as_str(), "-executionpolicy" | "-ep" | "-ex" | "-windowstyle" | "-w" | "-version" | "-inputformat" | "-outputformat" | "-workingdirectory") {
+        if matches!(
+            flag.as_str(),
+            "-executionpolicy"
+                | "-ep"
+                | "-ex"
+                | "-windowstyle"
+                | "-w"
+                | "-version"
+                | "-inputformat"
+                | "-outputformat"
+                | "-workingdirectory"
+        ) {
             at += 1;
             continue;
         }
@@ -72,7 +83,7 @@ pub(super) fn cmd(shell: &mut Shell<'_>, text: &str, context: &Context) {
 }
 
 fn lines(shell: &mut Shell<'_>, text: &str, context: &Context, escape: char, is_powershell: bool) {
-    if !shell.step(text.len() + 1) || context.depth > super::parse::MAX_DEPTH {
+    if !shell.step(text.len() / 4 + 1) || context.depth > super::parse::MAX_DEPTH {
         shell.unknown("the command is nested too deeply to be read", context);
         return;
     }
@@ -82,17 +93,18 @@ fn lines(shell: &mut Shell<'_>, text: &str, context: &Context, escape: char, is_
     let mut stdin: Option<Rc<Value>> = None;
     let mut signs = text.char_indices().peekable();
     let mut quote: Option<char> = None;
-    let flush = |shell: &mut Shell<'_>, words: &mut Vec<Value>, stdin: &mut Option<Rc<Value>>, piped: bool| {
-        if words.is_empty() {
-            return;
-        }
-        let argv = canonical(std::mem::take(words), is_powershell);
-        let inner = Context { stdin: stdin.take(), wants_output: piped, ..context.deeper() };
-        let printed = shell.run(argv, Vec::new(), Vec::new(), &inner);
-        if piped {
-            *stdin = Some(Rc::new(printed));
-        }
-    };
+    let flush =
+        |shell: &mut Shell<'_>, words: &mut Vec<Value>, stdin: &mut Option<Rc<Value>>, piped: bool| {
+            if words.is_empty() {
+                return;
+            }
+            let argv = canonical(std::mem::take(words), is_powershell);
+            let inner = Context { stdin: stdin.take(), wants_output: piped, ..context.deeper() };
+            let printed = shell.run(argv, Vec::new(), Vec::new(), &inner);
+            if piped {
+                *stdin = Some(Rc::new(printed));
+            }
+        };
     while let Some((at, sign)) = signs.next() {
         if let Some(open) = quote {
             if sign == open {
@@ -143,9 +155,7 @@ fn lines(shell: &mut Shell<'_>, text: &str, context: &Context, escape: char, is_
                     None => word.text.push('%'),
                 }
             }
-            '#' if is_powershell && !started => {
-                while signs.next_if(|(_, sign)| *sign != '\n').is_some() {}
-            }
+            '#' if is_powershell && !started => while signs.next_if(|(_, sign)| *sign != '\n').is_some() {},
             ' ' | '\t' | '\r' => {
                 if started {
                     words.push(std::mem::take(&mut word));
@@ -185,7 +195,12 @@ fn lines(shell: &mut Shell<'_>, text: &str, context: &Context, escape: char, is_
 }
 
 /// `$name`, `$env:NAME`, `${…}`.
-fn variable(text: &str, at: usize, signs: &mut std::iter::Peekable<std::str::CharIndices<'_>>, word: &mut Value) {
+fn variable(
+    text: &str,
+    at: usize,
+    signs: &mut std::iter::Peekable<std::str::CharIndices<'_>>,
+    word: &mut Value,
+) {
     let rest = text.get(at + 1..).unwrap_or("");
     let inner = rest.strip_prefix('{').unwrap_or(rest);
     let length = inner
