@@ -96,7 +96,8 @@ fn an_idle_gemini_session_is_woken_in_its_terminal() {
         for round in 0..rounds().max(2) {
             let body = format!("TYPED-{round}.");
             let sent = stage.json(&["send", &name, &body]);
-            let expected = ["typed", "skipped_debounced", "skipped_busy"];
+            // While its last hooks still run its screen is not what it will be; then it is tried again.
+            let expected = ["typed", "skipped_debounced", "skipped_busy", "skipped_draft", "no_route"];
             assert!(
                 expected.contains(&sent["wake"].as_str().unwrap_or_default()),
                 "{sent} {}",

@@ -73,6 +73,12 @@ pub fn wake(store: &mut Store, participant: &mut Participant, wish: &Wish<'_>) -
     let (Some(session), Some(newest)) = (participant.session, view.newest) else {
         return Ok(Woken::skipped(Outcome::NoRoute));
     };
+    if route == RouteKind::Plugin {
+        // It is its own waker: it pushes by offers, and again where that failed.
+        bell::ring(wish.home, participant.id);
+        store.note(now, "wake", Some(participant.id), "pushed by plugin")?;
+        return Ok(Woken { outcome: Outcome::Pushed, route: Some(route) });
+    }
     let after = view.last.map(|(id, _)| id);
     let claim = NewWake { participant: participant.id, session, after, newest, tried, route };
     let Some(id) = store.claim_wake(&claim, now)? else {
@@ -86,7 +92,7 @@ pub fn wake(store: &mut Store, participant: &mut Participant, wish: &Wish<'_>) -
             return Ok(Woken { outcome: Outcome::Pushed, route: Some(route) });
         }
         Some(Route::Terminal) => type_line(participant),
-        Some(used) => perform(used, participant, wish.home),
+        Some(used) => perform(used, participant),
         None => (Outcome::NoRoute, None),
     };
     store.end_wake(id, outcome, detail.as_deref(), crate::now())?;
@@ -191,7 +197,7 @@ fn facts<'a>(
         state: participant.state,
         attended: looked.attended,
         newest: view.newest,
-        last: view.last.map(|(_, last)| last),
+        last: view.last.map(|(_, last)| last).filter(|_| looked.kinds.first() != Some(&RouteKind::Plugin)),
         recent: view.recent,
         most: wish.rules.wakes_per_hour,
         routes: &looked.kinds,
@@ -226,18 +232,14 @@ fn type_line(participant: &Participant) -> (Outcome, Option<String>) {
     }
 }
 
-fn perform(route: &Route, participant: &Participant, home: &Path) -> (Outcome, Option<String>) {
+fn perform(route: &Route, participant: &Participant) -> (Outcome, Option<String>) {
     let done = match route {
-        Route::Plugin => {
-            bell::ring(home, participant.id);
-            Ok(())
-        }
         Route::Socket { path, line } => socket::write(path, line, participant.process.map(|(pid, _)| pid)),
         Route::Queue { program, arguments, environment } => {
             let cwd = participant.cwd.as_deref().map(Path::new);
             command::run(program, arguments, environment, cwd)
         }
-        Route::Waiter | Route::Terminal => Err("not performed here".to_owned()),
+        Route::Plugin | Route::Waiter | Route::Terminal => Err("not performed here".to_owned()),
     };
     match done {
         Ok(()) => (Outcome::Pushed, None),

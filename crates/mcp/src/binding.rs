@@ -30,9 +30,9 @@ pub(crate) fn identify(desk: &Desk, store: &mut Store, caller: &McpCaller) -> Re
     Ok(Identity { project: participant.project.clone(), participant, kind })
 }
 
-/// The participant that this server serves, by where it runs and what it was told; `None` while that is not known.
-pub(crate) fn bound(desk: &Desk, store: &mut Store) -> Result<Option<Participant>, Error> {
-    let found = by_place(desk, store)?;
+/// The participant that this server serves, by what hooks have said; `None` while they have not. Registers nothing.
+pub(crate) fn bound(desk: &Desk, store: &Store) -> Result<Option<Participant>, Error> {
+    let found = by_hooks(desk, store)?;
     found.map(|(participant, _)| store.participant(participant.id)).transpose().map(Option::flatten)
 }
 
@@ -116,6 +116,13 @@ fn by_call(desk: &Desk, store: &mut Store, session_id: &str, subagent: bool) -> 
 }
 
 fn by_place(desk: &Desk, store: &mut Store) -> Result<Option<Found>, Error> {
+    match by_hooks(desk, store)? {
+        Some(found) => Ok(Some(found)),
+        None => by_environment(desk, store),
+    }
+}
+
+fn by_hooks(desk: &Desk, store: &Store) -> Result<Option<Found>, Error> {
     let agent = desk.options.agent.name();
     for above in &desk.lineage {
         let sessions = store.sessions_of_process(above.pid, above.start)?;
@@ -129,7 +136,7 @@ fn by_place(desk: &Desk, store: &mut Store) -> Result<Option<Found>, Error> {
             return Ok(Some(found));
         }
     }
-    by_environment(desk, store)
+    Ok(None)
 }
 
 fn still_ours(desk: &Desk, store: &Store, session: SessionRow) -> Result<Option<Found>, Error> {

@@ -12,6 +12,8 @@ const HOME = "{home}";
 
 /** What is passed on of the main agent's events. */
 const TOLD = ["assistant.turn_start", "assistant.message", "assistant.idle"];
+/** Between two looks whether something still runs that was running at the start. */
+const LOOK_AGAIN_MS = 500;
 /** A child that has ended is started again after this time, then after twice as long, and so on. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 300_000;
@@ -56,8 +58,13 @@ class Link {
 			rest = lines.pop() ?? "";
 			for (const line of lines) this.hear(line);
 		});
-		const { processing } = await this.session.rpc.metadata.isProcessing();
+		const isProcessing = async () => (await this.session.rpc.metadata.isProcessing()).processing;
+		const processing = await isProcessing();
 		this.tell("extension.joined", { processing });
+		if (!processing) return;
+		// A command such as /clear may be what runs, and nothing announces its end.
+		while (this.child === child && (await isProcessing())) await new Promise((done) => setTimeout(done, LOOK_AGAIN_MS));
+		if (this.child === child) this.tell("assistant.idle");
 	}
 
 	tell(extensionEvent, more = {}) {

@@ -25,7 +25,8 @@ pub(super) fn screen(capture: &str) -> Screen {
         return Screen::Busy;
     }
     let written: Vec<Row> = rows[at..].iter().take_while(|row| row.grounded).cloned().collect();
-    if !rows[at].text().starts_with(" >") {
+    // `*` where it asks for nothing (YOLO).
+    if ![" >", " *"].iter().any(|sign| rows[at].text().starts_with(sign)) {
         // The shell's mode, a search: a line means something else there.
         return Screen::Draft(words(&written, 0));
     }
@@ -48,4 +49,17 @@ fn input(rows: &[Row]) -> Option<(usize, usize)> {
     let rest = &rows[at + 1..];
     let framed = says(rest, &["│", "╭", "╰", "●"]);
     (rows[at].grounded && rest.len() <= BELOW && !framed).then_some((rule, at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_asks_for_nothing_has_another_sign() {
+        let ready = include_str!("../../tests/screens/gemini-ready-160.screen");
+        let (above, below) = ready.rsplit_once('>').unwrap();
+        assert_eq!(screen(ready), Screen::Ready);
+        assert_eq!(screen(&format!("{above}*{below}")), Screen::Ready);
+    }
 }
