@@ -15,7 +15,7 @@ const WHO: Agent = Agent::Gemini;
 const STOPS_IN_A_ROW: usize = 5;
 
 fn stage(script: Script) -> Stage {
-    Stage::with(&[WHO], script)
+    Stage::with(&[WHO], script).without_waking()
 }
 
 fn wait_for(terminal: &Tmux<'_>, text: &str) {

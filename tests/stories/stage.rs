@@ -53,6 +53,14 @@ impl Stage {
         stage
     }
 
+    /// The same, but idle sessions are not woken: for stories in which a person does something with one.
+    pub fn without_waking(self) -> Self {
+        let folder = self.sandbox.path("home/.config/baton");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("config.toml"), "wake = \"off\"\n").unwrap();
+        self
+    }
+
     /// A stage without baton in the agents' files.
     pub fn bare(script: Script) -> Self {
         let (sandbox, model) = (Sandbox::new(), Model::start(script));

@@ -6,9 +6,14 @@ use baton_testkit::faults::{self, KillPoint};
 use baton_testkit::tmux::Tmux;
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::{Value, json};
+use std::io::Write as _;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 /// What a session is woken with.
 const LINE: &str = "[baton] Mail is waiting for you.";
+/// No session is woken twice within a second.
+const DEBOUNCE: Duration = Duration::from_millis(1_100);
 
 /// An agent in a terminal that has answered once and is idle now.
 fn idle<'a>(stage: &'a Stage, agent: Agent, open: impl FnOnce() -> Tmux<'a>) -> (Tmux<'a>, String) {
@@ -31,21 +36,29 @@ fn of(stage: &Stage, name: &str) -> Value {
     found.unwrap_or(Value::Null)
 }
 
-/// Sends to an idle session and sees it woken by that route, the mail in its model's request, and the draft of its person untouched.
-fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str) {
+/// Sends to an idle session and sees it woken by that route, the mail in its model's request, and the draft of its person untouched. With many rounds also
+/// how long that takes, beside the bare route, where that can be used by hand.
+fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: Option<&dyn Fn(&str)>) {
     assert_eq!(of(stage, name)["wake_routes"][0], route, "{}", of(stage, name));
+    let timed = rounds() >= 20;
+    let mut took = Vec::new();
     for round in 0..rounds().max(2) {
         // Typed once, it stays.
         let draft = if round == 0 { "" } else { "half a sentence" };
         if round == 1 {
             terminal.type_text(draft);
         }
-        let body = format!("WAKE-{route}-{round}");
+        if timed {
+            std::thread::sleep(DEBOUNCE);
+        }
+        let body = format!("WAKE-{route}-{round}.");
+        let began = Instant::now();
         let sent = stage.json(&["send", name, &body]);
         // Right after another wake it is left to the server of the session, which looks a moment later.
-        let expected = ["pushed", "skipped_debounced"];
+        let expected = if timed { &["pushed"][..] } else { &["pushed", "skipped_debounced"] };
         assert!(expected.contains(&sent["wake"].as_str().unwrap_or_default()), "{sent} {}", stage.trouble());
         stage.request(|request| request.shows(&body));
+        took.push(began.elapsed());
         assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
         stage.shown_once(&body);
         is_in_state(stage, name, "idle");
@@ -58,15 +71,40 @@ fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str) {
         );
         assert!(terminal.screen().contains(draft), "the draft is gone: {}", terminal.screen());
     }
+    let Some(by_hand) = by_hand.filter(|_| timed) else { return };
+    let mut bare = Vec::new();
+    for round in 0..rounds() {
+        let text = format!("BY-HAND-{round}.");
+        let began = Instant::now();
+        by_hand(&text);
+        stage.request(|request| request.shows(&text));
+        bare.push(began.elapsed());
+        is_in_state(stage, name, "idle");
+    }
+    let (ours, bare) = (p95(took), p95(bare));
+    println!("{route}: from send to the model's request, p95 {ours:?}; the bare route by hand {bare:?}");
+    assert!(ours <= bare + Duration::from_secs(1), "{ours:?} against {bare:?}");
+}
+
+fn p95(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[(times.len() * 95).div_ceil(100) - 1]
 }
 
 #[test]
 fn an_idle_claude_session_is_woken_through_its_inbox() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
-        let (terminal, name) =
-            idle(&stage, Agent::Claude, || stage.claude().asking().open("claude", Session::New));
-        woken(&stage, &terminal, &name, "socket");
+        let claude = stage.claude().asking();
+        let (terminal, name) = idle(&stage, Agent::Claude, || claude.open("claude", Session::New));
+        let session = of(&stage, &name)["session_id"].as_str().unwrap().to_owned();
+        let by_hand = |text: &str| {
+            let entry = claude.registry(&session).unwrap();
+            let mut inbox = UnixStream::connect(entry["messagingSocketPath"].as_str().unwrap()).unwrap();
+            let line = json!({"type": "user", "message": {"role": "user", "content": text}});
+            inbox.write_all(format!("{line}\n").as_bytes()).unwrap();
+        };
+        woken(&stage, &terminal, &name, "socket", Some(&by_hand));
     });
 }
 
@@ -75,7 +113,7 @@ fn a_claude_session_that_bypasses_permissions_is_woken_by_a_hook_in_its_backgrou
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Claude, || stage.claude().open("claude", Session::New));
-        woken(&stage, &terminal, &name, "waiter");
+        woken(&stage, &terminal, &name, "waiter", None);
     });
 }
 
@@ -84,7 +122,40 @@ fn an_idle_codex_thread_is_woken_through_its_queue() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Codex, || stage.open(Agent::Codex, Session::New));
-        woken(&stage, &terminal, &name, "queue");
+        let thread = of(&stage, &name)["session_id"].as_str().unwrap().to_owned();
+        let by_hand = |text: &str| {
+            let mut queue = stage.sandbox.command(stage.sandbox.path("bin/codex"));
+            queue.env("CODEX_HOME", stage.sandbox.path("home/.codex"));
+            queue.args(["queue", "--thread", &thread, "--message", text]);
+            stage.sandbox.run(&mut queue, LIMIT).expect_ok();
+        };
+        woken(&stage, &terminal, &name, "queue", Some(&by_hand));
+    });
+}
+
+#[test]
+fn a_codex_thread_whose_terminal_was_closed_is_not_woken() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
+        let (terminal, name) =
+            idle(&stage, Agent::Codex, || stage.codex().in_daemon().open("codex", Session::New));
+        assert_eq!(of(&stage, &name)["pid"], Value::Null, "the daemon runs it, and names nobody");
+        assert_eq!(
+            stage.json(&["send", &name, "SOMEBODY-IS-THERE"])["wake"],
+            "pushed",
+            "{}",
+            stage.trouble()
+        );
+        stage.request(|request| request.shows("SOMEBODY-IS-THERE"));
+        assert_eq!(stage.end_of("SOMEBODY-IS-THERE"), "seen", "{}", stage.trouble());
+        drop(terminal);
+        let closed = wait::until(LIMIT, || of(&stage, &name)["wake"] == "no_client");
+        assert!(closed, "{}", stage.trouble());
+        let asked = stage.model.requests().len();
+        assert_eq!(stage.json(&["send", &name, "NOBODY-IS-THERE"])["wake"], "no_client");
+        std::thread::sleep(Duration::from_secs(4));
+        assert_eq!(stage.model.requests().len(), asked, "no turn began that nobody watches");
+        assert_eq!(stage.state_of("NOBODY-IS-THERE"), "queued");
     });
 }
 
@@ -110,6 +181,7 @@ fn an_idle_gemini_session_is_woken_in_its_terminal() {
         }
         // What its person is typing is left alone, and sent by nobody.
         terminal.type_text("half a sentence");
+        terminal.wait_for("half a sentence", LIMIT).unwrap_or_else(|error| panic!("{error}"));
         let sent = stage.json(&["send", &name, "WHILE-TYPING"]);
         assert!(
             ["skipped_draft", "skipped_debounced"].contains(&sent["wake"].as_str().unwrap_or_default()),
@@ -144,7 +216,7 @@ fn a_dialog_is_left_alone<'a>(
     // The dialog ignores keys that come right with it.
     let closed = wait::until(LIMIT, || {
         terminal.press(&["Escape"]);
-        std::thread::sleep(std::time::Duration::from_millis(300));
+        std::thread::sleep(Duration::from_millis(300));
         !terminal.screen().contains(question)
     });
     assert!(closed, "{}", terminal.screen());
@@ -196,7 +268,7 @@ fn a_dialog_of_codex_is_left_alone_and_the_mail_comes_once_it_is_closed() {
 #[test]
 fn fifty_messages_of_one_second_are_one_wake_and_come_once_each() {
     isolated(|| {
-        let slow = std::time::Duration::from_secs(3);
+        let slow = Duration::from_secs(3);
         let stage = Stage::with(&[Agent::Claude], Script::by(move |_| Step::say("fine").after(slow)));
         let (_terminal, name) = idle(&stage, Agent::Claude, || stage.claude().open("claude", Session::New));
         let bodies: Vec<String> = (0..50).map(|n| format!("ONE-OF-FIFTY-{n}.")).collect();

@@ -3,6 +3,7 @@
 //! What an agent calls its tools is a table in its folder ([`Tools`]): names, kinds, and which input fields mean what. One function,
 //! [`tool`], reads all of them. Pure: whether a path is a folder, or a server exists, is for the caller to find out.
 
+use crate::install::shell;
 use baton_core::tool::{ToolKind, ToolUse};
 use serde_json::Value;
 
@@ -153,7 +154,13 @@ fn fill(call: &mut ToolUse, field: Field, value: &Value) {
     };
     let texts = texts(value);
     if slot.is_none() && !texts.is_empty() {
-        *slot = Some(texts.join(" "));
+        *slot = Some(match (field, value) {
+            // A list of words runs as it stands: what is in one word is not several.
+            (Field::Command, Value::Array(_)) => {
+                texts.iter().map(|word| shell::quote(word)).collect::<Vec<_>>().join(" ")
+            }
+            _ => texts.join(" "),
+        });
     }
 }
 

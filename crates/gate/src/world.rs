@@ -68,7 +68,11 @@ impl World for Machine<'_> {
 
     fn repository(&self, folder: &str) -> Repository {
         let folder = Path::new(folder);
-        let Some(git) = git_folder(folder) else { return Repository::default() };
+        let Some(git) = git_folder(folder) else {
+            // Nothing can be lost where there is no repository.
+            let (dirty, unpushed, stashes) = (Some(false), Some(false), Some(false));
+            return Repository { dirty, unpushed, stashes, ..Repository::default() };
+        };
         let status = git_says(folder, &["status", "--porcelain=v2", "--branch", "--show-stash"]);
         let branch = std::fs::read_to_string(git.join("HEAD"))
             .ok()

@@ -182,10 +182,12 @@ pub fn agent_process(agent: &dyn Agent, env: Env<'_>) -> Option<Process> {
     if let Some(pid) = agent.hook_process(env) {
         return process::find(pid);
     }
-    process::ancestors().into_iter().find(|above| {
+    // Not beyond a shared one: what is above that only happened to start it.
+    let (nearest, arguments) = process::ancestors().into_iter().find_map(|above| {
         let arguments = process::arguments(above.pid);
-        agent.is_process(&arguments) && !agent.is_shared_process(&arguments)
-    })
+        agent.is_process(&arguments).then_some((above, arguments))
+    })?;
+    (!agent.is_shared_process(&arguments)).then_some(nearest)
 }
 
 fn by_process_tree(store: &Store, above: &[Process]) -> Result<Option<(Participant, Kind)>, Error> {

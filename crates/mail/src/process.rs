@@ -67,7 +67,8 @@ pub fn ending(process: Process) -> Option<OwnedFd> {
 
 /// The processes that have a terminal and work in that folder.
 pub fn at_terminals(folder: &Path) -> Vec<i32> {
-    os::at_terminals(folder)
+    // The kernel names folders without links.
+    os::at_terminals(&folder.canonicalize().unwrap_or_else(|_| folder.to_owned()))
 }
 
 /// A variable of the environment that a process was started with.

@@ -42,6 +42,8 @@ pub struct Codex<'a> {
     trust: HookTrust,
     /// Whether commands wait for the person, in interactive sessions.
     asks: bool,
+    /// Whether its sessions run in the daemon that it starts, as they do for people.
+    daemon: bool,
 }
 
 impl<'a> Codex<'a> {
@@ -50,7 +52,7 @@ impl<'a> Codex<'a> {
         let program = Agent::Codex.locate().unwrap_or_else(|missing| panic!("{missing}"));
         sandbox.install("codex", &program);
         fs::create_dir_all(sandbox.path("home/.codex")).expect("a folder in the home");
-        let codex = Codex { sandbox, trust: HookTrust::Needed, asks: false };
+        let codex = Codex { sandbox, trust: HookTrust::Needed, asks: false, daemon: false };
         if sandbox.path("home/.codex/config.toml").exists() {
             return codex;
         }
@@ -85,6 +87,12 @@ impl<'a> Codex<'a> {
     /// The same, but in interactive sessions a command that asks to leave the sandbox waits for the person.
     pub fn asking(mut self) -> Self {
         self.asks = true;
+        self
+    }
+
+    /// The same, but its sessions run in a daemon, and outlive their terminals.
+    pub fn in_daemon(mut self) -> Self {
+        self.daemon = true;
         self
     }
 
@@ -133,7 +141,7 @@ impl<'a> Codex<'a> {
     /// The command of an interactive session, without the daemon.
     pub fn interactive(&self, session: Session<'_>) -> Command {
         let mut command = self.command();
-        command.arg("--no-daemon").args(self.trust_flag());
+        command.args((!self.daemon).then_some("--no-daemon")).args(self.trust_flag());
         if self.asks {
             command.args(["--ask-for-approval", "on-request", "--sandbox", "read-only"]);
         }

@@ -59,7 +59,7 @@ fn codex_cells() -> Vec<Cell> {
     let glued = "multi_agent_v1send_input multi_agent_v1resume_agent multi_agent_v1wait_agent multi_agent_v1close_agent";
     vec![
         ("Bash shell local_shell", json!({"command": "ls"}), Shell, Command("ls")),
-        ("shell", json!({"command": ["bash", "-lc", "ls"]}), Shell, Command("bash -lc ls")),
+        ("shell", json!({"command": ["bash", "-lc", "ls"]}), Shell, Command("'bash' '-lc' 'ls'")),
         ("Bash shell local_shell", json!({"command": "ls", "workdir": "/d"}), Shell, In("ls", "/d")),
         ("exec_command", json!({"cmd": "ls", "tty": true}), Shell, Command("ls")),
         ("exec_command", json!({"cmd": "ls", "workdir": "/d"}), Shell, In("ls", "/d")),
