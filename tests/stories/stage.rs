@@ -56,8 +56,8 @@ impl Stage {
     /// The same, but idle sessions are not woken: for stories in which a person does something with one.
     pub fn without_waking(self) -> Self {
         let folder = self.sandbox.path("home/.config/baton");
-        std::fs::create_dir_all(&folder).unwrap();
-        std::fs::write(folder.join("config.toml"), "wake = \"off\"\n").unwrap();
+        std::fs::create_dir_all(&folder).expect("a folder in the home");
+        std::fs::write(folder.join("config.toml"), "wake = \"off\"\n").expect("the settings");
         self
     }
 
