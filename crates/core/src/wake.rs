@@ -16,8 +16,8 @@ pub const NOTHING_WAITS: &str = "baton: the mail has been taken meanwhile";
 
 /// No second wake of a recipient so soon.
 pub const DEBOUNCE: Span = Span::seconds(1);
-/// A wake that no event of the session has confirmed by now has failed. `codex queue` and a typed line take a second at most; a loaded machine more.
-pub const CONFIRM: Span = Span::seconds(10);
+/// A wake that no event of the session has confirmed by now has failed. An idle Codex takes up to ten seconds to look into its queue.
+pub const CONFIRM: Span = Span::seconds(15);
 /// The window of [`Limits::wakes_per_hour`](crate::limits::Limits::wakes_per_hour).
 pub const WINDOW: Span = Span::minutes(60);
 /// Tries for the same mail, over all routes: whoever claimed a wake may have been killed before he performed it.
@@ -372,12 +372,12 @@ mod tests {
         assert_eq!(decide(&facts(last(5_000, Some(Outcome::Pushed), 5, 0))), skip(Outcome::SkippedDeduped));
         // Also with newer mail: one wake brings all of it.
         assert_eq!(decide(&facts(last(5_000, Some(Outcome::Pushed), 4, 0))), skip(Outcome::SkippedDeduped));
-        let late = |tried| decide(&facts(last(11_000, Some(Outcome::Pushed), 5, tried)));
+        let late = |tried| decide(&facts(last(16_000, Some(Outcome::Pushed), 5, tried)));
         assert_eq!(late(0), Decision::Wake(RouteKind::Terminal, 1));
         assert_eq!(late(1), Decision::Wake(RouteKind::Socket, 2));
         assert_eq!(late(2), skip(Outcome::Unconfirmed));
         // Whoever claimed it was killed before he performed it.
-        assert_eq!(decide(&facts(last(11_000, None, 5, 0))), Decision::Wake(RouteKind::Terminal, 1));
+        assert_eq!(decide(&facts(last(16_000, None, 5, 0))), Decision::Wake(RouteKind::Terminal, 1));
         // What a route refused at once need not be waited for.
         let refused = decide(&facts(last(2_000, Some(Outcome::NoRoute), 5, 0)));
         assert_eq!(refused, Decision::Wake(RouteKind::Terminal, 1));
