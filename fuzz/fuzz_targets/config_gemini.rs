@@ -1,3 +1,4 @@
+//! Whatever bytes come in the place of its configuration files (gemini): no panic, no damage.
 #![no_main]
 
 #[path = "../bodies.rs"]

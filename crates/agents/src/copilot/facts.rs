@@ -10,7 +10,7 @@ pub const FACTS: Facts = Facts {
     verified: Some("1.0.102"),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
-    wakeable: "turn its extensions on (`copilot --experimental` once), or run it in tmux",
+    wakeable: "turn its extensions on (`copilot --experimental` once)",
     runs: "hooks: a process each; to be woken, an extension and one `baton link` per session",
     proof: "its transcript",
     session: "hooks say it; MCP calls are signed by the hook before them",

@@ -184,10 +184,9 @@ fn texts(command: &Command, facts: &Facts<'_>) -> Vec<String> {
 
 /// `-eDROP TABLE x`, `--execute=DROP …`.
 fn glued_value(arg: &str) -> String {
-    let text = if let Some((option, value)) =
+    let text = if let Some((_, value)) =
         arg.split_once('=').filter(|(option, _)| option.starts_with("--") && !option.contains(' '))
     {
-        let _ = option;
         value
     } else if let Some(rest) = arg.strip_prefix('-').filter(|rest| rest.len() > 2 && !rest.starts_with('-')) {
         rest.get(1..).unwrap_or(rest)

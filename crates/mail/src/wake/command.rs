@@ -9,7 +9,9 @@ use std::time::Duration;
 
 /// `codex queue` takes a quarter of a second; a loaded machine makes it seconds.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Of what it complains, so much is kept.
+/// Of what it complains, so much is read.
+const HEARD: u64 = 64 << 10;
+/// And so much is kept.
 const COMPLAINT: usize = 300;
 
 /// Runs the command; the error is what it said.
@@ -49,7 +51,7 @@ fn heard(child: &mut Child) -> Option<String> {
     let (ended, end) = mpsc::channel();
     std::thread::spawn(move || {
         let mut said = Vec::new();
-        stderr.read_to_end(&mut said).ok();
+        stderr.by_ref().take(HEARD).read_to_end(&mut said).ok();
         // Whoever waited may have given up.
         ended.send(String::from_utf8_lossy(&said).into_owned()).ok();
     });
