@@ -119,7 +119,8 @@ fn a_prompt_taken_back_gives_its_mail_back() {
                 Step::say("never said").after(Duration::from_secs(30))
             }
         });
-        let stage = Stage::new(script);
+        // The mail must come with the person's prompt, not with a wake before it.
+        let stage = Stage::new(script).without_waking();
         let terminal = stage.open(Agent::Claude, Session::New);
         let name = stage.name_of(Agent::Claude);
         stage.send(&name, "MAIL-TAKEN-BACK");
