@@ -129,6 +129,46 @@ codes! {
     UnknownAgent = "unknown-agent", Usage;
     /// The agent is not installed here.
     AgentMissing = "agent-missing", Failed;
+    /// The agent's program is there, but in a version that can't do what is asked.
+    UnsupportedVersion = "unsupported-version", Failed;
+    /// The agent's program has no login, or its key was refused.
+    NotLoggedIn = "not-logged-in", Failed;
+    /// The agent can't be told that model, effort, or limit.
+    UnsupportedOption = "unsupported-option", Failed;
+    /// A folder that is missing, or not what is needed there.
+    BadFolder = "bad-folder", Failed;
+    /// No job with that id, or it is another project's.
+    UnknownJob = "unknown-job", Failed;
+    /// Several jobs begin with that.
+    AmbiguousJob = "ambiguous-job", Failed;
+    /// The job has ended, and what is asked needs one that has not.
+    JobEnded = "job-ended", Failed;
+    /// The job has not ended, and what is asked needs one that has.
+    JobRunning = "job-running", Failed;
+    /// The backend kept no session that could go on.
+    NothingToResume = "nothing-to-resume", Failed;
+    /// A job may not start another one.
+    TooDeep = "too-deep", Refused;
+    /// The job was cancelled.
+    JobCancelled = "job-cancelled", Failed;
+    /// The process that watched the job is gone.
+    WorkerGone = "worker-gone", Failed;
+    /// The agent's program, or its server, ended in the middle of the work.
+    BackendGone = "backend-gone", Failed;
+    /// The agent's program could not be started, or did not answer in time.
+    BackendStart = "backend-start", Failed;
+    /// The agent says that its turn failed.
+    BackendError = "backend-error", Failed;
+    /// The agent can't be heard any more by any way.
+    TransportLost = "transport-lost", Failed;
+    /// Nothing happened for too long.
+    Stalled = "stalled", Failed;
+    /// A tool counts as running, but nothing of it is there.
+    StuckTool = "stuck-tool", Failed;
+    /// The whole took too long.
+    JobTimeout = "job-timeout", Failed;
+    /// The account has no more to spend, or too much was asked of it at once.
+    RateLimited = "rate-limited", Failed;
     /// Output could not be written.
     OutputClosed = "output-closed", Failed;
     /// A bug of ours.

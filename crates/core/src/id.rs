@@ -71,6 +71,11 @@ public_id!(
     'r'
 );
 public_id!(
+    /// Names one job.
+    JobId,
+    'j'
+);
+public_id!(
     /// Proves an offer: printed at the end of what a hook prints, looked for where the agent keeps what it took.
     Nonce,
     'n'

@@ -12,6 +12,7 @@ pub mod event;
 pub mod frame;
 pub mod guard;
 pub mod id;
+pub mod job;
 pub mod limits;
 pub mod loops;
 pub mod mail;

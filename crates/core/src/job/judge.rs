@@ -1,0 +1,1 @@
+//! The judges: from what was observed to a verdict.

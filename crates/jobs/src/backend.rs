@@ -1,0 +1,132 @@
+//! A backend: one agent's program as something that does a task.
+//!
+//! A backend starts the program (or finds its server), hands it the prompt byte for byte, and turns what it says into
+//! [`Observation`]s. It decides nothing: whether the job has ended is the judges' business (`baton_core::job::judge`). It never edits the
+//! user's configuration of that agent; what a job may do goes along with its session or its process.
+
+pub mod child;
+
+use baton_core::Error;
+use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
+use baton_store::Process;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Every backend. Adding one is a file and a row here.
+pub const ALL: &[&dyn Backend] = &[];
+
+/// The backend of an agent, by the agent's name on our command line.
+pub fn of(agent: &str) -> Option<&'static dyn Backend> {
+    ALL.iter().copied().find(|backend| backend.agent() == agent)
+}
+
+/// Takes what a backend has learnt, from any thread.
+pub type Report = Arc<dyn Fn(Observation) + Send + Sync>;
+
+/// How a limit is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadOnly {
+    /// By a sandbox of the backend: whatever runs can't write.
+    Sandbox,
+    /// By the backend's own rules over its tools.
+    Rules,
+    /// It can't be kept, so it is refused.
+    Unsupported,
+}
+
+/// What a backend can be asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Capabilities {
+    /// A model can be chosen.
+    pub model: bool,
+    /// The efforts that it knows; empty where it knows none.
+    pub efforts: &'static [&'static str],
+    /// How `--read-only` is kept.
+    pub read_only: ReadOnly,
+    /// An old session can go on.
+    pub resume: bool,
+    /// Its permission questions can be answered while it waits.
+    pub answers: bool,
+    /// The longest prompt in bytes that it takes as a prompt; a longer one travels as a file that the prompt points to.
+    pub prompt_bytes: usize,
+}
+
+/// What is wanted of a backend.
+#[derive(Clone, Debug)]
+pub struct Task {
+    /// The prompt as the model shall see it, safety header and all.
+    pub prompt: String,
+    /// The agent's program.
+    pub program: PathBuf,
+    /// The exact environment for it. What marks the job's processes is in there already.
+    pub environment: Vec<(OsString, OsString)>,
+    /// Where it works.
+    pub cwd: PathBuf,
+    /// A folder of this job alone (0700), for files that the backend needs.
+    pub folder: PathBuf,
+    /// Baton's own home, for what all jobs share.
+    pub home: PathBuf,
+    /// A short name for the session.
+    pub title: String,
+    /// The model to take, in the agent's own words.
+    pub model: Option<String>,
+    /// How hard to think, one of [`Capabilities::efforts`].
+    pub effort: Option<String>,
+    /// It must not change anything.
+    pub read_only: bool,
+    /// What it may do without asking.
+    pub allow: Allow,
+    /// The backend's own session that shall go on.
+    pub resume: Option<String>,
+}
+
+impl Task {
+    /// A variable of the environment of the task.
+    pub fn variable(&self, name: &str) -> Option<&OsString> {
+        self.environment.iter().find(|(key, _)| key.as_os_str() == name).map(|(_, value)| value)
+    }
+
+    /// The user's home as the backend will see it.
+    pub fn user_home(&self) -> Option<&Path> {
+        self.variable("HOME").map(Path::new)
+    }
+}
+
+/// One agent's program as something that does tasks.
+pub trait Backend: Sync {
+    /// The agent's name on our command line.
+    fn agent(&self) -> &'static str;
+
+    /// What it can be asked for.
+    fn capabilities(&self) -> Capabilities;
+
+    /// Whether this very task can be honoured: version, login, model, effort. Nothing is started but the program to ask it, and nothing is
+    /// changed. It must be quick (the person waits for it): what takes longer than 100 ms is found out in [`start`](Self::start).
+    fn check(&self, task: &Task) -> Result<(), Error>;
+
+    /// Hands the task over. Everything that is learnt from now on goes to `report`, beginning with the session's id as soon as it is known.
+    fn start(&self, task: &Task, report: Report) -> Result<Box<dyn Turn>, Fault>;
+
+    /// What the backend has of a session whose watcher is gone: one look, two seconds at most. `None` where it can't be known any more
+    /// (then the job has failed). Nothing is started for it that would go on with the turn.
+    fn recall(&self, task: &Task, session: &str) -> Option<Snapshot>;
+}
+
+/// A running turn. Any thread may call.
+pub trait Turn: Send + Sync {
+    /// What the backend has now, by asking it; ten seconds at most. `None` where there is nothing to ask, and its stream is all there is.
+    fn look(&self) -> Option<Result<Snapshot, String>>;
+
+    /// Answers a question. That it was taken is seen by [`Observation::Settled`].
+    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error>;
+
+    /// Asks the backend to stop the turn and what runs in it. That it did is seen by [`Observation::Aborted`], or by its end.
+    fn abort(&self) -> Result<(), String>;
+
+    /// The process below which its tools run, if it can be seen.
+    fn root(&self) -> Option<Process>;
+
+    /// The turn is over, whatever the reason: closes what was opened for it, and ends the program if it is this job's alone. Five seconds at most.
+    fn close(&self);
+}
