@@ -1,0 +1,4 @@
+//! The backends with the real programs and the scripted model.
+
+mod claude;
+mod stream;
