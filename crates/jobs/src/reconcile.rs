@@ -67,6 +67,11 @@ pub fn owed_to(host: &Host, asker: baton_core::id::ParticipantId) -> Result<bool
     Ok(all(host, &mut jobs, rows).iter().any(|row| !row.status.is_end()))
 }
 
+/// Whether a job counts as going on, but nobody looks after it.
+pub fn is_dead(host: &Host, row: &JobRow) -> bool {
+    !row.status.is_end() && is_suspect(host, row)
+}
+
 /// Whether what stands there may not be all there is to say.
 fn is_suspect(host: &Host, row: &JobRow) -> bool {
     if row.status.is_end() {
