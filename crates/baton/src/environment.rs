@@ -76,6 +76,12 @@ pub fn all() -> Vec<(OsString, OsString)> {
     std::env::vars_os().collect()
 }
 
+/// This program, for those that it starts again.
+pub fn own_program() -> Result<PathBuf, Error> {
+    std::env::current_exe()
+        .map_err(|error| Error::new(Code::Internal, format!("baton does not know its own program: {error}")))
+}
+
 /// Where temporary files lie.
 pub fn temp_dir() -> PathBuf {
     std::env::temp_dir()

@@ -33,11 +33,13 @@ pub struct Outcome {
     pub offer: Option<OfferId>,
     /// Whose doorbell is to be rung then: there is something new about it.
     pub rings: Option<ParticipantId>,
+    /// Whose jobs are to be looked after then, with the number that says until when (`clear_jobs`).
+    pub jobs: Option<(ParticipantId, i64)>,
 }
 
 impl Outcome {
     fn silent() -> Self {
-        Self { reply: Reply::Silent, offer: None, rings: None }
+        Self { reply: Reply::Silent, offer: None, rings: None, jobs: None }
     }
 }
 
@@ -81,7 +83,8 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
     }
     let view =
         known.ok_or_else(|| Error::new(Code::Internal, "a session that was just registered is not there"))?;
-    step(store, caller, event, &view, resumed)
+    let outcome = step(store, caller, event, &view, resumed)?;
+    Ok(Outcome { jobs: (view.jobs != 0).then_some((view.participant, view.jobs)), ..outcome })
 }
 
 /// Whether only urgent mail may reach the session now.
@@ -293,7 +296,7 @@ fn step(
             None if in_vain => Reply::Block(wake::NOTHING_WAITS.to_owned()),
             None => Reply::Silent,
         };
-        return Ok(Outcome { reply, offer: None, rings: None });
+        return Ok(Outcome { reply, ..Outcome::silent() });
     }
     let length = length
         .unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
@@ -336,10 +339,10 @@ fn step(
     let rings = (left || confirms.is_some() || event.kind == EventKind::End).then_some(view.participant);
     Ok(match (claimed, reminder) {
         (None, _) if in_vain => {
-            Outcome { reply: Reply::Block(wake::NOTHING_WAITS.to_owned()), offer: None, rings }
+            Outcome { reply: Reply::Block(wake::NOTHING_WAITS.to_owned()), rings, ..Outcome::silent() }
         }
         (None, None) => Outcome { rings, ..Outcome::silent() },
-        (None, Some(text)) => Outcome { reply: Reply::Context(text), offer: None, rings },
+        (None, Some(text)) => Outcome { reply: Reply::Context(text), rings, ..Outcome::silent() },
         (Some(claimed), reminder) => {
             let text = match reminder {
                 Some(reminder) => format!("{reminder}\n{}", claimed.text),
@@ -347,7 +350,7 @@ fn step(
             };
             let reply =
                 if event.kind == EventKind::Stop { Reply::Continue(text) } else { Reply::Context(text) };
-            Outcome { reply, offer: Some(claimed.offer), rings }
+            Outcome { reply, offer: Some(claimed.offer), rings, jobs: None }
         }
     })
 }

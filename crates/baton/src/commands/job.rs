@@ -11,8 +11,8 @@ pub use worker::JobWorker;
 use super::Session;
 use crate::environment;
 use crate::print::Out;
+use baton_core::Error;
 use baton_core::error::Exit;
-use baton_core::{Code, Error};
 use baton_jobs::Host;
 use clap::Subcommand;
 
@@ -58,9 +58,7 @@ impl Job {
 
 /// Where jobs run.
 fn host(session: &Session) -> Result<Host, Error> {
-    let program = std::env::current_exe().map_err(|error| {
-        Error::new(Code::Internal, format!("baton does not know its own program: {error}"))
-    })?;
+    let program = environment::own_program()?;
     Ok(Host {
         home: session.home.clone(),
         program,
