@@ -8,6 +8,7 @@ mod copilot;
 mod cost;
 mod delivery;
 mod doctor;
+mod gate;
 mod gemini;
 mod guard;
 mod life;

@@ -1,5 +1,6 @@
 //! What every agent has to hold, told once: the moments at which mail comes, a kill, a question and its answer.
 
+use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::stage::{LIMIT, Stage, rounds};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Part, Request};
@@ -18,14 +19,23 @@ pub fn tools(count: usize, seconds: f32) -> Script {
     })
 }
 
+/// The same, but they run until the story has done something meanwhile.
+pub fn tools_until_told(count: usize) -> Script {
+    Script::by(move |request| match request.results().len() {
+        ran if ran < count => Step::shell(format!("{UNTIL_TOLD}; echo from-the-tool-{ran}")),
+        _ => Step::say("finished"),
+    })
+}
+
 /// Mail that is sent while a tool runs is in the very next request, once.
 pub fn while_a_tool_runs(who: Agent) {
     for round in 0..rounds() {
-        let stage = Stage::with(&[who], tools(1, 1.5));
+        let stage = Stage::with(&[who], tools_until_told(1));
         let agent = stage.start(who, Session::New, "please begin");
         stage.request(|_| true);
         let body = format!("MAIL-MID-{round}");
         stage.send(&stage.name_of(who), &body);
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         stage.seen_once(&body);
         let requests = stage.model.requests_of(Kind::Main);
@@ -41,7 +51,7 @@ pub fn while_a_tool_runs(who: Agent) {
 pub fn parallel_tools(who: Agent) {
     for round in 0..rounds() {
         let script = Script::by(|request| match request.results().len() {
-            0 => Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.8; echo {n}")))),
+            0 => Step::parts((0..4).map(|n| Part::shell(format!("{UNTIL_TOLD}; sleep 0.{n}; echo {n}")))),
             _ => Step::say("finished"),
         });
         let stage = Stage::with(&[who], script);
@@ -52,6 +62,7 @@ pub fn parallel_tools(who: Agent) {
         for body in &bodies {
             stage.send(&name, body);
         }
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         for body in &bodies {
             stage.seen_once(body);
@@ -62,18 +73,21 @@ pub fn parallel_tools(who: Agent) {
 /// Mail that comes before the turn ends keeps it going.
 pub fn before_the_turn_ends(who: Agent) {
     for round in 0..rounds() {
-        let script = Script::by(|request| {
+        let sent = Gate::default();
+        let before = sent.clone();
+        let script = Script::by(move |request| {
             if request.shows("MAIL-STOP") {
-                Step::say("finished")
-            } else {
-                Step::say("thinking").after(Duration::from_secs(1))
+                return Step::say("finished");
             }
+            before.wait(1);
+            Step::say("thinking")
         });
         let stage = Stage::with(&[who], script);
         let agent = stage.start(who, Session::New, "please begin");
         stage.request(|_| true);
         let body = format!("MAIL-STOP-{round}");
         stage.send(&stage.name_of(who), &body);
+        sent.open();
         agent.finish(LIMIT).expect_ok();
         stage.seen_once(&body);
     }
@@ -120,7 +134,7 @@ pub fn killed_and_resumed(who: Agent) {
 fn answering(request: &Request) -> Step {
     let results = request.results();
     let Some(message) = request.word_after("with message_id ") else {
-        return if results.len() < 60 { Step::shell("sleep 0.3") } else { Step::say("nobody asked") };
+        return if results.len() < 200 { Step::shell("sleep 0.3") } else { Step::say("nobody asked") };
     };
     if results.iter().any(|result| result.text.contains("\"wake\"")) {
         return Step::say("finished");
@@ -130,7 +144,7 @@ fn answering(request: &Request) -> Step {
 
 /// Asks at once, and ends with the answer.
 fn asking(request: &Request, to: &str) -> Step {
-    let question = json!({"to": to, "body": "QUESTION-1: how many?", "timeout": "40s"});
+    let question = json!({"to": to, "body": "QUESTION-1: how many?", "timeout": "100s"});
     match request.results().len() {
         0 => Step::mcp("baton", "ask_peer", question),
         _ => Step::say("finished"),

@@ -1,5 +1,6 @@
 //! OpenCode: mail by its plugin, mid-turn, with a prompt, and into idle sessions.
 
+use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
 use crate::stage::{LIMIT, Stage, rounds};
 use baton_testkit::agents::{Agent, Session};
@@ -42,12 +43,13 @@ fn opencode_takes_mail_while_it_is_idle() {
         let (server, session) = idle_session(&stage);
         for round in 0..rounds().max(3) {
             let body = format!("MAIL-IDLE-{round}");
-            assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+            stage.is_in_state("idle");
             assert_eq!(stage.json(&["send", &session, &body])["wake"], "pushed");
             stage.request(|request| request.shows(&body));
             assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
             stage.shown_once(&body);
         }
+        stage.is_in_state("idle");
         let messages = server.call("GET", &format!("/session/{session}/message"), &json!(null));
         assert_eq!(
             messages.as_array().unwrap().len(),
@@ -129,7 +131,7 @@ fn opencode_is_not_woken_while_it_asks_for_a_permission() {
             pending[0]["id"].as_str().map(ToOwned::to_owned)
         });
         let asked = asked.expect("it asks");
-        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "blocked"), "{}", stage.trouble());
+        stage.is_in_state("blocked");
         stage.send(&session, "MAIL-PENDING");
         // Long enough for a push that should not come: it takes a few milliseconds.
         std::thread::sleep(Duration::from_secs(1));
@@ -147,7 +149,7 @@ fn opencode_subagents_do_not_eat_their_parents_mail() {
         let script = Script::by(|request| {
             let child = request.shows("IN-THE-CHILD");
             match request.results().len() {
-                0 if child => Step::shell("sleep 1; echo child"),
+                0 if child => Step::shell(format!("{UNTIL_TOLD}; echo child")),
                 0 => Step::tool(
                     "task",
                     json!({"description": "look", "prompt": "IN-THE-CHILD", "subagent_type": "general"}),
@@ -162,6 +164,7 @@ fn opencode_subagents_do_not_eat_their_parents_mail() {
         let who = stage.json(&["who"]);
         assert_eq!(who.as_array().unwrap().len(), 1, "a child is no participant: {who}");
         stage.send(who[0]["name"].as_str().unwrap(), "MAIL-FOR-THE-PARENT");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         stage.shown_once("MAIL-FOR-THE-PARENT");
         let by_child = stage.model.sightings_where("MAIL-FOR-THE-PARENT", |request| {
@@ -184,7 +187,7 @@ fn opencode_answers_by_its_tools() {
         });
         let stage = Stage::with(&[WHO], script);
         let (_server, session) = idle_session(&stage);
-        let answer = stage.json(&["ask", &session, "MAIL-ASK please", "--timeout", "30s"]);
+        let answer = stage.json(&["ask", &session, "MAIL-ASK please", "--timeout", "100s"]);
         assert_eq!(answer["body"], "THE-ANSWER", "{}", stage.trouble());
     });
 }
@@ -219,7 +222,7 @@ fn opencode_takes_mail_while_it_is_idle_in_a_terminal() {
         terminal.submit("please begin");
         stage.request(|request| request.shows("please begin"));
         let name = stage.name_of(WHO);
-        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+        stage.is_in_state("idle");
         terminal.type_text("a draft");
         terminal.wait_for("a draft", LIMIT).unwrap();
         stage.send(&name, "MAIL-TERMINAL");
@@ -294,7 +297,7 @@ fn opencode_mail_that_its_prompt_did_not_bring_stays_queued() {
         let trail = || stage.baton(&["log"]).expect_ok().stdout;
         assert!(wait::until(LIMIT, || trail().contains("returned")), "{}", stage.trouble());
         assert_eq!(stage.model.sightings("MAIL-THROWN").requests, 0);
-        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+        stage.is_in_state("idle");
         // It tries again by itself, and the session goes on working.
         std::fs::write(&off, "").unwrap();
         stage.request(|request| request.shows("MAIL-THROWN"));
@@ -310,31 +313,32 @@ fn compact(server: &Server, session: &str) {
     server.call("POST", &format!("/session/{session}/summarize"), &model);
 }
 
-fn wait_until_idle(stage: &Stage) {
-    assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
-}
-
 #[test]
 fn opencode_mail_sent_during_a_compaction_comes_once_after_it() {
     isolated(|| {
-        let script = Script::by(|_| Step::say("finished"))
-            .compactions(|_| Step::say("A summary.").after(Duration::from_secs(2)));
+        let sent = Gate::default();
+        let before = sent.clone();
+        let script = Script::by(|_| Step::say("finished")).compactions(move |_| {
+            before.wait(1);
+            Step::say("A summary.")
+        });
         let stage = Stage::with(&[WHO], script);
         let (server, session) = idle_session(&stage);
         stage.send(&session, "MAIL-BEFORE");
         assert_eq!(stage.end_of("MAIL-BEFORE"), "seen", "{}", stage.trouble());
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         std::thread::scope(|scope| {
             let compaction = scope.spawn(|| compact(&server, &session));
             let asked = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Compaction);
             assert!(asked.expect("a summary is asked for").shows("MAIL-BEFORE"), "it is in the history");
             stage.send(&session, "MAIL-DURING");
+            sent.open();
             compaction.join().expect("the compaction ends");
         });
         let after = stage.request(|request| request.shows("MAIL-DURING"));
         assert!(after.said().iter().any(|said| said.text.contains("A summary.")), "{:?}", after.said());
         stage.seen_once("MAIL-DURING");
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         server.prompt(&session, "are you well?");
         let last = stage.model.requests_of(Kind::Main).pop().unwrap();
         assert_eq!(last.count("MAIL-DURING"), 1, "{:?}", last.said());
@@ -350,7 +354,7 @@ fn opencode_mail_that_only_a_summary_was_made_of_comes_again() {
     isolated(|| {
         let script = Script::by(|request| {
             if request.last_user_text().contains("please begin") && request.results().is_empty() {
-                Step::parts([Part::shell("sleep 2"), Part::Tokens(199_000)])
+                Step::parts([Part::shell(UNTIL_TOLD), Part::Tokens(199_000)])
             } else if request.results().is_empty() {
                 Step::shell("echo next")
             } else {
@@ -361,6 +365,7 @@ fn opencode_mail_that_only_a_summary_was_made_of_comes_again() {
         let agent = stage.start(WHO, Session::New, "please begin");
         stage.request(|_| true);
         stage.send(&stage.name_of(WHO), "MAIL-FULL");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         let summaries = stage.model.requests_of(Kind::Compaction);
         assert_eq!(summaries.len(), 1);
@@ -380,9 +385,9 @@ fn opencode_is_told_its_open_asks_again_after_a_compaction() {
             stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &session, "QUESTION-1"]));
         stage.request(|request| request.shows("QUESTION-1"));
         assert_eq!(stage.end_of("QUESTION-1"), "seen", "{}", stage.trouble());
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         compact(&server, &session);
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         server.prompt(&session, "PROMPT-AFTER-IT");
         let after = stage.request(|request| request.shows("PROMPT-AFTER-IT"));
         assert_eq!(after.count("<baton-asks>"), 1, "{:?}", after.said());
@@ -409,11 +414,11 @@ fn opencode_goes_on_after_a_compaction_that_failed() {
         let stage = Stage::with(&[WHO], script);
         let (server, session) = idle_session(&stage);
         compact(&server, &session);
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         stage.send(&session, "MAIL-AFTER-A-FAILURE");
         let summaries = || stage.model.requests_of(Kind::Compaction).len();
         assert!(wait::until(LIMIT, || summaries() == 2), "{}", stage.trouble());
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         // It is in the conversation behind the summary, and OpenCode leaves it there until it is asked something.
         server.prompt(&session, "are you well?");
         stage.seen_once("MAIL-AFTER-A-FAILURE");

@@ -1,6 +1,7 @@
 //! An idle session notices its mail: by its agent's own inbox, by a hook that waits in its background, by the agent's queue.
 
-use crate::stage::{LIMIT, Stage, rounds};
+use crate::stage::{LIMIT, Stage, press_until, rounds, wait_for_screen};
+use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::faults::{self, KillPoint};
 use baton_testkit::tmux::Tmux;
@@ -39,7 +40,6 @@ fn of(stage: &Stage, name: &str) -> Value {
 /// Sends to an idle session and sees it woken by that route, the mail in its model's request, and the draft of its person untouched. With many rounds also
 /// how long that takes, beside the bare route, where that can be used by hand.
 fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: Option<&dyn Fn(&str)>) {
-    assert_eq!(of(stage, name)["wake_routes"][0], route, "{}", of(stage, name));
     let timed = rounds() >= 20;
     let mut took = Vec::new();
     for round in 0..rounds().max(2) {
@@ -51,6 +51,9 @@ fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: O
         if timed {
             std::thread::sleep(DEBOUNCE);
         }
+        // A hook that waits in the background takes a moment to come back.
+        let there = wait::until(LIMIT, || of(stage, name)["wake_routes"][0] == route);
+        assert!(there, "{} {}", of(stage, name), stage.trouble());
         let body = format!("WAKE-{route}-{round}.");
         let began = Instant::now();
         let sent = stage.json(&["send", name, &body]);
@@ -181,7 +184,7 @@ fn an_idle_gemini_session_is_woken_in_its_terminal() {
         }
         // What its person is typing is left alone, and sent by nobody.
         terminal.type_text("half a sentence");
-        terminal.wait_for("half a sentence", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        wait_for_screen(&terminal, Agent::Gemini, &Screen::Draft("half a sentence".to_owned()));
         let sent = stage.json(&["send", &name, "WHILE-TYPING"]);
         assert!(
             ["skipped_draft", "skipped_debounced"].contains(&sent["wake"].as_str().unwrap_or_default()),
@@ -213,13 +216,7 @@ fn a_dialog_is_left_alone<'a>(
     assert_eq!(stage.json(&["wake", &name])["outcome"], "skipped_dialog");
     assert!(terminal.screen().contains(question), "{}", terminal.screen());
     assert!(!stage.sandbox.path("project/approved.txt").exists(), "a wake approved it");
-    // The dialog ignores keys that come right with it.
-    let closed = wait::until(LIMIT, || {
-        terminal.press(&["Escape"]);
-        std::thread::sleep(Duration::from_millis(300));
-        !terminal.screen().contains(question)
-    });
-    assert!(closed, "{}", terminal.screen());
+    press_until(&terminal, "Escape", |screen| !screen.contains(question));
     // Nobody types anything now: the server of the session notices that it is idle, and that mail waits.
     for body in &bodies {
         stage.request(|request| request.shows(body));
