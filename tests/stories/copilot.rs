@@ -1,6 +1,6 @@
 //! GitHub Copilot CLI: mail at a prompt, between tools, at a stop and on resume; its tools, its subagents, its clear, and its files.
 
-mod idle;
+pub mod idle;
 
 use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;

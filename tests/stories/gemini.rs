@@ -2,7 +2,7 @@
 
 use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, press_until};
+use crate::stage::{self, LIMIT, Stage, press_until};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::gemini::Gemini;
 use baton_testkit::model::Kind;
@@ -27,7 +27,7 @@ fn wait_for(terminal: &Tmux<'_>, text: &str) {
 fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
     stage.is_in_state("idle");
     wait_for(terminal, "Type your message");
-    terminal.submit(text);
+    stage::submit(terminal, WHO, text);
 }
 
 /// Gives a command once its description is there: before, Enter only completes what was typed.

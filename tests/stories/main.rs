@@ -11,6 +11,7 @@ mod doctor;
 mod gate;
 mod gemini;
 mod guard;
+mod hand;
 mod life;
 mod moments;
 mod opencode;

@@ -130,6 +130,56 @@ pub fn killed_and_resumed(who: Agent) {
     }
 }
 
+/// Mail for an idle session that a plugin of ours pushes: before anything was ever asked, and after a turn.
+pub fn while_idle(stage: &Stage, who: Agent) {
+    let terminal = stage.open(who, Session::New);
+    let name = stage.name_of(who);
+    // It is registered a moment before it is attended to.
+    stage.would_be("pushed");
+    one_by_one(stage, &name, 1);
+    terminal.submit("PROMPT-OF-THE-PERSON");
+    stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
+    stage.is_in_state("idle");
+    one_by_one(stage, &name, 3);
+}
+
+/// So many messages to the only session, which is idle, each when it has taken up the one before.
+pub fn one_by_one(stage: &Stage, to: &str, count: usize) {
+    let requests = stage.model.requests_of(Kind::Main).len();
+    for n in 0..count {
+        let body = format!("MAIL-{requests}-{n}.");
+        assert_eq!(stage.json(&["send", to, &body])["wake"], "pushed", "{}", stage.trouble());
+        stage.arrives(&body);
+        stage.is_in_state("idle");
+    }
+}
+
+/// Two to five messages at the same instant, while the session is idle, or just becoming so.
+pub fn of_one_instant(stage: &Stage, to: &str) {
+    let bodies = |round: usize| (0..2 + round % 4).map(move |n| format!("MAIL-WAKE-{round}-{n}."));
+    for round in 0..rounds().max(4) {
+        std::thread::scope(|scope| {
+            for body in bodies(round) {
+                scope.spawn(move || stage.send(to, &body));
+            }
+        });
+        for body in bodies(round) {
+            stage.request(|request| request.shows(&body));
+            stage.shown_once(&body);
+        }
+        // Every second round begins while the turn of the last is still ending.
+        if round % 2 == 0 {
+            for body in bodies(round) {
+                assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
+            }
+        }
+    }
+    let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+    for body in (0..rounds().max(4)).flat_map(bodies) {
+        assert_eq!(last.count(&body), 1, "{body}");
+    }
+}
+
 /// Busy until the question is in the context, answers it, and ends.
 fn answering(request: &Request) -> Step {
     let results = request.results();

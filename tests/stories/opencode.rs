@@ -41,15 +41,8 @@ fn opencode_takes_mail_while_it_is_idle() {
     isolated(|| {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (server, session) = idle_session(&stage);
-        for round in 0..rounds().max(3) {
-            let body = format!("MAIL-IDLE-{round}");
-            stage.is_in_state("idle");
-            assert_eq!(stage.json(&["send", &session, &body])["wake"], "pushed");
-            stage.request(|request| request.shows(&body));
-            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
-            stage.shown_once(&body);
-        }
         stage.is_in_state("idle");
+        moments::one_by_one(&stage, &session, rounds().max(3));
         let messages = server.call("GET", &format!("/session/{session}/message"), &json!(null));
         assert_eq!(
             messages.as_array().unwrap().len(),
@@ -59,36 +52,12 @@ fn opencode_takes_mail_while_it_is_idle() {
     });
 }
 
-/// Two to five at the same instant, while the session is idle, or just becoming so.
 #[test]
 fn opencode_messages_of_one_instant_come_once_each() {
     isolated(|| {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (_server, session) = idle_session(&stage);
-        for round in 0..rounds().max(4) {
-            let bodies: Vec<_> = (0..2 + round % 4).map(|n| format!("MAIL-WAKE-{round}-{n}.")).collect();
-            std::thread::scope(|scope| {
-                for body in &bodies {
-                    scope.spawn(|| stage.send(&session, body));
-                }
-            });
-            for body in &bodies {
-                stage.request(|request| request.shows(body));
-                stage.shown_once(body);
-            }
-            // Every second round begins while the turn of the last is still ending.
-            if round % 2 == 0 {
-                for body in &bodies {
-                    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
-                }
-            }
-        }
-        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
-        for round in 0..rounds().max(4) {
-            for n in 0..2 + round % 4 {
-                assert_eq!(last.count(&format!("MAIL-WAKE-{round}-{n}.")), 1, "round {round}, {n}");
-            }
-        }
+        moments::of_one_instant(&stage, &session);
     });
 }
 
@@ -214,26 +183,6 @@ fn opencode_has_it_once_after_a_kill_and_a_resume() {
     });
 }
 
-#[test]
-fn opencode_takes_mail_while_it_is_idle_in_a_terminal() {
-    isolated(|| {
-        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
-        let terminal = stage.open(WHO, Session::New);
-        terminal.submit("please begin");
-        stage.request(|request| request.shows("please begin"));
-        let name = stage.name_of(WHO);
-        stage.is_in_state("idle");
-        terminal.type_text("a draft");
-        terminal.wait_for("a draft", LIMIT).unwrap();
-        stage.send(&name, "MAIL-TERMINAL");
-        stage.request(|request| request.shows("MAIL-TERMINAL"));
-        stage.shown_once("MAIL-TERMINAL");
-        assert_eq!(stage.end_of("MAIL-TERMINAL"), "seen", "{}", stage.trouble());
-        assert!(terminal.screen().contains("a draft"), "the draft stays: {}", terminal.screen());
-        assert_eq!(stage.model.sightings("a draft").requests, 0);
-    });
-}
-
 /// Set up for the user and for the project: two plugins in one process, and one link.
 #[test]
 fn opencode_with_two_plugins_acts_once() {
@@ -241,13 +190,7 @@ fn opencode_with_two_plugins_acts_once() {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
         stage.baton(&["setup", "opencode", "--project"]).expect_ok();
         let (_server, session) = idle_session(&stage);
-        for round in 0..3 {
-            let body = format!("MAIL-TWICE-{round}");
-            stage.send(&session, &body);
-            stage.request(|request| request.shows(&body));
-            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
-            stage.shown_once(&body);
-        }
+        moments::one_by_one(&stage, &session, 3);
     });
 }
 
@@ -261,15 +204,20 @@ fn opencode_on_two_servers_answers_once() {
         second.prompt(&session, "and here");
         first.prompt(&session, "and there");
         let before = stage.model.requests_of(Kind::Main).len();
-        for round in 0..3 {
-            let body = format!("MAIL-SERVERS-{round}");
-            stage.send(&session, &body);
-            stage.request(|request| request.shows(&body));
-            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
-            stage.shown_once(&body);
-        }
+        moments::one_by_one(&stage, &session, 3);
         assert_eq!(stage.model.requests_of(Kind::Main).len(), before + 3, "one request each");
     });
+}
+
+/// Gives OpenCode another plugin beside ours.
+pub fn add_plugin(stage: &Stage, name: &str, text: &str) {
+    let file = stage.sandbox.home().join(name);
+    std::fs::write(&file, text).expect("a plugin");
+    let config = stage.sandbox.path("home/.config/opencode/opencode.json");
+    let mut settings: Value =
+        serde_json::from_slice(&std::fs::read(&config).expect("its settings")).expect("it is JSON");
+    settings["plugin"].as_array_mut().expect("ours").push(json!(format!("file://{}", file.display())));
+    std::fs::write(&config, settings.to_string()).expect("its settings");
 }
 
 /// Another plugin throws at our prompt: OpenCode says 204, and stores nothing.
@@ -277,21 +225,13 @@ fn opencode_on_two_servers_answers_once() {
 fn opencode_mail_that_its_prompt_did_not_bring_stays_queued() {
     isolated(|| {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
-        let other = stage.sandbox.path("home/other.js");
         let off = stage.sandbox.path("home/off");
-        std::fs::write(
-            &other,
-            format!(
-                "import {{ existsSync }} from 'node:fs'\nexport const Other = async () => ({{ 'chat.message': async (_, {{ parts }}) => {{ \
-                 if (!existsSync('{}') && parts.some((part) => part.text?.includes('MAIL-THROWN'))) throw new Error('no') }} }})\n",
-                off.display()
-            ),
-        )
-        .unwrap();
-        let config = stage.sandbox.path("home/.config/opencode/opencode.json");
-        let mut settings: Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
-        settings["plugin"].as_array_mut().unwrap().push(json!(format!("file://{}", other.display())));
-        std::fs::write(&config, settings.to_string()).unwrap();
+        let throws = format!(
+            "import {{ existsSync }} from 'node:fs'\nexport const Other = async () => ({{ 'chat.message': async (_, {{ parts }}) => {{ \
+             if (!existsSync('{}') && parts.some((part) => part.text?.includes('MAIL-THROWN'))) throw new Error('no') }} }})\n",
+            off.display()
+        );
+        add_plugin(&stage, "other.js", &throws);
         let (server, session) = idle_session(&stage);
         stage.send(&session, "MAIL-THROWN");
         let trail = || stage.baton(&["log"]).expect_ok().stdout;

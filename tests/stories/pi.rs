@@ -104,23 +104,17 @@ fn mail_for_pi_waits_for_its_resume_and_comes_with_the_prompt_in_order() {
 fn an_idle_pi_in_a_terminal_gets_its_mail_at_once() {
     isolated(|| {
         for _ in 0..rounds() {
-            let stage = Stage::with(PI, talk());
-            let terminal = stage.open(Agent::Pi, Session::New);
-            // Before anything was ever asked.
-            let name = stage.name_of(Agent::Pi);
-            stage.send(&name, "MAIL-IDLE-1");
-            stage.arrives("MAIL-IDLE-1");
-            stage.is_in_state("idle");
-            terminal.submit("PROMPT-OF-THE-PERSON");
-            stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
-            stage.is_in_state("idle");
-            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
-                stage.send(&name, body);
-            }
-            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
-                stage.arrives(body);
-            }
+            moments::while_idle(&Stage::with(PI, talk()), Agent::Pi);
         }
+    });
+}
+
+#[test]
+fn messages_of_one_instant_come_once_each_to_pi() {
+    isolated(|| {
+        let stage = Stage::with(PI, talk());
+        let _terminal = stage.open(Agent::Pi, Session::New);
+        moments::of_one_instant(&stage, &stage.name_of(Agent::Pi));
     });
 }
 

@@ -232,6 +232,21 @@ pub fn press_until(terminal: &Tmux<'_>, key: &str, heard: impl Fn(&str) -> bool)
     assert!(done, "{key} is not heard:\n{}", terminal.screen());
 }
 
+/// Types a prompt and sends it off. Gemini CLI misses an Enter while it starts: then the prompt is still in its box.
+#[track_caller]
+pub fn submit(terminal: &Tmux<'_>, who: Agent, text: &str) {
+    terminal.submit(text);
+    let left = Screen::Draft(text.to_owned());
+    let sent = wait::until(LIMIT, || {
+        let sent = wait::until(KEY_PATIENCE, || screen_of(terminal, who) != left);
+        if !sent {
+            terminal.press(&["Enter"]);
+        }
+        sent
+    });
+    assert!(sent, "{text} is still in the box:\n{}", terminal.screen());
+}
+
 /// What an agent's adapter takes its screen for.
 pub fn screen_of(terminal: &Tmux<'_>, who: Agent) -> Screen {
     let agent = by_name(who.name()).expect("we know it");

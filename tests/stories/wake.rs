@@ -1,9 +1,15 @@
-//! An idle session notices its mail: by its agent's own inbox, by a hook that waits in its background, by the agent's queue.
+//! An idle session notices its mail: by its agent's own inbox, by a hook that waits in its background, by the agent's queue, by a plugin of ours, in its terminal.
+//!
+//! The name of each story begins with that of its agent, by which `scripts/test --agent` finds it.
 
-use crate::stage::{LIMIT, Stage, press_until, rounds, wait_for_screen};
+use crate::copilot::idle::pushing;
+use crate::hand;
+use crate::stage::{LIMIT, Stage, press_until, rounds, screen_of, submit, wait_for_screen};
 use baton_agents::Screen;
-use baton_testkit::agents::{Agent, Session};
+use baton_testkit::agents::{Agent, Program as _, Session};
+use baton_testkit::copilot::Copilot;
 use baton_testkit::faults::{self, KillPoint};
+use baton_testkit::gemini::Gemini;
 use baton_testkit::tmux::Tmux;
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::{Value, json};
@@ -19,7 +25,7 @@ const DEBOUNCE: Duration = Duration::from_millis(1_100);
 /// An agent in a terminal that has answered once and is idle now.
 fn idle<'a>(stage: &'a Stage, agent: Agent, open: impl FnOnce() -> Tmux<'a>) -> (Tmux<'a>, String) {
     let terminal = open();
-    terminal.submit("first words");
+    submit(&terminal, agent, "first words");
     stage.request(|request| request.shows("first words"));
     let name = stage.name_of(agent);
     is_in_state(stage, &name, "idle");
@@ -65,13 +71,12 @@ fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: O
         assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
         stage.shown_once(&body);
         is_in_state(stage, name, "idle");
-        let last = &of(stage, name)["last_wake"];
-        assert_eq!(
-            (&last["route"], &last["outcome"]),
-            (&route.into(), &"confirmed".into()),
-            "{}",
-            stage.trouble()
-        );
+        // A plugin is its own waker, and writes nothing down.
+        if route != "plugin" {
+            let last = &of(stage, name)["last_wake"];
+            let expected = (&Value::from(route), &Value::from("confirmed"));
+            assert_eq!((&last["route"], &last["outcome"]), expected, "{}", stage.trouble());
+        }
         assert!(terminal.screen().contains(draft), "the draft is gone: {}", terminal.screen());
     }
     let Some(by_hand) = by_hand.filter(|_| timed) else { return };
@@ -95,7 +100,7 @@ fn p95(mut times: Vec<Duration>) -> Duration {
 }
 
 #[test]
-fn an_idle_claude_session_is_woken_through_its_inbox() {
+fn claude_is_woken_through_its_inbox() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let claude = stage.claude().asking();
@@ -112,7 +117,7 @@ fn an_idle_claude_session_is_woken_through_its_inbox() {
 }
 
 #[test]
-fn a_claude_session_that_bypasses_permissions_is_woken_by_a_hook_in_its_background() {
+fn claude_that_bypasses_permissions_is_woken_by_a_hook_in_its_background() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Claude, || stage.claude().open("claude", Session::New));
@@ -121,7 +126,7 @@ fn a_claude_session_that_bypasses_permissions_is_woken_by_a_hook_in_its_backgrou
 }
 
 #[test]
-fn an_idle_codex_thread_is_woken_through_its_queue() {
+fn codex_is_woken_through_its_queue() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Codex, || stage.open(Agent::Codex, Session::New));
@@ -137,7 +142,7 @@ fn an_idle_codex_thread_is_woken_through_its_queue() {
 }
 
 #[test]
-fn a_codex_thread_whose_terminal_was_closed_is_not_woken() {
+fn codex_whose_terminal_was_closed_is_not_woken() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
         let (terminal, name) =
@@ -163,7 +168,7 @@ fn a_codex_thread_whose_terminal_was_closed_is_not_woken() {
 }
 
 #[test]
-fn an_idle_gemini_session_is_woken_in_its_terminal() {
+fn gemini_is_woken_in_its_terminal() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Gemini], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Gemini, || stage.open(Agent::Gemini, Session::New));
@@ -197,26 +202,63 @@ fn an_idle_gemini_session_is_woken_in_its_terminal() {
     });
 }
 
-/// A dialog that waits for the person's yes. Wakes must not answer it, and the mail comes once it is closed.
-fn a_dialog_is_left_alone<'a>(
-    stage: &'a Stage,
-    agent: Agent,
-    question: &str,
-    open: impl FnOnce() -> Tmux<'a>,
-) {
+/// An idle session that a plugin of ours brings its mail, with the extension beside it that does the same by hand.
+fn woken_by_its_plugin(stage: &Stage, agent: Agent) {
+    let (terminal, name) = idle(stage, agent, || stage.open(agent, Session::New));
+    let session = of(stage, &name)["session_id"].as_str().expect("an id").to_owned();
+    woken(stage, &terminal, &name, "plugin", Some(&|text| hand::wake(stage, &session, text)));
+    assert_eq!(stage.model.sightings("half a sentence").requests, 0, "the draft was sent");
+}
+
+#[test]
+fn opencode_is_woken_by_its_plugin() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::OpenCode], Script::by(|_| Step::say("fine")));
+        hand::for_opencode(&stage);
+        woken_by_its_plugin(&stage, Agent::OpenCode);
+    });
+}
+
+#[test]
+fn pi_is_woken_by_its_extension() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::Pi], Script::by(|_| Step::say("fine")));
+        hand::for_pi(&stage);
+        woken_by_its_plugin(&stage, Agent::Pi);
+    });
+}
+
+#[test]
+fn copilot_is_woken_by_its_extension() {
+    isolated(|| {
+        let stage = pushing(Script::by(|_| Step::say("fine")));
+        hand::for_copilot(&stage);
+        woken_by_its_plugin(&stage, Agent::Copilot);
+    });
+}
+
+/// Wakes while a dialog is open.
+const AT_A_DIALOG: usize = 20;
+
+/// A dialog that waits for the person's yes. Wakes must not answer it, and the mail comes once it is closed. Pi has no dialogs.
+fn a_dialog_is_left_alone<'a>(stage: &'a Stage, agent: Agent, open: impl FnOnce() -> Tmux<'a>) {
     let terminal = open();
-    terminal.submit("please run it");
-    terminal.wait_for(question, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    submit(&terminal, agent, "please run it");
+    wait_for_screen(&terminal, agent, &Screen::Dialog);
     let name = stage.name_of(agent);
     is_in_state(stage, &name, "blocked");
-    let bodies: Vec<String> = (0..20).map(|n| format!("MAIL-AT-THE-DIALOG-{n}.")).collect();
+    let requests = stage.model.requests().len();
+    let bodies: Vec<String> = (0..AT_A_DIALOG).map(|n| format!("MAIL-AT-THE-DIALOG-{n}.")).collect();
     for body in &bodies {
         assert_eq!(stage.json(&["send", &name, body])["wake"], "skipped_dialog", "{}", stage.trouble());
+        assert_eq!(stage.json(&["wake", &name])["outcome"], "skipped_dialog", "{}", stage.trouble());
     }
-    assert_eq!(stage.json(&["wake", &name])["outcome"], "skipped_dialog");
-    assert!(terminal.screen().contains(question), "{}", terminal.screen());
+    assert_eq!(screen_of(&terminal, agent), Screen::Dialog, "{}", terminal.screen());
     assert!(!stage.sandbox.path("project/approved.txt").exists(), "a wake approved it");
-    press_until(&terminal, "Escape", |screen| !screen.contains(question));
+    assert_eq!(stage.model.requests().len(), requests, "nothing was asked");
+    press_until(&terminal, "Escape", |_| {
+        matches!(screen_of(&terminal, agent), Screen::Ready | Screen::Draft(_) | Screen::Busy)
+    });
     // Nobody types anything now: the server of the session notices that it is idle, and that mail waits.
     for body in &bodies {
         stage.request(|request| request.shows(body));
@@ -243,27 +285,52 @@ fn asks_first() -> Script {
 }
 
 #[test]
-fn a_dialog_of_claude_is_left_alone_and_the_mail_comes_once_it_is_closed() {
+fn claude_at_a_dialog_is_left_alone() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], asks_first());
-        a_dialog_is_left_alone(&stage, Agent::Claude, "Do you want", || {
-            stage.claude().asking().open("claude", Session::New)
-        });
+        let claude = stage.claude().asking();
+        a_dialog_is_left_alone(&stage, Agent::Claude, || claude.open("claude", Session::New));
     });
 }
 
 #[test]
-fn a_dialog_of_codex_is_left_alone_and_the_mail_comes_once_it_is_closed() {
+fn codex_at_a_dialog_is_left_alone() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Codex], asks_first());
-        a_dialog_is_left_alone(&stage, Agent::Codex, "Would you like to", || {
-            stage.codex().asking().open("codex", Session::New)
-        });
+        let codex = stage.codex().asking();
+        a_dialog_is_left_alone(&stage, Agent::Codex, || codex.open("codex", Session::New));
     });
 }
 
 #[test]
-fn fifty_messages_of_one_second_are_one_wake_and_come_once_each() {
+fn opencode_at_a_dialog_is_left_alone() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::OpenCode], asks_first());
+        let opencode = stage.opencode().asking();
+        a_dialog_is_left_alone(&stage, Agent::OpenCode, || opencode.open(Session::New));
+    });
+}
+
+#[test]
+fn gemini_at_a_dialog_is_left_alone() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::Gemini], asks_first());
+        let gemini = Gemini::new(&stage.sandbox, &stage.model).asking();
+        a_dialog_is_left_alone(&stage, Agent::Gemini, || gemini.open("gemini", Session::New));
+    });
+}
+
+#[test]
+fn copilot_at_a_dialog_is_left_alone() {
+    isolated(|| {
+        let stage = pushing(asks_first());
+        let copilot = Copilot::new(&stage.sandbox, &stage.model).asking();
+        a_dialog_is_left_alone(&stage, Agent::Copilot, || copilot.open("copilot", Session::New));
+    });
+}
+
+#[test]
+fn claude_takes_fifty_messages_of_one_second_by_one_wake() {
     isolated(|| {
         let slow = Duration::from_secs(3);
         let stage = Stage::with(&[Agent::Claude], Script::by(move |_| Step::say("fine").after(slow)));
@@ -284,7 +351,7 @@ fn fifty_messages_of_one_second_are_one_wake_and_come_once_each() {
 }
 
 #[test]
-fn a_wake_whose_sender_was_killed_is_made_up_for() {
+fn claude_is_woken_though_the_sender_was_killed() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (_terminal, name) =
@@ -302,7 +369,7 @@ fn a_wake_whose_sender_was_killed_is_made_up_for() {
 }
 
 #[test]
-fn whoever_does_not_want_to_be_disturbed_gets_urgent_mail_only() {
+fn claude_that_does_not_want_to_be_disturbed_is_left_in_peace() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Claude, || stage.claude().open("claude", Session::New));

@@ -3,6 +3,7 @@
 
 use super::{WHO, stage};
 use crate::gate::{Gate, UNTIL_TOLD, end_tools};
+use crate::moments;
 use crate::stage::{LIMIT, Stage, press_until, rounds};
 use baton_testkit::agents::Session;
 use baton_testkit::copilot::Copilot;
@@ -16,7 +17,7 @@ use std::time::Duration;
 const WAKE: &str = "[baton] Mail is waiting for you.";
 
 /// A stage on which Copilot loads its extensions.
-fn pushing(script: Script) -> Stage {
+pub fn pushing(script: Script) -> Stage {
     let stage = stage(script);
     Copilot::new(&stage.sandbox, &stage.model).turn_extensions_on();
     stage
@@ -31,59 +32,21 @@ fn an_idle_copilot_gets_its_mail_at_once() {
     isolated(|| {
         for _ in 0..rounds() {
             let stage = pushing(talk());
-            let terminal = stage.open(WHO, Session::New);
-            // Before anything was ever asked.
-            let name = stage.name_of(WHO);
-            stage.would_be("pushed");
-            assert_eq!(stage.json(&["send", &name, "MAIL-IDLE-1"])["wake"], "pushed", "{}", stage.trouble());
-            stage.arrives("MAIL-IDLE-1");
-            stage.is_in_state("idle");
-            terminal.submit("PROMPT-OF-THE-PERSON");
-            stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
-            stage.is_in_state("idle");
-            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
-                assert_eq!(stage.json(&["who"]).as_array().map(Vec::len), Some(1), "one participant");
-                stage.send(&name, body);
-                stage.arrives(body);
-                stage.is_in_state("idle");
-            }
+            moments::while_idle(&stage, WHO);
+            assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
             let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
             assert_eq!(last.count(WAKE), 4, "a wake for each message: {:?}", last.said());
         }
     });
 }
 
-/// Two to five at the same instant, while the session is idle, or just becoming so.
 #[test]
 fn copilot_messages_of_one_instant_come_once_each() {
     isolated(|| {
         let stage = pushing(talk());
         let _terminal = stage.open(WHO, Session::New);
         let name = stage.name_of(WHO);
-        for round in 0..rounds().max(4) {
-            let bodies: Vec<_> = (0..2 + round % 4).map(|n| format!("MAIL-WAKE-{round}-{n}.")).collect();
-            std::thread::scope(|scope| {
-                for body in &bodies {
-                    scope.spawn(|| stage.send(&name, body));
-                }
-            });
-            for body in &bodies {
-                stage.request(|request| request.shows(body));
-                stage.shown_once(body);
-            }
-            // Every second round begins while the turn of the last is still ending.
-            if round % 2 == 0 {
-                for body in &bodies {
-                    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
-                }
-            }
-        }
-        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
-        for round in 0..rounds().max(4) {
-            for n in 0..2 + round % 4 {
-                assert_eq!(last.count(&format!("MAIL-WAKE-{round}-{n}.")), 1, "round {round}, {n}");
-            }
-        }
+        moments::of_one_instant(&stage, &name);
     });
 }
 
@@ -276,12 +239,7 @@ fn copilot_with_two_extensions_acts_once() {
         stage.baton(&["setup", "copilot", "--project"]).expect_ok();
         let _terminal = stage.open(WHO, Session::New);
         let name = stage.name_of(WHO);
-        for round in 0..3 {
-            let body = format!("MAIL-TWICE-{round}");
-            stage.send(&name, &body);
-            stage.arrives(&body);
-            stage.is_in_state("idle");
-        }
+        moments::one_by_one(&stage, &name, 3);
         let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
         assert_eq!(last.count(WAKE), 3, "one wake for each: {:?}", last.said());
     });
