@@ -4,11 +4,12 @@ pub mod idle;
 
 use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, press_until};
+use crate::stage::{LIMIT, Stage, press_until, screen_of};
+use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::copilot::Copilot;
 use baton_testkit::model::{Kind, Request};
-use baton_testkit::{Script, Step, isolated, wait};
+use baton_testkit::{Script, Step, Tmux, isolated, wait};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -149,6 +150,12 @@ fn what_was_typed_ahead_goes_first_and_the_mail_still_comes_once() {
     });
 }
 
+/// Interrupts a turn before its first word: its prompt is in the input line again.
+fn take_back(terminal: &Tmux<'_>, prompt: &str) {
+    let back = Screen::Draft(prompt.to_owned());
+    press_until(terminal, &["Escape", "Escape"], |_| screen_of(terminal, WHO) == back);
+}
+
 /// Copilot cuts what was taken back out of its transcript.
 #[test]
 fn mail_that_was_taken_back_with_its_prompt_comes_again() {
@@ -164,9 +171,7 @@ fn mail_that_was_taken_back_with_its_prompt_comes_again() {
         stage.send(&stage.name_of(WHO), "MAIL-TAKEN-BACK");
         terminal.submit("be slow");
         stage.request(|request| request.shows("MAIL-TAKEN-BACK"));
-        press_until(&terminal, "Escape", |screen| {
-            screen.contains("❯ be slow") && !screen.contains("Working")
-        });
+        take_back(&terminal, "be slow");
         terminal.press(&["C-u"]);
         terminal.submit("something else");
         let again = |request: &Request| request.shows("something else") && request.shows("MAIL-TAKEN-BACK");

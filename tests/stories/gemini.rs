@@ -155,7 +155,7 @@ fn gemini_has_it_again_after_the_person_took_the_prompt_back() {
         submit(&stage, &terminal, "FIRST-PROMPT");
         stage.request(|request| request.shows("MAIL-ESC-1"));
         stage.send(&name, "MAIL-ESC-2");
-        press_until(&terminal, "Escape", |screen| screen.contains("cancelled"));
+        press_until(&terminal, &["Escape"], |screen| screen.contains("cancelled"));
         stage.is_in_state("idle");
         assert_eq!(stage.model.requests_of(Kind::Main).len(), 1, "Esc ends the turn: {}", stage.trouble());
         assert_eq!(stage.state_of("MAIL-ESC-2"), "queued", "{}", stage.trouble());

@@ -131,7 +131,7 @@ fn a_prompt_taken_back_gives_its_mail_back() {
         stage.request(|request| request.shows("MAIL-TAKEN-BACK"));
         // The prompt is back in the input line; clear it and type another.
         let back = Screen::Draft("FIRST-PROMPT".to_owned());
-        press_until(&terminal, "Escape", |_| screen_of(&terminal, Agent::Claude) == back);
+        press_until(&terminal, &["Escape"], |_| screen_of(&terminal, Agent::Claude) == back);
         terminal.press(&["C-u"]);
         wait_for_screen(&terminal, Agent::Claude, &Screen::Ready);
         terminal.submit("SECOND-PROMPT");
@@ -162,7 +162,7 @@ fn escape_at_a_permission_dialog_loses_nothing() {
         terminal.wait_for("Do you want", LIMIT).unwrap_or_else(|error| panic!("{error}"));
         stage.is_in_state("blocked");
         stage.send(&name, "MAIL-AT-THE-DIALOG");
-        press_until(&terminal, "Escape", |screen| !screen.contains("Do you want"));
+        press_until(&terminal, &["Escape"], |screen| !screen.contains("Do you want"));
         // The registry knows that the dialog is gone, and the session is woken.
         stage.request(|request| request.shows("MAIL-AT-THE-DIALOG"));
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));

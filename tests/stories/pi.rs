@@ -469,7 +469,7 @@ fn an_interrupted_turn_of_pi_keeps_its_mail() {
         stage.is_in_state("idle");
         stage.send(&stage.name_of(Agent::Pi), "MAIL-INTERRUPTED");
         stage.request(|request| request.shows("MAIL-INTERRUPTED"));
-        press_until(&terminal, "Escape", |_| stage.json(&["who"])[0]["state"] == "idle");
+        press_until(&terminal, &["Escape"], |_| stage.json(&["who"])[0]["state"] == "idle");
         assert_eq!(stage.state_of("MAIL-INTERRUPTED"), "offered", "nobody has answered it");
         terminal.submit("SECOND-PROMPT");
         stage.request(|request| request.shows("SECOND-PROMPT") && request.shows("MAIL-INTERRUPTED"));
@@ -586,7 +586,7 @@ fn mail_on_a_branch_of_pi_that_is_left_unanswered_comes_again() {
         stage.request(|request| request.shows("SECOND-PROMPT"));
         stage.send(&stage.name_of(Agent::Pi), "MAIL-ON-A-BRANCH");
         stage.request(|request| request.shows("MAIL-ON-A-BRANCH"));
-        press_until(&terminal, "Escape", |_| stage.json(&["who"])[0]["state"] == "idle");
+        press_until(&terminal, &["Escape"], |_| stage.json(&["who"])[0]["state"] == "idle");
         assert_eq!(stage.state_of("MAIL-ON-A-BRANCH"), "offered", "nobody has answered it");
         go_back_to(&terminal, "assistant: finished");
         stage.request(|request| request.shows("MAIL-ON-A-BRANCH") && !request.shows("SECOND-PROMPT"));

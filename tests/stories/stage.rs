@@ -18,6 +18,9 @@ pub const LIMIT: Duration = Duration::from_secs(120);
 /// A key that did nothing is pressed again after this. Not sooner: the second may mean something else than the first.
 const KEY_PATIENCE: Duration = Duration::from_secs(4);
 
+/// As a person presses one key after the other.
+const BETWEEN_KEYS: Duration = Duration::from_millis(200);
+
 /// Until what reached the model is proven.
 const END_LIMIT: Duration = Duration::from_secs(30);
 
@@ -222,14 +225,17 @@ impl Stage {
     }
 }
 
-/// Presses a key until the screen shows that it was heard: a dialog that has just opened ignores it.
+/// Presses keys until the screen shows that they were heard: a dialog that has just opened ignores them.
 #[track_caller]
-pub fn press_until(terminal: &Tmux<'_>, key: &str, heard: impl Fn(&str) -> bool) {
+pub fn press_until(terminal: &Tmux<'_>, keys: &[&str], heard: impl Fn(&str) -> bool) {
     let done = wait::until(LIMIT, || {
-        terminal.press(&[key]);
+        for key in keys {
+            terminal.press(&[key]);
+            std::thread::sleep(BETWEEN_KEYS);
+        }
         wait::until(KEY_PATIENCE, || heard(&terminal.screen()))
     });
-    assert!(done, "{key} is not heard:\n{}", terminal.screen());
+    assert!(done, "{keys:?} is not heard:\n{}", terminal.screen());
 }
 
 /// Types a prompt and sends it off. Gemini CLI misses an Enter while it starts: then the prompt is still in its box.

@@ -1,7 +1,7 @@
 //! Copilot while it is idle: its extension wakes it, and the mail comes with that prompt. What must never happen then: a dialog answered, a draft
 //! lost, a turn for nothing.
 
-use super::{WHO, stage};
+use super::{WHO, stage, take_back};
 use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
 use crate::stage::{LIMIT, Stage, press_until, rounds};
@@ -301,7 +301,7 @@ fn copilot_without_a_terminal_is_not_woken() {
 fn an_interrupted_copilot_is_idle_and_gets_its_mail() {
     isolated(|| {
         let stage = pushing(Script::by(|request| match request.results().len() {
-            0 if request.last_user_text().contains("be slow") => Step::shell("sleep 30"),
+            0 if request.last_user_text().contains("be slow") => Step::shell("sleep 600"),
             _ => Step::say("finished"),
         }));
         let terminal = stage.open(WHO, Session::New);
@@ -309,9 +309,8 @@ fn an_interrupted_copilot_is_idle_and_gets_its_mail() {
         terminal.submit("be slow");
         stage.request(|request| request.shows("be slow"));
         stage.is_in_state("busy");
-        terminal.wait_for("sleep 30", LIMIT).unwrap_or_else(|error| panic!("{error}"));
-        terminal.press(&["Escape"]);
-        stage.is_in_state("idle");
+        terminal.wait_for("sleep 600", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        press_until(&terminal, &["Escape", "Escape"], |_| stage.json(&["who"])[0]["state"] == "idle");
         stage.send(&name, "MAIL-AFTER-ESC");
         stage.arrives("MAIL-AFTER-ESC");
     });
@@ -384,9 +383,7 @@ fn mail_that_was_taken_back_with_a_wake_comes_again_with_the_next_turn() {
         stage.is_in_state("idle");
         stage.send(&name, "MAIL-TAKEN-BACK");
         stage.request(|request| request.index == 1 && request.shows("MAIL-TAKEN-BACK"));
-        press_until(&terminal, "Escape", |screen| {
-            screen.contains(&format!("❯ {WAKE}")) && !screen.contains("Working")
-        });
+        take_back(&terminal, WAKE);
         stage.is_in_state("idle");
         // Longer than the first pause before a wake is repeated.
         std::thread::sleep(Duration::from_secs(3));
