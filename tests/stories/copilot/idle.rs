@@ -1,10 +1,11 @@
 //! Copilot while it is idle: its extension wakes it, and the mail comes with that prompt. What must never happen then: a dialog answered, a draft
 //! lost, a turn for nothing.
 
-use super::{WHO, stage, take_back};
+use super::{WHO, stage};
 use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, press_until, rounds};
+use crate::stage::{LIMIT, Stage, press_until, rounds, screen_of};
+use baton_agents::Screen;
 use baton_testkit::agents::Session;
 use baton_testkit::copilot::Copilot;
 use baton_testkit::model::{Kind, Request};
@@ -383,7 +384,11 @@ fn mail_that_was_taken_back_with_a_wake_comes_again_with_the_next_turn() {
         stage.is_in_state("idle");
         stage.send(&name, "MAIL-TAKEN-BACK");
         stage.request(|request| request.index == 1 && request.shows("MAIL-TAKEN-BACK"));
-        take_back(&terminal, WAKE);
+        // A line that nobody typed may come into the input line, or not.
+        press_until(&terminal, &["Escape", "Escape"], |screen| {
+            screen.contains("Operation cancelled")
+                || screen_of(&terminal, WHO) == Screen::Draft(WAKE.to_owned())
+        });
         stage.is_in_state("idle");
         // Longer than the first pause before a wake is repeated.
         std::thread::sleep(Duration::from_secs(3));
