@@ -339,6 +339,44 @@ fn opencode_is_told_its_open_asks_again_after_a_compaction() {
     });
 }
 
+/// As the person compacts it: by the command in its terminal.
+#[test]
+fn opencode_that_is_compacted_in_its_terminal_takes_mail_and_knows_its_asks() {
+    isolated(|| {
+        let sent = Gate::default();
+        let before = sent.clone();
+        let script = Script::by(|_| Step::say("finished")).compactions(move |_| {
+            before.wait(1);
+            Step::say("A summary.")
+        });
+        let stage = Stage::with(&[WHO], script);
+        let terminal = stage.open(WHO, Session::New);
+        terminal.submit("please begin");
+        stage.request(|request| request.shows("please begin"));
+        let name = stage.name_of(WHO);
+        stage.is_in_state("idle");
+        let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &name, "QUESTION-1"]));
+        stage.arrives("QUESTION-1");
+        stage.is_in_state("idle");
+        terminal.submit("/compact");
+        let asked = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Compaction);
+        let asked = asked.unwrap_or_else(|| panic!("no summary is asked for:\n{}", terminal.screen()));
+        stage.send(&name, "MAIL-DURING");
+        assert!(asked.shows("QUESTION-1") && !asked.shows("MAIL-DURING"), "a summary takes no mail");
+        sent.open();
+        let after = stage.request(|request| request.shows("MAIL-DURING"));
+        assert!(after.index > asked.index, "{:?}", after.said());
+        stage.seen_once("MAIL-DURING");
+        stage.is_in_state("idle");
+        terminal.submit("PROMPT-AFTER-IT");
+        let last = stage.request(|request| request.shows("PROMPT-AFTER-IT"));
+        for text in ["MAIL-DURING", "<baton-asks>", "asked you in"] {
+            assert_eq!(last.count(text), 1, "{text}: {:?}", last.said());
+        }
+        ask.kill();
+    });
+}
+
 /// OpenCode makes up for a summary that failed with the next prompt.
 #[test]
 fn opencode_goes_on_after_a_compaction_that_failed() {
