@@ -164,7 +164,7 @@ fn a_wake_that_finds_no_mail_is_blocked() {
 }
 
 #[test]
-fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
+fn copilot_takes_mail_after_a_compaction_and_knows_its_asks() {
     isolated(|| {
         let sent = Gate::default();
         let before_it = sent.clone();
@@ -179,6 +179,9 @@ fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
         stage.send(&name, "MAIL-BEFORE");
         stage.arrives("MAIL-BEFORE");
         stage.is_in_state("idle");
+        let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &name, "QUESTION-1"]));
+        stage.arrives("QUESTION-1");
+        stage.is_in_state("idle");
         let before = stage.model.requests().len();
         terminal.submit("/compact");
         assert!(wait::until(LIMIT, || stage.model.requests().len() > before), "{}", terminal.screen());
@@ -191,8 +194,17 @@ fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
         assert!(!compaction.shows("MAIL-MEANWHILE"), "the compaction is no turn");
         assert!(after.index > compaction.index);
         stage.seen_once("MAIL-MEANWHILE");
+        stage.is_in_state("idle");
         terminal.submit("go on");
-        let last = stage.request(|request| request.shows("go on"));
+        let next = stage.request(|request| request.shows("go on"));
+        // By the wake, or, where Copilot had not written it down by then, by the prompt.
+        assert_eq!(next.count("<baton-asks>"), 1, "{:?}", next.said());
+        assert_eq!(next.count("asked you in"), 1, "{:?}", next.said());
+        stage.is_in_state("idle");
+        ask.kill();
+        terminal.submit("and on");
+        let last = stage.request(|request| request.shows("and on"));
+        assert_eq!(last.count("<baton-asks>"), 1, "it is said once: {:?}", last.said());
         assert!(last.count("MAIL-BEFORE") <= 1 && last.count("MAIL-MEANWHILE") == 1, "{:?}", last.said());
     });
 }
