@@ -281,7 +281,7 @@ fn step(
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
     let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
     let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
-    let reminder = reminder(store, agent, event, view)?;
+    let reminder = if in_vain { None } else { reminder(store, agent, event, view, transcript)? };
     let confirms = view.wake.filter(|_| session::after(event) == Some(session::State::Busy));
     if !deliver
         && state.is_none()
@@ -381,25 +381,32 @@ fn frame_mail(
 }
 
 /// After a clear or a compaction, the asks that are still open. They were delivered before; this only says so. Where the agent drops what it is
-/// told at a start, they are told with the first prompt after a clear.
+/// told at a start, they are told with the first prompt after a clear; where only its transcript tells of a compaction, with the first prompt after it.
 fn reminder(
     store: &Store,
     agent: &dyn Agent,
     event: &Event,
     view: &HookView,
+    transcript: Option<&Path>,
 ) -> Result<Option<String>, Error> {
+    let asks = || -> Result<_, Error> {
+        let (mine, theirs) = store.open_asks(view.participant, REMINDER_ASKS)?;
+        Ok(frame::remind(&mine, &theirs))
+    };
     let is_new_context = match event.kind {
+        EventKind::Prompt | EventKind::Woken if agent.writes_summaries() => {
+            // Few sessions have open asks, so that is looked up first.
+            let reminder = asks()?;
+            let summarized = |file| evidence::is_summarized(agent, file, view.turn_from);
+            return Ok(reminder.filter(|_| transcript.is_some_and(summarized)));
+        }
         EventKind::Start(Source::Clear | Source::Compact) => agent.hears_at_start(),
         EventKind::Prompt if view.fresh && !agent.hears_at_start() => {
             store.is_continuation(view.session, view.participant)?
         }
         _ => false,
     };
-    if !is_new_context {
-        return Ok(None);
-    }
-    let (mine, theirs) = store.open_asks(view.participant, REMINDER_ASKS)?;
-    Ok(frame::remind(&mine, &theirs))
+    if is_new_context { asks() } else { Ok(None) }
 }
 
 fn settle_open(
