@@ -1,4 +1,5 @@
 //! The backends with the real programs and the scripted model.
 
 mod claude;
+mod gemini;
 mod stream;

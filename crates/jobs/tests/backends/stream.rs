@@ -287,10 +287,9 @@ pub fn a_turn_with_tools_ends_with_what_the_model_said(agent: Agent) {
 
 /// The prompt arrives byte for byte.
 #[track_caller]
-pub fn a_wild_prompt_arrives_whole(agent: Agent) {
+pub fn a_prompt_arrives_whole(agent: Agent, prompt: &str) {
     let stage = Stage::new(agent, Script::steps([Step::say("ok")]));
-    let prompt = wild_prompt();
-    let job = stage.start(&stage.task(&prompt));
+    let job = stage.start(&stage.task(prompt));
     job.done();
     let asked = stage.asked();
     let texts: Vec<_> = asked[0].shown().filter(|said| said.text.contains("-- task")).collect();
