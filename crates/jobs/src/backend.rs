@@ -6,6 +6,7 @@
 
 pub mod child;
 pub mod claude;
+pub mod copilot;
 pub mod gemini;
 mod headless;
 mod tree;
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every backend. Adding one is a file and a row here.
-pub const ALL: &[&dyn Backend] = &[&claude::Claude, &gemini::Gemini];
+pub const ALL: &[&dyn Backend] = &[&claude::Claude, &gemini::Gemini, &copilot::Copilot];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {

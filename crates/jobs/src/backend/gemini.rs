@@ -191,11 +191,13 @@ struct Stream {
     /// What the model has said since the last tool.
     text: String,
     tools: Vec<Tool>,
+    /// The last HTTP status that it named among its errors.
+    status: Option<u64>,
 }
 
 impl Stream {
     fn new(session: String, folder: PathBuf) -> Self {
-        Self { session, folder, text: String::new(), tools: Vec::new() }
+        Self { session, folder, text: String::new(), tools: Vec::new(), status: None }
     }
 
     fn result(&mut self, line: &Value, now: Moment) -> Vec<Observation> {
@@ -207,7 +209,7 @@ impl Stream {
             told.extend([Observation::Said(said), Observation::Idle]);
         } else {
             let words = line["error"]["message"].as_str().unwrap_or_default();
-            told.push(Observation::Fault(fault(words, now)));
+            told.push(Observation::Fault(fault(words, self.status, now)));
         }
         told
     }
@@ -218,11 +220,11 @@ fn ended(tool: Tool) -> Observation {
 }
 
 /// What went wrong, by words in which the provider's own answer may stand.
-fn fault(words: &str, now: Moment) -> Fault {
+fn fault(words: &str, status: Option<u64>, now: Moment) -> Fault {
     let inner = words.find('{').zip(words.rfind('}')).and_then(|(from, to)| words.get(from..=to));
     let answer: Option<Value> = inner.and_then(|inner| serde_json::from_str(inner).ok());
     let error = answer.as_ref().map(|answer| &answer["error"]);
-    let status = error.and_then(|error| error["code"].as_u64());
+    let status = error.and_then(|error| error["code"].as_u64()).or(status);
     let message = error.and_then(|error| error["message"].as_str()).unwrap_or(words);
     words::fault("gemini", status, message, now)
 }
@@ -259,6 +261,9 @@ impl Listener for Stream {
     }
 
     fn error_line(&mut self, line: &str, _now: Moment) -> Vec<Observation> {
+        if let Some(status) = line.trim().strip_prefix("status: ") {
+            self.status = status.parse().ok();
+        }
         let retries = line.starts_with("Attempt ") && line.contains("Retrying");
         let message = || line.split(". Retrying").next().unwrap_or(line).to_owned();
         retries.then(|| Observation::Retrying { message: message(), until: None }).into_iter().collect()
@@ -293,10 +298,10 @@ mod tests {
     fn the_providers_answer_is_found_in_the_words() {
         let words =
             r#"[API Error: {"error":{"code":401,"status":"UNAUTHENTICATED","message":"API key not valid"}}]"#;
-        let fault = fault(words, Moment(0));
+        let fault = fault(words, None, Moment(0));
         assert_eq!((fault.error.code(), fault.error.message()), (Code::NotLoggedIn, "API key not valid"));
         let quota =
-            super::fault("[API Error: You have exhausted your daily quota on this model.]", Moment(0));
+            super::fault("[API Error: You have exhausted your daily quota on this model.]", None, Moment(0));
         assert_eq!(quota.error.code(), Code::RateLimited);
     }
 }

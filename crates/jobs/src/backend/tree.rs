@@ -89,6 +89,7 @@ mod tests {
         assert!(!found.contains(&root));
         kill(&found);
         shell.wait().unwrap();
-        assert!(process::find(sleeper).is_none_or(|process| !process::is_alive(process)));
+        let gone = || process::find(sleeper).is_none_or(|process| !process::is_alive(process));
+        assert!(baton_testkit::wait::until(std::time::Duration::from_secs(5), gone));
     }
 }

@@ -26,7 +26,7 @@ fn a_wild_prompt_arrives_whole() {
 fn a_prompt_that_could_name_a_file_is_read_from_one() {
     isolated(|| {
         let stage = Stage::new(AGENT, Script::by(|_| Step::say("later")));
-        fs::write(stage.file("secret"), "in the file").unwrap();
+        fs::write(stage.file("secret"), "a hidden line").unwrap();
         let given = stage.sandbox.path("job/prompt.md");
         let steps = [Step::read(given.to_string_lossy()), Step::say("ok")];
         let stage = Stage { model: Model::start(Script::steps(steps)), ..stage };
@@ -35,7 +35,7 @@ fn a_prompt_that_could_name_a_file_is_read_from_one() {
         job.done();
         assert_eq!(fs::read_to_string(&given).unwrap(), prompt);
         let asked = stage.asked();
-        assert!(asked[0].shows(&given.to_string_lossy()) && !asked[0].shows("in the file"));
+        assert!(asked[0].shows(&given.to_string_lossy()) && !asked[0].shows("a hidden line"));
         assert!(asked[1].shows("write to me@secret and read @secret"), "{:#?}", asked[1].results());
     });
 }

@@ -1,5 +1,6 @@
 //! The backends with the real programs and the scripted model.
 
 mod claude;
+mod copilot;
 mod gemini;
 mod stream;
