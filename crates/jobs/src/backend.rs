@@ -7,6 +7,7 @@
 pub mod child;
 pub mod claude;
 pub mod copilot;
+pub mod cursor;
 pub mod gemini;
 mod headless;
 mod tree;
@@ -20,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every backend. Adding one is a file and a row here.
-pub const ALL: &[&dyn Backend] = &[&claude::Claude, &gemini::Gemini, &copilot::Copilot];
+pub const ALL: &[&dyn Backend] = &[&claude::Claude, &gemini::Gemini, &copilot::Copilot, &cursor::Cursor];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {

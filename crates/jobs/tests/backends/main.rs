@@ -2,5 +2,6 @@
 
 mod claude;
 mod copilot;
+mod cursor;
 mod gemini;
 mod stream;

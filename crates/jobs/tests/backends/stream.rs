@@ -54,14 +54,7 @@ impl Stage {
     }
 
     pub fn start(&self, task: &Task) -> Job {
-        let seen = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
-        let sink = Arc::clone(&seen);
-        let report = Arc::new(move |observation: Observation| {
-            sink.0.lock().unwrap().push((Instant::now(), observation));
-            sink.1.notify_all();
-        });
-        let turn = self.backend().start(task, report).expect("it starts");
-        Job { turn, seen }
+        Job::start(self.backend(), task)
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
@@ -89,6 +82,17 @@ impl Drop for Job {
 }
 
 impl Job {
+    pub fn start(backend: &dyn Backend, task: &Task) -> Self {
+        let seen: Seen = Arc::default();
+        let sink = Arc::clone(&seen);
+        let report = Arc::new(move |observation: Observation| {
+            sink.0.lock().unwrap().push((Instant::now(), observation));
+            sink.1.notify_all();
+        });
+        let turn = backend.start(task, report).map_err(|fault| format!("{fault:?}")).expect("it starts");
+        Self { turn, seen }
+    }
+
     pub fn seen(&self) -> Vec<Observation> {
         self.seen.0.lock().unwrap().iter().map(|(_, observation)| observation.clone()).collect()
     }
