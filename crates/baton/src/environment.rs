@@ -71,6 +71,11 @@ pub fn own_names() -> Vec<OsString> {
     names.filter(|name| name.as_encoded_bytes().starts_with(b"BATON_")).collect()
 }
 
+/// The whole environment, for the agents that jobs run in.
+pub fn all() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
 /// Where temporary files lie.
 pub fn temp_dir() -> PathBuf {
     std::env::temp_dir()

@@ -113,6 +113,8 @@ pub struct Task {
     pub folder: PathBuf,
     /// Baton's own home, for what all jobs share.
     pub home: PathBuf,
+    /// Baton's own program, for processes that a backend keeps beside its agent's.
+    pub baton: PathBuf,
     /// A short name for the session.
     pub title: String,
     /// The model to take, in the agent's own words.
@@ -157,6 +159,10 @@ pub trait Backend: Sync {
     /// What the backend has of a session whose watcher is gone: one look, two seconds at most. `None` where it can't be known any more
     /// (then the job has failed). Nothing is started for it that would go on with the turn.
     fn recall(&self, task: &Task, session: &str) -> Option<Snapshot>;
+
+    /// Stops the turn of a session whose watcher is gone, where it does not end with the job's own processes: in a server that jobs share. Two seconds
+    /// at most.
+    fn abandon(&self, _task: &Task, _session: &str) {}
 }
 
 /// A running turn. Any thread may call.

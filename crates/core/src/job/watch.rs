@@ -1,1 +1,257 @@
-//! What follows from the observations so far.
+//! What follows from the observations so far: the worker's picture of its backend.
+//!
+//! It only remembers. What the picture means is said by the judges ([`super::judge`]).
+
+use super::{
+    Channel, Fault, Finish, Observation, Question, Said, Snapshot, Status, Tool, ToolKind, ToolState,
+};
+use crate::time::{Moment, Span};
+use std::collections::BTreeMap;
+
+/// Whether a process of a tool call is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Life {
+    /// One is.
+    Alive,
+    /// None is.
+    Absent,
+    /// Processes can't be seen.
+    Unknown,
+}
+
+/// A tool call that has not ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Open {
+    /// The call as the backend tells it.
+    pub tool: Tool,
+    /// When we first heard of it as running.
+    pub running_since: Option<Span>,
+    /// What was seen of its processes last.
+    pub life: Life,
+    /// How many looks in a row have seen none.
+    pub absent: u32,
+}
+
+/// A pause of the backend's model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// The backend's words.
+    pub message: String,
+    /// When it will try again.
+    pub until: Option<Moment>,
+    /// Since when it has been trying, without anything else happening.
+    pub since: Span,
+}
+
+/// The last thing that it did, for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crumb {
+    /// `bash: cargo test`.
+    pub what: String,
+    /// When.
+    pub at: Span,
+}
+
+/// How long a breadcrumb is at most, in characters.
+pub const CRUMB_CHARS: usize = 80;
+
+/// The picture of one backend at work.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Watch {
+    /// The backend's own session.
+    pub session: Option<String>,
+    /// Since when it has said that it is idle, without saying otherwise.
+    pub idle_since: Option<Span>,
+    /// How many looks in a row found it idle.
+    pub idle_looks: u32,
+    /// The last assistant message after our prompt.
+    pub said: Option<Said>,
+    /// What it waits for.
+    pub questions: Vec<Question>,
+    /// Its model can't be reached now.
+    pub retry: Option<Retry>,
+    /// The turn ended with an error.
+    pub fault: Option<Fault>,
+    /// The turn was aborted.
+    pub aborted: bool,
+    /// Its process or server is gone.
+    pub gone: Option<String>,
+    /// The last thing that it did.
+    pub crumb: Option<Crumb>,
+    /// When something of it last changed.
+    pub changed_at: Span,
+    /// How often its time was extended because a tool lives.
+    pub extensions: u32,
+    began: bool,
+    lost: BTreeMap<Channel, (Span, String)>,
+    tools: BTreeMap<String, Open>,
+    version: u64,
+}
+
+impl Watch {
+    /// Takes an observation in.
+    pub fn observe(&mut self, observation: Observation, at: Span) {
+        match observation {
+            Observation::Session(id) => self.session = Some(id),
+            Observation::Busy => {
+                self.busy();
+                self.changed_at = at;
+            }
+            Observation::Idle => {
+                self.began = true;
+                self.idle_since.get_or_insert(at);
+                self.retry = None;
+            }
+            Observation::Progress(words) => self.moved(&words, at),
+            Observation::Tool(tool) => {
+                self.moved(if tool.state == ToolState::Ended { "" } else { &tool.what }, at);
+                self.tool(tool, at);
+            }
+            Observation::Said(said) => {
+                self.moved("", at);
+                self.said = Some(said);
+            }
+            Observation::Asked(question) => {
+                self.moved("", at);
+                self.questions.retain(|known| known.id != question.id);
+                self.questions.push(question);
+            }
+            Observation::Settled(id) => {
+                self.questions.retain(|question| question.id != id);
+                self.moved("", at);
+            }
+            Observation::Retrying { message, until } => {
+                let since = self.retry.as_ref().map_or(at, |retry| retry.since);
+                self.began = true;
+                self.retry = Some(Retry { message, until, since });
+            }
+            Observation::Fault(fault) => {
+                self.fault.get_or_insert(fault);
+            }
+            Observation::Aborted => self.aborted = true,
+            Observation::Looked(snapshot) => self.looked(snapshot, at),
+            Observation::Lost(channel, reason) => {
+                self.lost.entry(channel).or_insert((at, reason));
+            }
+            Observation::Found(channel) => {
+                self.lost.remove(&channel);
+            }
+            Observation::Gone(how) => {
+                self.gone.get_or_insert(how);
+            }
+        }
+    }
+
+    /// Takes in what was seen of the processes of the open tool calls.
+    pub fn vitals(&mut self, lives: &[(String, Life)]) {
+        for (call, life) in lives {
+            if let Some(open) = self.tools.get_mut(call) {
+                open.life = *life;
+                open.absent = if *life == Life::Absent { open.absent + 1 } else { 0 };
+            }
+        }
+    }
+
+    /// The tool calls that have not ended.
+    pub fn open_tools(&self) -> impl Iterator<Item = &Open> {
+        self.tools.values()
+    }
+
+    /// The shell calls that are at work, with the time since when.
+    pub fn shells(&self) -> impl Iterator<Item = (&str, Span)> {
+        let shell = |open: &&Open| open.tool.kind == ToolKind::Shell;
+        self.tools
+            .values()
+            .filter(shell)
+            .filter_map(|open| Some((open.tool.call.as_str(), open.running_since?)))
+    }
+
+    /// Since when that way to hear it is lost, and why.
+    pub fn lost(&self, channel: Channel) -> Option<(Span, &str)> {
+        self.lost.get(&channel).map(|(since, reason)| (*since, reason.as_str()))
+    }
+
+    /// Where the job stands while it goes on.
+    pub fn status(&self) -> Status {
+        if !self.questions.is_empty() {
+            Status::Blocked
+        } else if self.began {
+            Status::Running
+        } else {
+            Status::Starting
+        }
+    }
+
+    fn busy(&mut self) {
+        self.began = true;
+        self.idle_since = None;
+        self.idle_looks = 0;
+    }
+
+    /// It does something, so it is not idle and its model is there.
+    fn moved(&mut self, words: &str, at: Span) {
+        self.began = true;
+        self.retry = None;
+        self.changed_at = at;
+        let words = words.trim();
+        if !words.is_empty() {
+            let what: String = words.split_whitespace().collect::<Vec<_>>().join(" ");
+            self.crumb = Some(Crumb { what: what.chars().take(CRUMB_CHARS).collect(), at });
+        }
+    }
+
+    fn tool(&mut self, tool: Tool, at: Span) {
+        if tool.state == ToolState::Ended {
+            self.tools.remove(&tool.call);
+            return;
+        }
+        let running_since = self.tools.get(&tool.call).and_then(|open| open.running_since);
+        let running_since = running_since.or((tool.state == ToolState::Running).then_some(at));
+        let open = self.tools.entry(tool.call.clone()).or_insert_with(|| Open {
+            tool: tool.clone(),
+            running_since,
+            life: Life::Unknown,
+            absent: 0,
+        });
+        if open.tool.output != tool.output {
+            open.absent = 0;
+        }
+        open.tool = tool;
+        open.running_since = running_since;
+    }
+
+    /// A look tells everything, so what it does not tell is not there any more.
+    fn looked(&mut self, snapshot: Snapshot, at: Span) {
+        self.lost.remove(&Channel::Look);
+        match snapshot.idle {
+            Some(true) => {
+                self.idle_since.get_or_insert(at);
+                self.idle_looks += 1;
+                self.began = true;
+            }
+            Some(false) => self.busy(),
+            None => {}
+        }
+        self.tools.retain(|call, _| snapshot.tools.iter().any(|tool| tool.call == *call));
+        for tool in snapshot.tools {
+            self.tool(tool, at);
+        }
+        self.questions = snapshot.questions;
+        if snapshot.said.is_some() {
+            self.said = snapshot.said;
+        }
+        if let Some(fault) = snapshot.fault {
+            self.fault.get_or_insert(fault);
+        }
+        self.aborted |= snapshot.aborted;
+        if snapshot.version != self.version {
+            self.version = snapshot.version;
+            self.changed_at = at;
+        }
+    }
+
+    /// Whether what it said last is an end by itself.
+    pub(super) fn has_final_word(&self) -> bool {
+        self.said.as_ref().is_some_and(|said| matches!(said.finish, Finish::End | Finish::Length))
+    }
+}
