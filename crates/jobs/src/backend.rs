@@ -6,6 +6,11 @@
 
 pub mod child;
 pub mod claude;
+pub mod copilot;
+pub mod cursor;
+pub mod gemini;
+mod headless;
+mod tree;
 mod words;
 
 use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
@@ -16,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every backend. Adding one is a file and a row here.
-pub const ALL: &[&dyn Backend] = &[&claude::Claude];
+pub const ALL: &[&dyn Backend] = &[&claude::Claude, &gemini::Gemini, &copilot::Copilot, &cursor::Cursor];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {
