@@ -5,6 +5,9 @@
 //! user's configuration of that agent; what a job may do goes along with its session or its process.
 
 pub mod child;
+pub mod codex;
+pub mod delay;
+pub mod replies;
 
 use baton_core::Error;
 use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
@@ -14,7 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every backend. Adding one is a file and a row here.
-pub const ALL: &[&dyn Backend] = &[];
+pub const ALL: &[&dyn Backend] = &[&codex::Codex];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {
