@@ -82,7 +82,11 @@ impl Backend for Codex {
             let items = turn["items"].as_array().into_iter().flatten();
             items.into_iter().any(|item| item["type"] == "userMessage" && item["clientId"] == ours.as_str())
         };
-        turns.iter().find(is_ours).map(turn::snapshot)
+        // A program that loses its watcher interrupts its turn itself, so that is no end here.
+        turns.iter().find(is_ours).map(turn::snapshot).map(|found| match found.aborted {
+            true => Snapshot { idle: None, aborted: false, ..found },
+            false => found,
+        })
     }
 }
 

@@ -227,25 +227,29 @@ fn under_ask_an_edit_waits_for_its_answer_and_then_goes_on() {
 #[test]
 fn under_edits_files_are_changed_freely_and_leaving_the_sandbox_is_asked() {
     isolated(|| {
-        let outside = escalated("touch \"$HOME/outside\"");
+        let outside = escalated("touch outside");
         let mut world = World::steps([
-            Step::write("inside", "x"),
-            Step::shell("touch \"$HOME/silently\""),
+            Step::write("patched", "x"),
+            Step::shell("touch inside; (echo > /dev/tcp/127.0.0.1/1)"),
             outside.clone(),
             outside,
             Step::say("done"),
         ]);
         world.task.allow = Allow::Edits;
-        // Its home must be outside of what the sandbox lets be written, as /tmp is.
         let job = world.start();
         let question = job.question();
-        assert_eq!(question.what, "shell: touch \"$HOME/outside\" (because)");
-        assert!(world.in_project("inside"));
-        let pending = job.look().tools;
-        assert_eq!(pending.iter().map(|tool| tool.state).collect::<Vec<_>>(), [ToolState::Pending]);
+        assert_eq!(question.what, "shell: touch outside (because)");
+        assert!(world.in_project("patched") && world.in_project("inside") && !world.in_project("outside"));
+        let waiting = job.look().tools;
+        assert_eq!(waiting.iter().map(|tool| tool.state).collect::<Vec<_>>(), [ToolState::Pending]);
         job.turn.answer(&question.id, &Answer::AllowAlways).unwrap();
         assert_eq!(job.said().text, "done");
-        assert!(world.sandbox.path("home/outside").exists());
+        assert!(world.in_project("outside"));
+        assert!(
+            world.results().contains("socket: Operation not permitted"),
+            "the sandbox holds: {}",
+            world.results()
+        );
         let asked = job.all().iter().filter(|seen| matches!(seen, Observation::Asked(_))).count();
         assert_eq!(asked, 1, "always is for the session");
         assert!(!world.sandbox.path("home/.codex/rules").exists(), "and for nothing longer");
@@ -255,11 +259,19 @@ fn under_edits_files_are_changed_freely_and_leaving_the_sandbox_is_asked() {
 #[test]
 fn what_the_user_denies_stays_denied_when_all_is_allowed() {
     isolated(|| {
-        let mut world = World::steps([
-            Step::shell("touch forbidden"),
-            Step::shell("cat \"$HOME/secret\"; touch allowed /root/baton-test; rm -f /root/baton-test"),
-            Step::say("done"),
-        ]);
+        let script = |request: &baton_testkit::Request| {
+            let address =
+                request.headers.iter().find(|(name, _)| name == "host").map(|(_, host)| host.clone());
+            let port = address.and_then(|host| Some(host.rsplit_once(':')?.1.to_owned())).unwrap_or_default();
+            match request.results().len() {
+                0 => Step::shell("touch forbidden"),
+                1 => Step::shell(format!(
+                    "cat \"$HOME/secret\"; touch allowed; (echo > /dev/tcp/127.0.0.1/{port}) && touch connected"
+                )),
+                _ => Step::say("done"),
+            }
+        };
+        let mut world = World::new(Script::by(script));
         fs::write(world.sandbox.path("home/secret"), "hush").unwrap();
         let rules = world.sandbox.path("home/.codex/rules");
         fs::create_dir_all(&rules).unwrap();
@@ -272,23 +284,22 @@ fn what_the_user_denies_stays_denied_when_all_is_allowed() {
             json!(secret)
         );
         let config = world.config().replace("sandbox_mode = \"danger-full-access\"\n", &profile);
-        // Tables come after the plain keys.
-        let (head, tables) = config.split_once("default_permissions").unwrap();
-        fs::write(
-            world.sandbox.path("home/.codex/config.toml"),
-            format!("{head}default_permissions{tables}"),
-        )
-        .unwrap();
+        assert!(config.contains("default_permissions"));
+        fs::write(world.sandbox.path("home/.codex/config.toml"), &config).unwrap();
         world.task.allow = Allow::All;
         let job = world.start();
         assert_eq!(job.said().text, "done");
-        assert!(!world.in_project("forbidden") && world.in_project("allowed"));
         let results = world.results();
         assert!(
             results.contains("policy forbids commands") && results.contains("Permission denied"),
             "{results}"
         );
-        assert!(!results.contains("hush") && !results.contains("Read-only"), "{results}");
+        assert!(!results.contains("hush") && !world.in_project("forbidden"), "{results}");
+        assert!(
+            world.in_project("allowed") && world.in_project("connected"),
+            "the rest is allowed: {results}"
+        );
+        assert_eq!(world.config(), config);
     });
 }
 
@@ -332,8 +343,13 @@ fn an_abort_stops_the_turn_and_every_command_that_runs_in_it() {
             Step::say("never"),
         ]);
         let job = world.start();
-        let sleeping = || bench::running("sleep 710").len() >= 3;
-        assert!(baton_testkit::wait::until(LIMIT, sleeping), "{:#?}", job.all());
+        for command in ["sleep 7101", "sleep 7103"] {
+            job.wait("running tool", LIMIT, |seen| match seen {
+                Observation::Tool(tool) if tool.what.contains(command) => Some(()),
+                _ => None,
+            });
+        }
+        assert!(bench::running("sleep 710").len() >= 3);
         assert_eq!(job.look().tools.len(), 2);
         let begun = Instant::now();
         job.turn.abort().unwrap();
@@ -344,7 +360,7 @@ fn an_abort_stops_the_turn_and_every_command_that_runs_in_it() {
         let look = job.look();
         assert!(look.aborted && look.tools.is_empty() && look.said.is_none(), "{look:?}");
         let recalled = Backend.recall(&world.task, &job.session()).expect("it is written down");
-        assert!(recalled.aborted && recalled.said.is_none());
+        assert_eq!((recalled.idle, recalled.said), (None, None));
     });
 }
 
@@ -439,30 +455,37 @@ fn a_turn_that_ended_is_recalled_with_its_result_also_when_the_session_went_on()
 #[test]
 fn faults_of_the_model_get_their_codes() {
     isolated(|| {
+        let cut = Step::say("half a word").cut(2);
         for (step, code, words) in [
             (Step::error(401, "bad key"), Code::NotLoggedIn, "401 Unauthorized: bad key"),
-            (Step::error(429, "Slow down"), Code::RateLimited, "429 Too Many Requests"),
+            (Step::limited(1, "Slow down"), Code::RateLimited, "429 Too Many Requests"),
             (Step::error(400, "strange request"), Code::BackendError, "strange request"),
             (Step::error(500, "boom"), Code::BackendError, "high demand"),
+            (Step::inside("inner failure"), Code::BackendError, "inner failure"),
+            (cut, Code::BackendError, "stream closed before response.completed"),
         ] {
+            let retries = words != "strange request";
             let world = World::new(Script::by(move |_| step.clone()));
             let path = world.sandbox.path("home/.codex/config.toml");
             let config = world.config();
             // Fewer of its retries, so that the test is short; the rest of its way is the same.
-            let fewer = "wire_api = \"responses\"\nstream_max_retries = 1\nrequest_max_retries = 0\n";
+            let fewer = "wire_api = \"responses\"\nstream_max_retries = 2\nrequest_max_retries = 1\n";
             fs::write(path, config.replace("wire_api = \"responses\"\n", fewer)).unwrap();
             let job = world.start();
             let fault = job.fault(LIMIT);
             assert_eq!(fault.error.code(), code, "{fault:?}");
             assert!(fault.error.message().contains(words) && fault.error.hint_text().is_some(), "{fault:?}");
             job.idle(LIMIT);
-            let retried = job.all().iter().any(|seen| matches!(seen, Observation::Retrying { .. }));
-            assert_eq!(retried, words != "strange request", "{:#?}", job.all());
-            assert_eq!(job.look().fault.unwrap().error.code(), code);
+            let all = job.all();
             assert_eq!(
-                Backend.recall(&world.task, &job.session()).unwrap().fault.unwrap().error.code(),
-                code
+                all.iter().any(|seen| matches!(seen, Observation::Retrying { .. })),
+                retries,
+                "{all:#?}"
             );
+            assert!(!all.iter().any(|seen| matches!(seen, Observation::Said(_))), "{all:#?}");
+            assert_eq!(job.look().fault.unwrap().error.code(), code);
+            let recalled = Backend.recall(&world.task, &job.session()).expect("it is written down");
+            assert_eq!(recalled.fault.unwrap().error.code(), code);
         }
     });
 }
