@@ -39,6 +39,8 @@ pub struct Facts {
     pub redact: &'static str,
     /// What makes an idle session wakeable where it is not: `doctor` says so.
     pub wakeable: &'static str,
+    /// What it puts into the environment of what it runs, by which that is known as its own: another agent that is started from there must not have it.
+    pub variables: &'static [&'static str],
     /// What it leaves open, a short line each: `doctor` shows them too.
     pub holes: &'static [&'static str],
 }

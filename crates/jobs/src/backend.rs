@@ -5,23 +5,63 @@
 //! user's configuration of that agent; what a job may do goes along with its session or its process.
 
 pub mod child;
+pub mod claude;
 pub mod codex;
-pub mod delay;
 pub mod replies;
+mod words;
 
-use baton_core::Error;
 use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
+use baton_core::{Code, Error};
 use baton_store::Process;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every backend. Adding one is a file and a row here.
-pub const ALL: &[&dyn Backend] = &[&codex::Codex];
+pub const ALL: &[&dyn Backend] = &[&claude::Claude, &codex::Codex];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {
     ALL.iter().copied().find(|backend| backend.agent() == agent)
+}
+
+/// Refuses a task that asks for what a backend does not have, by its [`Capabilities`].
+fn check_options(backend: &dyn Backend, task: &Task) -> Result<(), Error> {
+    let can = backend.capabilities();
+    let agent = backend.agent();
+    let refuse = |what: String, hint: String| Err(Error::new(Code::UnsupportedOption, what).hint(hint));
+    if let Some(effort) = task.effort.as_deref().filter(|effort| !can.efforts.contains(effort)) {
+        let known = match can.efforts {
+            [] => "it knows no efforts: leave --effort out".to_owned(),
+            efforts => format!("it knows {}", efforts.join(", ")),
+        };
+        return refuse(format!("{agent} has no effort {}", baton_core::frame::shown(effort, 40)), known);
+    }
+    match task.model.as_deref() {
+        Some(_) if !can.model => {
+            refuse(format!("{agent} can't be told a model"), "leave --model out".to_owned())
+        }
+        Some("") => refuse("the model has no name".to_owned(), "leave --model out, or name one".to_owned()),
+        _ if task.read_only && can.read_only == ReadOnly::Unsupported => refuse(
+            format!("{agent} can't be kept from writing"),
+            "leave --read-only out, or take another agent".to_owned(),
+        ),
+        _ if task.resume.is_some() && !can.resume => {
+            refuse(format!("{agent} can't go on with a session"), "leave --resume out".to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A new id for a session, where the program takes ours: then it is known before anything can go wrong.
+fn uuid() -> String {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&baton_mail::random());
+    bytes[8..].copy_from_slice(&baton_mail::random());
+    bytes[6] = bytes[6] & 0x0f | 0x40;
+    bytes[8] = bytes[8] & 0x3f | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 
 /// Takes what a backend has learnt, from any thread.
@@ -70,6 +110,8 @@ pub struct Task {
     pub folder: PathBuf,
     /// Baton's own home, for what all jobs share.
     pub home: PathBuf,
+    /// Baton's own program, for processes that a backend keeps beside its agent's.
+    pub baton: PathBuf,
     /// A short name for the session.
     pub title: String,
     /// The model to take, in the agent's own words.
@@ -114,6 +156,10 @@ pub trait Backend: Sync {
     /// What the backend has of a session whose watcher is gone: one look, two seconds at most. `None` where it can't be known any more
     /// (then the job has failed). Nothing is started for it that would go on with the turn.
     fn recall(&self, task: &Task, session: &str) -> Option<Snapshot>;
+
+    /// Stops the turn of a session whose watcher is gone, where it does not end with the job's own processes: in a server that jobs share. Two seconds
+    /// at most.
+    fn abandon(&self, _task: &Task, _session: &str) {}
 }
 
 /// A running turn. Any thread may call.

@@ -32,7 +32,12 @@ fn file(home: &Path, participant: ParticipantId) -> PathBuf {
 
 /// Rings for a participant. Best effort: what it announces is committed already.
 pub fn ring(home: &Path, participant: ParticipantId) {
-    if let Ok(mut bell) = OpenOptions::new().write(true).open(file(home, participant)) {
+    ring_at(&file(home, participant));
+}
+
+/// Rings the bell that is that file, if anybody has ever listened there.
+pub fn ring_at(file: &Path) {
+    if let Ok(mut bell) = OpenOptions::new().write(true).open(file) {
         // Nobody watches a bell that can't be written; the sweep covers it.
         bell.write_all(b"!").ok();
     }
@@ -84,7 +89,11 @@ pub struct Bell {
 impl Bell {
     /// Starts listening. What was rung before is not heard, so look at the store after this and before the first wait.
     pub fn listen(home: &Path, participant: ParticipantId) -> Result<Self, Error> {
-        let file = file(home, participant);
+        Self::listen_at(&file(home, participant))
+    }
+
+    /// Starts listening at the bell that is that file.
+    pub fn listen_at(file: &Path) -> Result<Self, Error> {
         let refused = |error: std::io::Error| {
             Error::new(Code::StoreUnavailable, format!("can't listen at {}: {error}", file.display()))
                 .hint("check the rights of BATON_HOME")
@@ -92,8 +101,8 @@ impl Bell {
         if let Some(folder) = file.parent() {
             DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
         }
-        OpenOptions::new().create(true).append(true).mode(0o600).open(&file).map_err(refused)?;
-        Ok(Self { watch: Watch::new(&file).map_err(refused)? })
+        OpenOptions::new().create(true).append(true).mode(0o600).open(file).map_err(refused)?;
+        Ok(Self { watch: Watch::new(file).map_err(refused)? })
     }
 
     /// Waits for a ring, until the deadline or the next sweep, whichever comes first. True means: look at the store again.
@@ -114,6 +123,16 @@ impl Bell {
         fds.extend(ending.map(|ending| PollFd::new(ending, PollFlags::IN)));
         // Interrupted or not: whoever waits looks again.
         poll(&mut fds, Some(&timeout)).ok();
+        self.watch.drain();
+    }
+
+    /// The kernel's watch, to wait for it among others.
+    pub fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// Forgets what was rung so far.
+    pub fn drain(&mut self) {
         self.watch.drain();
     }
 

@@ -76,6 +76,25 @@ pub fn variable(pid: i32, name: &str) -> Option<OsString> {
     os::variable(pid, name)
 }
 
+/// Every running process, with the number of the one that started it.
+pub fn all() -> Vec<(Process, i32)> {
+    let status = |pid| os::status(pid).filter(|status| !status.zombie);
+    os::pids()
+        .into_iter()
+        .filter_map(|pid| status(pid).map(|s| (Process { pid, start: s.start }, s.parent)))
+        .collect()
+}
+
+/// How many of the kernel's counts, in which starts are told, a second has; `None` where starts can only be compared for being the same.
+pub fn starts_per_second() -> Option<u64> {
+    os::starts_per_second()
+}
+
+/// Now, in the kernel's count in which starts are told.
+pub fn now_as_start() -> Option<u64> {
+    os::now_as_start()
+}
+
 /// Whether a process is in the foreground of that terminal, so that it gets the keys which are typed there.
 pub fn is_foreground(pid: i32, terminal: &Path) -> bool {
     os::is_foreground(pid, terminal)

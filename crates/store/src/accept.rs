@@ -152,6 +152,51 @@ impl Store {
         }
         tx.commit().map_err(failure)
     }
+
+    /// Tells a participant about the end of a job that it asked for. Under its key it is said once, however often that is tried; whether it was
+    /// said now. Unlike other notes it may wake.
+    pub fn tell_of_job(
+        &mut self,
+        asker: ParticipantId,
+        key: &str,
+        body: &str,
+        now: Moment,
+    ) -> Result<bool, Error> {
+        let tx = self.begin()?;
+        let told: bool = tx
+            .query_row(
+                "SELECT EXISTS (SELECT 1 FROM message WHERE sender IS NULL AND verb = 'note' AND key = ?1)",
+                [key],
+                |row| row.get(0),
+            )
+            .map_err(failure)?;
+        if told {
+            return Ok(false);
+        }
+        note_to(&tx, asker, None, body, now)?;
+        tx.execute(
+            "UPDATE message SET key = ?1, attention = ?2 WHERE id = (SELECT max(id) FROM message)",
+            (key, Attention::Ordinary.code()),
+        )
+        .map_err(failure)?;
+        tx.commit().map_err(failure)?;
+        Ok(true)
+    }
+
+    /// Says that a job which a participant asked for may run, so that its events look after it.
+    pub fn bump_jobs(&mut self, asker: ParticipantId) -> Result<(), Error> {
+        let tx = self.begin()?;
+        tx.execute("UPDATE participant SET jobs = jobs + 1 WHERE id = ?1", [asker.0]).map_err(failure)?;
+        tx.commit().map_err(failure)
+    }
+
+    /// Says that none runs any more, if none was started since that number was read.
+    pub fn clear_jobs(&mut self, asker: ParticipantId, seen: i64) -> Result<(), Error> {
+        let tx = self.begin()?;
+        tx.execute("UPDATE participant SET jobs = 0 WHERE id = ?1 AND jobs = ?2", (asker.0, seen))
+            .map_err(failure)?;
+        tx.commit().map_err(failure)
+    }
 }
 
 fn before(

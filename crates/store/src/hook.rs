@@ -51,6 +51,8 @@ pub struct HookView {
     pub dnd_until: Option<Moment>,
     /// No person has said anything in it yet.
     pub fresh: bool,
+    /// Not 0: a job that it asked for may still run.
+    pub jobs: i64,
 }
 
 /// An open offer with what is needed to look for its proof.
@@ -144,7 +146,7 @@ impl Store {
             .prepare(
                 "SELECT s.id, s.participant, p.name, s.state, s.turn, s.turn_from, s.stops, s.pid, s.pid_start, s.transcript, p.offer,
                     EXISTS (SELECT 1 FROM delivery d WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2),
-                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0), p.wake, p.dnd_until, s.person_turn_at IS NULL
+                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0), p.wake, p.dnd_until, s.person_turn_at IS NULL, p.jobs
                  FROM session s JOIN participant p ON p.id = s.participant WHERE s.agent = ?1 AND s.native = ?2",
             )
             .and_then(|mut select| {
@@ -170,6 +172,7 @@ impl Store {
                             wake: row.get::<_, Option<i64>>(13)?.map(WakeId),
                             dnd_until: row.get::<_, Option<i64>>(14)?.map(Moment),
                             fresh: row.get(15)?,
+                            jobs: row.get(16)?,
                         })
                     })
                     .optional()

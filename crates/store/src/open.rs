@@ -7,7 +7,7 @@
 //! past 256 KiB; hooks only past 1 MiB. It is tried without waiting: whoever is refused leaves it to the next.
 
 use crate::failure::failure;
-use crate::schema::{STEPS, VERSION};
+use crate::schema::{Layout, MAIL};
 use baton_core::limits;
 use baton_core::{Code, Error};
 use rusqlite::config::DbConfig;
@@ -33,17 +33,22 @@ pub struct Store {
     role: Role,
     deadline: Option<Instant>,
     wal: PathBuf,
+    layout: &'static Layout,
 }
-
-const FILE: &str = "baton.db";
 
 impl Store {
     /// Opens the store of a home, creating both where they are missing.
     pub fn open(home: &Path, role: Role) -> Result<Self, Error> {
-        let mut conn = match connect(&home.join(FILE)) {
-            Err(error) if error.code() == Code::StoreUnavailable => found_or_made(home)?,
+        Self::open_as(home, role, &MAIL)
+    }
+
+    /// Opens a file of that layout.
+    pub(crate) fn open_as(home: &Path, role: Role, layout: &'static Layout) -> Result<Self, Error> {
+        let file = home.join(layout.file);
+        let mut conn = match connect(&file) {
+            Err(error) if error.code() == Code::StoreUnavailable => found_or_made(home, layout)?,
             // What can't be opened for writing SQLite opens for reading: perhaps only because somebody made it between the two.
-            Ok(conn) if conn.is_readonly(rusqlite::MAIN_DB).map_err(failure)? => connect(&home.join(FILE))?,
+            Ok(conn) if conn.is_readonly(rusqlite::MAIN_DB).map_err(failure)? => connect(&file)?,
             other => other?,
         };
         let wait = match role {
@@ -51,42 +56,44 @@ impl Store {
             Role::Command => limits::COMMAND_LOCK_WAIT,
         };
         conn.busy_handler(Some(patience(wait.to_std()))).map_err(failure)?;
-        let mut store = Self { conn, role, deadline: None, wal: home.join(format!("{FILE}-wal")) };
+        let wal = home.join(format!("{}-wal", layout.file));
+        let mut store = Self { conn, role, deadline: None, wal, layout };
         store.prepare()?;
         Ok(store)
     }
 
     /// Where the store of a home lies.
     pub fn path(home: &Path) -> PathBuf {
-        home.join(FILE)
+        home.join(MAIL.file)
     }
 
     fn prepare(&mut self) -> Result<(), Error> {
         self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
         let version: i32 =
             self.conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
-        if version > VERSION {
-            return Err(newer(version));
+        if version > self.layout.version() {
+            return Err(newer(version, self.layout));
         }
         let synchronous = match self.role {
             Role::Hook => "PRAGMA synchronous = NORMAL; PRAGMA wal_autocheckpoint = 0",
             Role::Command => "PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 0",
         };
         self.conn.execute_batch(synchronous).map_err(failure)?;
-        if version < VERSION {
+        if version < self.layout.version() {
             self.migrate()?;
         }
         Ok(())
     }
 
     fn migrate(&mut self) -> Result<(), Error> {
+        let layout = self.layout;
         let tx = self.begin()?;
         // Somebody else may have been faster.
         let version: i32 = tx.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
-        if version > VERSION {
-            return Err(newer(version));
+        if version > layout.version() {
+            return Err(newer(version, layout));
         }
-        step_up(&tx, version)?;
+        step_up(&tx, version, layout)?;
         tx.commit().map_err(failure)?;
         if version == 0 {
             // It was an empty file, which nobody has made a store of as we do.
@@ -170,28 +177,29 @@ fn connect(file: &Path) -> Result<Connection, Error> {
 
 /// A store that could not be opened as it was named: it is not there, or somebody has made it just now, or a link leads to its folder, which
 /// SQLite does not follow where it may not follow one to the file.
-fn found_or_made(home: &Path) -> Result<Connection, Error> {
-    let real = |home: &Path| home.canonicalize().unwrap_or_else(|_| home.to_owned()).join(FILE);
+fn found_or_made(home: &Path, layout: &Layout) -> Result<Connection, Error> {
+    let real = |home: &Path| home.canonicalize().unwrap_or_else(|_| home.to_owned()).join(layout.file);
     if !real(home).exists() {
-        create(home)?;
+        create(home, layout)?;
     }
     connect(&real(home))
 }
 
-fn newer(version: i32) -> Error {
-    Error::new(Code::StoreNewer, format!("the store has version {version}, this baton knows {VERSION}"))
+fn newer(version: i32, layout: &Layout) -> Error {
+    let known = layout.version();
+    Error::new(Code::StoreNewer, format!("{} has version {version}, this baton knows {known}", layout.file))
         .hint("update baton; the store was not touched")
 }
 
-fn step_up(conn: &Connection, from: i32) -> Result<(), Error> {
+fn step_up(conn: &Connection, from: i32, layout: &Layout) -> Result<(), Error> {
     let from = usize::try_from(from).map_err(|_| crate::failure::foreign("a version"))?;
-    for step in &STEPS[from..] {
+    for step in &layout.steps[from..] {
         conn.execute_batch(step).map_err(failure)?;
     }
-    conn.pragma_update(None, "user_version", VERSION).map_err(failure)
+    conn.pragma_update(None, "user_version", layout.version()).map_err(failure)
 }
 
-fn create(home: &Path) -> Result<(), Error> {
+fn create(home: &Path, layout: &Layout) -> Result<(), Error> {
     let refused = |what: &str, error: io::Error| unusable(what, home, &error);
     std::fs::DirBuilder::new()
         .recursive(true)
@@ -199,9 +207,9 @@ fn create(home: &Path) -> Result<(), Error> {
         .create(home)
         .map_err(|error| refused("create", error))?;
     let home = &home.canonicalize().map_err(|error| refused("use", error))?;
-    let draft = new_draft(home).map_err(|error| refused("write to", error))?;
-    let made = fill(&draft);
-    let linked = made.and_then(|()| match std::fs::hard_link(&draft, home.join(FILE)) {
+    let draft = new_draft(home, layout).map_err(|error| refused("write to", error))?;
+    let made = fill(&draft, layout);
+    let linked = made.and_then(|()| match std::fs::hard_link(&draft, home.join(layout.file)) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(refused("write to", error)),
         _ => Ok(()),
     });
@@ -213,11 +221,11 @@ fn create(home: &Path) -> Result<(), Error> {
 }
 
 /// An empty file of nobody else's. By chance and not by process: containers that share a home have the same process ids.
-fn new_draft(home: &Path) -> io::Result<PathBuf> {
+fn new_draft(home: &Path, layout: &Layout) -> io::Result<PathBuf> {
     loop {
         let mut random = [0; 8];
         rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
-        let draft = home.join(format!(".{FILE}.{:016x}", u64::from_le_bytes(random)));
+        let draft = home.join(format!(".{}.{:016x}", layout.file, u64::from_le_bytes(random)));
         match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft) {
             Ok(_) => return Ok(draft),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -226,10 +234,10 @@ fn new_draft(home: &Path) -> io::Result<PathBuf> {
     }
 }
 
-fn fill(draft: &Path) -> Result<(), Error> {
+fn fill(draft: &Path, layout: &Layout) -> Result<(), Error> {
     let conn = connect(draft)?;
     conn.execute_batch("PRAGMA synchronous = FULL; BEGIN").map_err(failure)?;
-    step_up(&conn, 0)?;
+    step_up(&conn, 0, layout)?;
     conn.execute_batch("COMMIT; PRAGMA journal_mode = WAL").map_err(failure)?;
     // Closing folds and removes the draft's own WAL: what is linked into place is complete.
     conn.close().map_err(|(_, error)| failure(error))

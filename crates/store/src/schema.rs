@@ -5,12 +5,33 @@
 
 use baton_core::mail::Delivery;
 
-/// The version that this program writes.
-pub const VERSION: i32 = 2;
+/// One file and its history.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    /// Its name in the home.
+    pub file: &'static str,
+    /// `steps[n]` brings a file of version n to n + 1.
+    pub steps: &'static [&'static str],
+}
 
-/// `STEPS[n]` brings a store of version n to n + 1.
-pub(crate) const STEPS: [&str; VERSION as usize] =
-    [include_str!("schema/v1.sql"), include_str!("schema/v2.sql")];
+impl Layout {
+    /// The version that this program writes.
+    pub const fn version(&self) -> i32 {
+        self.steps.len() as i32
+    }
+}
+
+/// What hooks open: participants, sessions, mail.
+pub(crate) const MAIL: Layout = Layout {
+    file: "baton.db",
+    steps: &[include_str!("schema/v1.sql"), include_str!("schema/v2.sql"), include_str!("schema/v3.sql")],
+};
+
+/// What hooks don't need: jobs.
+pub(crate) const JOBS: Layout = Layout { file: "jobs.db", steps: &[include_str!("schema/jobs/v1.sql")] };
+
+/// The version of the mail store that this program writes.
+pub const VERSION: i32 = MAIL.version();
 
 /// The number that stands for a state in the store.
 pub(crate) fn delivery_code(state: Delivery) -> i64 {

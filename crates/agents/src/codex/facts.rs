@@ -20,6 +20,13 @@ pub const FACTS: Facts = Facts {
     ask: "no: refused, and the model is told that a person has to decide",
     rewrite: "yes",
     redact: "yes: ours takes its place",
+    variables: &[
+        "CODEX_SESSION_ID",
+        "CODEX_THREAD_ID",
+        "CODEX_TOOL_CALL_ID",
+        "CODEX_SANDBOX",
+        "CODEX_SANDBOX_NETWORK_DISABLED",
+    ],
     holes: &[
         "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
         "what is typed into a shell that runs already (write_stdin) runs no hook: nobody judges it",

@@ -20,6 +20,13 @@ pub const FACTS: Facts = Facts {
     ask: "yes; without a terminal it is a refusal",
     rewrite: "yes",
     redact: "yes, but for a tool that failed",
+    variables: &[
+        "COPILOT_CLI",
+        "COPILOT_AGENT_SESSION_ID",
+        "COPILOT_PROJECT_DIR",
+        "COPILOT_HOOK_DIR",
+        "SESSION_ID",
+    ],
     holes: &[
         "a hook that takes too long or prints nonsense is passed over: the tool runs, and the mail waits",
         "what an MCP tool says that fails can't be replaced, and no hook of ours sees it",

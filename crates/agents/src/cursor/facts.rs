@@ -20,6 +20,7 @@ pub const FACTS: Facts = Facts {
     ask: "yes",
     rewrite: "no",
     redact: "no: the model is told not to use it",
+    variables: &["CURSOR_AGENT", "CURSOR_TRACE_ID"],
     holes: &[
         "not verified with the real program: all of this follows its documentation",
         "nothing proves that mail was taken: it may come twice, marked so, and ends as unconfirmed",

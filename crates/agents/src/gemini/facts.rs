@@ -20,6 +20,7 @@ pub const FACTS: Facts = Facts {
     ask: "no: refused, and the model is told that a person has to decide",
     rewrite: "yes",
     redact: "yes: ours takes its place, as a blocked result",
+    variables: &["GEMINI_CLI", "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR"],
     holes: &[
         "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
         "`gemini --acp` runs no hooks at a start and around tools: mail comes late there, and nobody judges",

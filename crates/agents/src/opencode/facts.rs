@@ -20,6 +20,7 @@ pub const FACTS: Facts = Facts {
     ask: "no: refused, and the model is told that a person has to decide",
     rewrite: "yes",
     redact: "yes",
+    variables: &["AGENT", "OPENCODE", "OPENCODE_PID", "BATON_SESSION_ID", "BATON_CALL_ID", "BATON_SUBAGENT"],
     holes: &[
         "a plugin that can't be loaded is skipped without a word: no mail then, and nobody judges",
         "without a network its first start with any plugin takes a minute",

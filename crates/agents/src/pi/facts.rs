@@ -20,6 +20,7 @@ pub const FACTS: Facts = Facts {
     ask: "no: refused, and the model is told that a person has to decide",
     rewrite: "yes",
     redact: "yes",
+    variables: &["PI_CODING_AGENT", "PI_SESSION_ID", "PI_SESSION_FILE", "AI_AGENT"],
     holes: &[
         "it has no MCP: its models use the `baton` command in their shell",
         "extensions of a project are skipped without a word where the person has not trusted it",

@@ -48,9 +48,7 @@ impl Backend for Codex {
     }
 
     fn check(&self, task: &Task) -> Result<(), Error> {
-        if let Some(effort) = &task.effort {
-            check_effort(effort, self.capabilities().efforts)?;
-        }
+        super::check_options(self, task)?;
         if may_be_logged_in(task) { Ok(()) } else { Err(not_logged_in()) }
     }
 
@@ -181,18 +179,11 @@ fn check_account(task: &Task, server: &Server) -> Result<(), Fault> {
     };
     let efforts = known["supportedReasoningEfforts"].as_array().into_iter().flatten();
     let efforts: Vec<_> = efforts.filter_map(|effort| effort["reasoningEffort"].as_str()).collect();
-    check_effort(effort, &efforts).map_err(Fault::from)
-}
-
-fn check_effort(effort: &str, known: &[&str]) -> Result<(), Error> {
-    if known.contains(&effort) {
+    if efforts.contains(&effort.as_str()) {
         return Ok(());
     }
-    Err(Error::new(
-        Code::UnsupportedOption,
-        format!("--effort {effort} is not known to Codex for this model"),
-    )
-    .hint(format!("it knows {}", known.join(", "))))
+    Err(Fault::new(Code::UnsupportedOption, format!("{model} has no effort {effort}"))
+        .hint(format!("it knows {}", efforts.join(", "))))
 }
 
 /// Whether the thread is as we wanted it: requirements of an administrator may have changed it.

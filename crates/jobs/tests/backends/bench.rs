@@ -25,6 +25,7 @@ pub fn task(sandbox: &Sandbox, program: &str, prompt: &str, more: &[(&str, &Path
         cwd: sandbox.project().canonicalize().expect("the project exists"),
         folder,
         home: sandbox.path("home/.baton"),
+        baton: PathBuf::new(),
         title: "a job".to_owned(),
         model: None,
         effort: None,

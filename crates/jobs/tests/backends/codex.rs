@@ -498,7 +498,7 @@ fn a_task_that_cannot_be_honoured_is_refused_by_name() {
         world.task.effort = Some("heroic".to_owned());
         let error = Backend.check(&world.task).unwrap_err();
         assert_eq!(error.code(), Code::UnsupportedOption);
-        assert!(error.message().contains("--effort heroic") && error.hint_text().unwrap().contains("xhigh"));
+        assert!(error.message().contains("effort heroic") && error.hint_text().unwrap().contains("xhigh"));
         world.task.model = Some("gpt-5.5".to_owned());
         world.task.effort = Some("ultra".to_owned());
         let fault = Job::try_start(&Backend, &world.task).err().expect("that model has no such effort");

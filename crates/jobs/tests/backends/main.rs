@@ -1,4 +1,6 @@
-//! The backends with the real agent programs, against the scripted model.
+//! The backends with the real programs and the scripted model.
 
 mod bench;
+mod claude;
 mod codex;
+mod stream;

@@ -57,13 +57,26 @@ pub(super) fn ending(pid: i32) -> Option<OwnedFd> {
     rustix::process::pidfd_open(Pid::from_raw(pid)?, PidfdFlags::empty()).ok()
 }
 
-pub(super) fn at_terminals(folder: &Path) -> Vec<i32> {
+pub(super) fn pids() -> Vec<i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    pids.filter(|pid| {
+    entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+pub(super) fn starts_per_second() -> Option<u64> {
+    Some(rustix::param::clock_ticks_per_second())
+}
+
+pub(super) fn now_as_start() -> Option<u64> {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+    let per_second = starts_per_second()?;
+    Some(now.tv_sec.cast_unsigned() * per_second + now.tv_nsec.cast_unsigned() * per_second / 1_000_000_000)
+}
+
+pub(super) fn at_terminals(folder: &Path) -> Vec<i32> {
+    let there = |pid: &i32| {
         has_terminal(*pid) && std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok_and(|cwd| cwd == folder)
-    })
-    .collect()
+    };
+    pids().into_iter().filter(there).collect()
 }
 
 fn has_terminal(pid: i32) -> bool {

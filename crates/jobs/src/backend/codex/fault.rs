@@ -1,6 +1,6 @@
 //! Codex's errors in our words.
 
-use crate::backend::delay;
+use crate::backend::words;
 use baton_core::Code;
 use baton_core::job::Fault;
 use baton_core::time::Moment;
@@ -10,27 +10,27 @@ use serde_json::Value;
 /// limit ends, as Codex last told it.
 pub(super) fn of_turn(error: &Value, resets_at: Option<Moment>, now: Moment) -> Fault {
     let message = error["message"].as_str().filter(|words| !words.trim().is_empty());
-    let mut words = message.unwrap_or("the turn failed, and Codex says no more").to_owned();
+    let mut said = message.unwrap_or("the turn failed, and Codex says no more").to_owned();
     if let Some(details) = error["additionalDetails"].as_str() {
-        words = format!("{words}: {details}");
+        said = format!("{said}: {details}");
     }
     let info = &error["codexErrorInfo"];
     let kind = info.as_str().or_else(|| info.as_object()?.keys().next().map(String::as_str));
     let status = info.as_object().and_then(|info| info.values().next()?["httpStatusCode"].as_u64());
     match (kind.unwrap_or_default(), status) {
-        ("unauthorized", _) | (_, Some(401)) => Fault::new(Code::NotLoggedIn, words)
+        ("unauthorized", _) | (_, Some(401)) => Fault::new(Code::NotLoggedIn, said)
             .hint("run `codex login`, or set the key of its model provider, and start the job again"),
         ("usageLimitExceeded" | "rateLimitExceeded" | "sessionBudgetExceeded", _) | (_, Some(429)) => {
-            let again_at = delay::in_words(&words).map(|wait| now.plus(wait)).or(resets_at);
-            let fault = Fault::new(Code::RateLimited, words)
+            let again_at = words::again_at(&said, now).or(resets_at);
+            let fault = Fault::new(Code::RateLimited, said)
                 .hint("wait until the limit is over, or choose another model with --model, or another agent");
             Fault { again_at, ..fault }
         }
-        ("modelNotFound", _) => Fault::new(Code::UnsupportedOption, words)
+        ("modelNotFound", _) => Fault::new(Code::UnsupportedOption, said)
             .hint("choose a model that this account has with --model; `codex` lists them with /model"),
-        ("contextWindowExceeded", _) => Fault::new(Code::BackendError, words)
+        ("contextWindowExceeded", _) => Fault::new(Code::BackendError, said)
             .hint("start a new job instead of resuming this one, or ask for less at once"),
-        _ => Fault::new(Code::BackendError, words)
+        _ => Fault::new(Code::BackendError, said)
             .hint("`baton job logs` shows what it did; `--resume` lets its session go on"),
     }
 }

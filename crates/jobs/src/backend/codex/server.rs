@@ -60,7 +60,7 @@ impl Server {
         let (lines, end) = (Arc::clone(&server), Arc::clone(&server));
         let child = Child::start(
             Child::command(task).args(["app-server", "--listen", "stdio://"]),
-            &task.folder.join("codex.stderr"),
+            &task.folder.join("backend.log"),
             move |line| {
                 if let Some(said) = lines.hear(line) {
                     heard(said);

@@ -1,0 +1,263 @@
+//! Claude Code: `claude -p` with lines of JSON both ways.
+//!
+//! Permissions are asked over the same streams (`--permission-prompt-tool stdio`): what its own rules allow or deny never comes to us, what they
+//! or a hook want asked always does, and the rest is answered by what the job may do. So nothing is bypassed, and a user's deny stays one. The
+//! turn is over when it says `result` and nothing of it runs in the background any more: until then that was a step, because it goes on by
+//! itself when such a task ends.
+
+mod read_only;
+mod recall;
+mod stream;
+
+use super::child::Child;
+use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn};
+use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
+use baton_core::{Code, Error};
+use baton_store::Process;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::Command;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+use stream::Stream;
+
+/// The efforts that `--effort` takes.
+const EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
+/// The longest prompt that was seen to arrive whole.
+const PROMPT_BYTES: usize = 1 << 20;
+/// How long it may take to end by itself once its input has.
+const LEAVE: Duration = Duration::from_secs(2);
+/// How long commands in the background are waited for once the model has nothing more to say: they may be servers.
+const BACKGROUND: Duration = Duration::from_secs(600);
+/// What a Claude Code session tells its own children about itself. A job is no part of the session that asked for it.
+const OF_ANOTHER_SESSION: &[&str] = &[
+    "AI_AGENT",
+    "CLAUDECODE",
+    "CLAUDE_CODE_CHILD_SESSION",
+    "CLAUDE_CODE_ENTRYPOINT",
+    "CLAUDE_CODE_MESSAGING_SOCKET",
+    "CLAUDE_CODE_MESSAGING_TOKEN",
+    "CLAUDE_CODE_SESSION_ATTENDED",
+    "CLAUDE_CODE_SESSION_ID",
+    "CLAUDE_CODE_SSE_PORT",
+    "CLAUDE_ENV_FILE",
+    "CLAUDE_PID",
+    "CLAUDE_PROJECT_DIR",
+];
+/// Any of these is a login.
+const LOGINS: &[&str] = &[
+    "ANTHROPIC_API_KEY",
+    "ANTHROPIC_AUTH_TOKEN",
+    "CLAUDE_CODE_OAUTH_TOKEN",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+];
+
+/// Claude Code.
+#[derive(Debug)]
+pub struct Claude;
+
+impl Backend for Claude {
+    fn agent(&self) -> &'static str {
+        "claude"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            model: true,
+            efforts: EFFORTS,
+            read_only: ReadOnly::Rules,
+            resume: true,
+            answers: true,
+            prompt_bytes: PROMPT_BYTES,
+        }
+    }
+
+    fn check(&self, task: &Task) -> Result<(), Error> {
+        super::check_options(self, task)?;
+        if is_logged_out(task) {
+            return Err(Error::new(Code::NotLoggedIn, "Claude Code has no login here")
+                .hint("run `claude` in a terminal once and log in, or set ANTHROPIC_API_KEY"));
+        }
+        Ok(())
+    }
+
+    fn start(&self, task: &Task, report: Report) -> Result<Box<dyn Turn>, Fault> {
+        if let Some(session) = &task.resume
+            && recall::transcript(task, session).is_none()
+        {
+            let lost = format!("Claude Code kept no session {session}");
+            return Err(Fault::new(Code::NothingToResume, lost).hint("start the job without --resume"));
+        }
+        let session = task.resume.clone().unwrap_or_else(super::uuid);
+        report(Observation::Session(session.clone()));
+        let stream = Arc::new(Mutex::new(Stream::new(task.allow, task.read_only, Arc::clone(&report))));
+        let (of_lines, of_end) = (Arc::clone(&stream), Arc::clone(&stream));
+        // What it is told in answer to a line; the child is there before its first line.
+        let (tell, told) = std::sync::mpsc::channel::<Value>();
+        let child = Child::start(
+            &mut command(task, &session),
+            &task.folder.join("stderr"),
+            move |line| {
+                let mut stream = lock(&of_lines);
+                for answer in stream.line(line, baton_mail::now()) {
+                    tell.send(answer).ok();
+                }
+                if let Some(result) = stream.waits_for_commands() {
+                    wait_for_commands(Arc::downgrade(&of_lines), result);
+                }
+            },
+            move |ended| lock(&of_end).ended(&ended.in_words()),
+        );
+        let child = child.map_err(|error| {
+            Fault::new(Code::BackendStart, format!("{}: {error}", task.program.display()))
+                .hint("check that `claude --version` works in a terminal")
+        })?;
+        let writer = Arc::clone(&child);
+        std::thread::spawn(move || {
+            for answer in told {
+                if writer.write_line(&answer.to_string()).is_err() {
+                    return;
+                }
+            }
+        });
+        let turn = Box::new(Running { child, stream });
+        // It may have ended already; then that is told.
+        turn.child.write_line(&message(&task.prompt).to_string()).ok();
+        report(Observation::Busy);
+        Ok(turn)
+    }
+
+    fn recall(&self, task: &Task, session: &str) -> Option<Snapshot> {
+        recall::recall(task, session)
+    }
+}
+
+/// Ends the turn after a while if nothing but commands in the background is left of it.
+fn wait_for_commands(stream: Weak<Mutex<Stream>>, result: u64) {
+    std::thread::spawn(move || {
+        std::thread::sleep(BACKGROUND);
+        if let Some(stream) = stream.upgrade() {
+            lock(&stream).stop_waiting(result);
+        }
+    });
+}
+
+/// The command, without the prompt.
+fn command(task: &Task, session: &str) -> Command {
+    let mut command = Child::command(task);
+    for name in OF_ANOTHER_SESSION {
+        command.env_remove(name);
+    }
+    command.args(["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
+    command.args(["--permission-prompt-tool", "stdio"]);
+    let mode = if task.allow == Allow::Edits && !task.read_only { "acceptEdits" } else { "default" };
+    command.args(["--permission-mode", mode]);
+    if task.read_only {
+        // Or git would write its index when it is asked for the status.
+        command.env("GIT_OPTIONAL_LOCKS", "0");
+        command.arg(format!("--tools={}", read_only::TOOLS.join(",")));
+        command.arg(format!("--settings={}", read_only::settings()));
+    }
+    if !task.title.is_empty() {
+        command.arg(format!("--name={}", task.title));
+    }
+    if let Some(model) = &task.model {
+        command.arg(format!("--model={model}"));
+    }
+    if let Some(effort) = &task.effort {
+        command.arg(format!("--effort={effort}"));
+    }
+    let which = if task.resume.is_some() { "resume" } else { "session-id" };
+    command.arg(format!("--{which}={session}"));
+    command
+}
+
+/// The prompt as a line. The last block of a message is searched for commands (`/`) and files (`@`), so a prompt that could hold one is followed
+/// by another block.
+fn message(prompt: &str) -> Value {
+    let mut blocks = vec![json!({"type": "text", "text": prompt})];
+    if prompt.trim_start().starts_with('/') || prompt.contains('@') {
+        blocks.push(json!({"type": "text", "text": "(That is the whole task.)"}));
+    }
+    json!({"type": "user", "message": {"role": "user", "content": blocks}})
+}
+
+/// Whether there is certainly no login. Only the existence of files counts, and where its own configuration is there nothing is certain: that may
+/// name a key or a helper, and on macOS the login is in the keychain.
+fn is_logged_out(task: &Task) -> bool {
+    let config = recall::config_folder(task);
+    let has = |name: &str| task.variable(name).is_some_and(|value| !value.is_empty());
+    let files = [
+        config.as_ref().map(|folder| folder.join(".credentials.json")),
+        config.as_ref().map(|folder| folder.join("settings.json")),
+        config.map(|folder| folder.join(".claude.json")),
+        task.user_home().map(|home| home.join(".claude.json")),
+    ];
+    cfg!(not(target_os = "macos"))
+        && !LOGINS.iter().any(|name| has(name))
+        && !files.into_iter().flatten().any(|file| file.exists())
+}
+
+/// A running `claude -p`.
+struct Running {
+    child: Arc<Child>,
+    stream: Arc<Mutex<Stream>>,
+}
+
+impl Turn for Running {
+    fn look(&self) -> Option<Result<Snapshot, String>> {
+        None
+    }
+
+    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
+        // The lock is not held while it is written: its output is read under the same one.
+        let answered = lock(&self.stream).answer(question, answer)?;
+        if let Some(line) = &answered.line {
+            self.child.write_line(&line.to_string()).map_err(|error| {
+                Error::new(Code::BackendGone, format!("Claude Code does not listen any more: {error}"))
+            })?;
+        }
+        lock(&self.stream).answered(answered);
+        Ok(())
+    }
+
+    fn abort(&self) -> Result<(), String> {
+        lock(&self.stream).aborting();
+        let interrupt = json!({"type": "control_request", "request_id": "baton-abort",
+            "request": {"subtype": "interrupt"}});
+        self.child.write_line(&interrupt.to_string()).map_err(|error| error.to_string())
+    }
+
+    fn root(&self) -> Option<Process> {
+        (!self.child.is_over()).then(|| self.child.process())
+    }
+
+    fn close(&self) {
+        lock(&self.stream).closing();
+        self.child.close_input();
+        if !self.child.wait(LEAVE) {
+            self.child.signal(Signal::INT);
+            self.child.end(Duration::from_secs(1));
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_could_hold_a_command_is_not_the_last_block() {
+        let blocks = |prompt: &str| message(prompt)["message"]["content"].as_array().map_or(0, Vec::len);
+        assert_eq!(blocks("do /that"), 1);
+        assert_eq!(blocks(" /clear"), 2);
+        assert_eq!(blocks("read @file"), 2);
+        assert_eq!(message(" /x")["message"]["content"][0]["text"], " /x");
+    }
+}

@@ -1,0 +1,496 @@
+//! What Claude Code says on its output, as observations, and what it is told in answer.
+//!
+//! It asks before a tool (`control_request`), and each answer repeats the call's input. Several lines make one message: a line per block, without a
+//! reason for its end; that comes with the `result` of the whole turn.
+
+use super::super::{Report, words};
+use super::read_only;
+use baton_core::job::{
+    Allow, Answer, Fault, Finish, Observation, Question, QuestionKind, Said, Tool, ToolKind, ToolState,
+};
+use baton_core::time::{Moment, Span};
+use baton_core::{Code, Error};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+
+/// How often a refused login is tried again before it counts: once is a token that had to be renewed.
+const LOGIN_TRIES: u64 = 3;
+
+/// A turn as its output tells it.
+pub(super) struct Stream {
+    allow: Allow,
+    read_only: bool,
+    report: Report,
+    /// The last message of the model: its id and its text so far.
+    message: (String, String),
+    /// Tool calls that have not ended, oldest first, with the subagent that made each.
+    calls: Vec<(String, Tool)>,
+    /// What runs in the background, by its id.
+    background: BTreeMap<String, Tool>,
+    /// What it waits for, by the id of its request.
+    requests: BTreeMap<String, Request>,
+    /// When a limit of the account ends.
+    again_at: Option<Moment>,
+    /// How many results have come, and whether the last one has been looked at.
+    results_so_far: u64,
+    new_result: bool,
+    aborting: bool,
+    /// Nothing that follows matters.
+    over: bool,
+}
+
+/// A request of its that has no answer yet.
+struct Request {
+    tool: String,
+    call: String,
+    input: Value,
+    suggestions: Value,
+    /// The questions in it, with the answers so far; empty where it asks for a permission.
+    questions: Vec<(String, Option<String>)>,
+}
+
+/// An answer that is to be written, and what it settles.
+pub(super) struct Answered {
+    pub(super) line: Option<Value>,
+    settled: Vec<String>,
+    call: Option<String>,
+}
+
+impl Stream {
+    pub(super) fn new(allow: Allow, read_only: bool, report: Report) -> Self {
+        Self {
+            allow,
+            read_only,
+            report,
+            message: Default::default(),
+            calls: Vec::new(),
+            background: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            again_at: None,
+            results_so_far: 0,
+            new_result: false,
+            aborting: false,
+            over: false,
+        }
+    }
+
+    /// Takes a line of its output, and gives what it must be told.
+    pub(super) fn line(&mut self, line: &str, now: Moment) -> Vec<Value> {
+        let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let mut answers = Vec::new();
+        match line["type"].as_str().unwrap_or_default() {
+            "system" => self.system(&line, now),
+            "assistant" => self.assistant(&line),
+            "user" => self.results(&line),
+            "rate_limit_event" => self.limit(&line["rate_limit_info"]),
+            "control_request" => answers.extend(self.request(&line)),
+            "control_cancel_request" => self.withdrawn(text(&line["request_id"])),
+            "result" => self.result(&line, now),
+            "tool_progress" => self.say(Observation::Progress(String::new())),
+            _ => {}
+        }
+        answers
+    }
+
+    /// Its process is gone.
+    pub(super) fn ended(&mut self, how: &str) {
+        if !self.over {
+            self.over = true;
+            (self.report)(Observation::Gone(format!("Claude Code ended: {how}")));
+        }
+    }
+
+    /// It has been asked to stop.
+    pub(super) fn aborting(&mut self) {
+        self.aborting = true;
+    }
+
+    /// We are about to end it.
+    pub(super) fn closing(&mut self) {
+        self.over = true;
+    }
+
+    fn say(&self, observation: Observation) {
+        if !self.over {
+            (self.report)(observation);
+        }
+    }
+
+    fn system(&mut self, line: &Value, now: Moment) {
+        match text(&line["subtype"]) {
+            "init" => {
+                self.say(Observation::Session(text(&line["session_id"]).to_owned()));
+                self.say(Observation::Busy);
+            }
+            "api_retry" => self.retry(line, now),
+            "background_tasks_changed" => self.tasks(&line["tasks"]),
+            "task_progress" => self.say(Observation::Progress(words::line(text(&line["description"])))),
+            "compact_boundary" => self.say(Observation::Progress("compacted the conversation".to_owned())),
+            _ => self.say(Observation::Progress(String::new())),
+        }
+    }
+
+    fn retry(&mut self, line: &Value, now: Moment) {
+        let number = |name: &str| line[name].as_u64();
+        let status = number("error_status");
+        let what = text(&line["error"]).replace('_', " ");
+        let message = match status {
+            Some(status) => format!("{what} ({status})"),
+            None => what,
+        };
+        let tries = number("attempt").unwrap_or(0);
+        if status == Some(401) && tries >= LOGIN_TRIES {
+            self.over(words::fault("claude", status, &message, now));
+            return;
+        }
+        let delay = line["retry_delay_ms"].as_f64().unwrap_or(0.0);
+        #[expect(clippy::cast_possible_truncation, reason = "milliseconds until a retry")]
+        let until = Some(now.plus(Span(delay as i64)));
+        self.say(Observation::Retrying { message: format!("{message}, try {tries}"), until });
+    }
+
+    /// What runs in the background now.
+    fn tasks(&mut self, tasks: &Value) {
+        let mut left = std::mem::take(&mut self.background);
+        for task in tasks.as_array().into_iter().flatten() {
+            let id = text(&task["task_id"]);
+            let kind = if task["task_type"] == "local_bash" { ToolKind::Shell } else { ToolKind::Other };
+            let what = format!("background: {}", words::line(text(&task["description"])));
+            let tool = Tool { call: format!("task-{id}"), kind, what, state: ToolState::Running, output: 0 };
+            if left.remove(id).is_none() {
+                self.say(Observation::Tool(tool.clone()));
+            }
+            self.background.insert(id.to_owned(), tool);
+        }
+        for tool in left.into_values() {
+            self.say(Observation::Tool(Tool { state: ToolState::Ended, ..tool }));
+        }
+    }
+
+    fn assistant(&mut self, line: &Value) {
+        let message = &line["message"];
+        let of = text(&line["parent_tool_use_id"]);
+        // The program's own words about an error come again with the result.
+        if message["model"] == "<synthetic>" {
+            return;
+        }
+        for block in message["content"].as_array().into_iter().flatten() {
+            match text(&block["type"]) {
+                "text" if of.is_empty() => {
+                    let id = text(&message["id"]);
+                    if self.message.0 != id {
+                        self.message = (id.to_owned(), String::new());
+                    }
+                    self.message.1.push_str(text(&block["text"]));
+                    self.say(Observation::Progress(words::line(text(&block["text"]))));
+                }
+                "tool_use" => self.call(of, message, block),
+                _ => self.say(Observation::Progress(String::new())),
+            }
+        }
+    }
+
+    fn call(&mut self, of: &str, message: &Value, block: &Value) {
+        if of.is_empty() {
+            let same = self.message.0 == text(&message["id"]);
+            let text = if same { self.message.1.clone() } else { String::new() };
+            self.say(Observation::Said(Said { text, finish: Finish::ToolCalls }));
+        }
+        // Of several calls in one message the first runs, and the others wait for it.
+        let waits = self.calls.iter().any(|(by, _)| by == of);
+        let state = if waits { ToolState::Pending } else { ToolState::Running };
+        let tool = words::tool("claude", text(&block["id"]), text(&block["name"]), &block["input"], state);
+        self.say(Observation::Tool(tool.clone()));
+        self.calls.push((of.to_owned(), tool));
+    }
+
+    /// The results of tools.
+    fn results(&mut self, line: &Value) {
+        for block in line["message"]["content"].as_array().into_iter().flatten() {
+            let call = text(&block["tool_use_id"]);
+            let Some(at) = self.calls.iter().position(|(_, tool)| tool.call == call) else { continue };
+            let (of, tool) = self.calls.remove(at);
+            self.say(Observation::Tool(Tool { state: ToolState::Ended, ..tool }));
+            let asked = |call: &str| self.requests.values().any(|request| request.call == call);
+            let next = self.calls.iter_mut().find(|(by, tool)| *by == of && !asked(&tool.call));
+            if let Some((_, tool)) = next
+                && tool.state == ToolState::Pending
+            {
+                tool.state = ToolState::Running;
+                let tool = tool.clone();
+                self.say(Observation::Tool(tool));
+            }
+        }
+    }
+
+    fn limit(&mut self, info: &Value) {
+        if info["status"] == "rejected" {
+            self.again_at = info["resetsAt"].as_i64().map(|seconds| Moment(seconds.saturating_mul(1000)));
+        }
+    }
+
+    /// It asks for something. What needs no person is answered at once.
+    fn request(&mut self, line: &Value) -> Option<Value> {
+        let (id, request) = (text(&line["request_id"]), &line["request"]);
+        if request["subtype"] != "can_use_tool" {
+            return Some(json!({"type": "control_response", "response":
+                {"subtype": "error", "request_id": id, "error": "not supported here"}}));
+        }
+        let (tool, input) = (text(&request["tool_name"]), &request["input"]);
+        if self.read_only {
+            if let Some(why) = read_only::refusal(tool, input) {
+                return Some(response(id, denied(why)));
+            }
+            if read_only::is_known_reader(tool) && !is_wanted_asked(request, Some("flagSettings")) {
+                return Some(response(id, allowed(input)));
+            }
+        }
+        let to_a_person = request["requires_user_interaction"] == true;
+        if self.allow == Allow::All && !to_a_person && !is_wanted_asked(request, None) {
+            return Some(response(id, allowed(input)));
+        }
+        self.ask(id, request);
+        None
+    }
+
+    fn ask(&mut self, id: &str, request: &Value) {
+        let (tool, input, call) =
+            (text(&request["tool_name"]), &request["input"], text(&request["tool_use_id"]));
+        let questions: Vec<(String, Vec<String>)> = questions(tool, input);
+        let what = words::tool("claude", call, tool, input, ToolState::Pending).what;
+        if questions.is_empty() {
+            let why = text(&request["decision_reason"]);
+            let what = if why.is_empty() { what } else { format!("{what} ({})", words::line(why)) };
+            let id = id.to_owned();
+            self.say(Observation::Asked(Question {
+                id,
+                kind: QuestionKind::Permission,
+                what,
+                choices: Vec::new(),
+            }));
+        }
+        for (number, (question, choices)) in questions.iter().enumerate() {
+            let (id, what) = (format!("{id}#{number}"), words::line(question));
+            let choices = choices.clone();
+            self.say(Observation::Asked(Question { id, kind: QuestionKind::Input, what, choices }));
+        }
+        self.turn(call, ToolState::Pending);
+        let request = Request {
+            tool: tool.to_owned(),
+            call: call.to_owned(),
+            input: input.clone(),
+            suggestions: request["permission_suggestions"].clone(),
+            questions: questions.into_iter().map(|(question, _)| (question, None)).collect(),
+        };
+        self.requests.insert(id.to_owned(), request);
+    }
+
+    fn turn(&mut self, call: &str, state: ToolState) {
+        if let Some((_, tool)) = self.calls.iter_mut().find(|(_, tool)| tool.call == call)
+            && tool.state != state
+        {
+            tool.state = state;
+            let tool = tool.clone();
+            self.say(Observation::Tool(tool));
+        }
+    }
+
+    fn withdrawn(&mut self, id: &str) {
+        if let Some(request) = self.requests.remove(id) {
+            for question in ids(id, &request) {
+                self.say(Observation::Settled(question));
+            }
+        }
+    }
+
+    /// What to tell it when a question is answered; nothing while another question of the same request is open.
+    pub(super) fn answer(&mut self, question: &str, answer: &Answer) -> Result<Answered, Error> {
+        let (id, number) = match question.rsplit_once('#') {
+            Some((id, number)) => (id, number.parse::<usize>().ok()),
+            None => (question, None),
+        };
+        let request = self.requests.get_mut(id).ok_or_else(|| {
+            Error::new(Code::JobEnded, format!("Claude Code does not wait for {question} any more"))
+        })?;
+        let is_input = !request.questions.is_empty();
+        let whole = match (answer, number.and_then(|number| request.questions.get_mut(number))) {
+            (Answer::Deny(words), _) => Some(denied(words)),
+            (Answer::Words(words), Some(asked)) => {
+                asked.1 = Some(words.clone());
+                request.questions.iter().all(|(_, answer)| answer.is_some()).then(|| answered(request))
+            }
+            (Answer::Allow, None) if !is_input => Some(allowed(&request.input)),
+            (Answer::AllowAlways, None) if !is_input => Some(always(request)),
+            (Answer::Words(_), _) => {
+                return Err(Error::new(Code::Usage, "that is a permission: it is allowed or denied"));
+            }
+            (Answer::Allow | Answer::AllowAlways, _) => {
+                return Err(Error::new(Code::Usage, "that is a question: it needs an answer in words"));
+            }
+        };
+        let Some(whole) = whole else {
+            return Ok(Answered { line: None, settled: vec![question.to_owned()], call: None });
+        };
+        let settled = ids(id, request);
+        let request = self.requests.remove(id);
+        Ok(Answered { line: Some(response(id, whole)), settled, call: request.map(|request| request.call) })
+    }
+
+    /// An answer has been written.
+    pub(super) fn answered(&mut self, answered: Answered) {
+        for question in answered.settled {
+            self.say(Observation::Settled(question));
+        }
+        if let Some(call) = answered.call {
+            self.turn(&call, ToolState::Running);
+        }
+    }
+
+    /// The number of a result after which only commands in the background are left, once for each: they may be servers that never end.
+    pub(super) fn waits_for_commands(&mut self) -> Option<u64> {
+        let only_commands = self.background.values().all(|tool| tool.kind == ToolKind::Shell);
+        let new = std::mem::take(&mut self.new_result);
+        (new && !self.over && only_commands).then_some(self.results_so_far)
+    }
+
+    /// It has been waited long enough for commands in the background, unless another result has come since.
+    pub(super) fn stop_waiting(&mut self, result: u64) {
+        if self.results_so_far == result && !self.over && self.calls.is_empty() {
+            for tool in std::mem::take(&mut self.background).into_values() {
+                self.say(Observation::Tool(Tool { state: ToolState::Ended, ..tool }));
+            }
+            let said = Said { text: self.message.1.clone(), finish: Finish::End };
+            self.finish([Observation::Said(said), Observation::Idle]);
+        }
+    }
+
+    fn result(&mut self, line: &Value, now: Moment) {
+        let reason = text(&line["terminal_reason"]);
+        if self.aborting || reason.starts_with("aborted") {
+            self.finish([Observation::Aborted]);
+            return;
+        }
+        let said = text(&line["result"]);
+        if line["is_error"] == true || line["subtype"] != "success" {
+            let errors: Vec<&str> = line["errors"].as_array().into_iter().flatten().map(text).collect();
+            let words = if said.is_empty() { errors.join("; ") } else { said.to_owned() };
+            let words = if words.is_empty() { text(&line["subtype"]).replace('_', " ") } else { words };
+            let mut fault = words::fault("claude", line["api_error_status"].as_u64(), &words, now);
+            if fault.error.code() == Code::RateLimited {
+                fault.again_at = self.again_at.or(fault.again_at);
+            }
+            self.over(fault);
+            return;
+        }
+        let goes_on = !self.background.is_empty() || line["queued_turn_count"].as_u64().unwrap_or(0) > 0;
+        let finish = match text(&line["stop_reason"]) {
+            _ if goes_on => Finish::ToolCalls,
+            "end_turn" | "stop_sequence" | "refusal" => Finish::End,
+            "max_tokens" | "model_context_window_exceeded" => Finish::Length,
+            "tool_use" | "pause_turn" => Finish::ToolCalls,
+            "" => Finish::Absent,
+            _ => Finish::Unknown,
+        };
+        let whole = &self.message.1;
+        let text = if whole.ends_with(said) { whole.clone() } else { said.to_owned() };
+        let said = Observation::Said(Said { text, finish });
+        if goes_on {
+            self.say(said);
+            self.results_so_far += 1;
+            self.new_result = true;
+        } else {
+            self.finish([said, Observation::Idle]);
+        }
+    }
+
+    fn over(&mut self, fault: Fault) {
+        self.finish([Observation::Fault(fault)]);
+    }
+
+    /// The last that is told.
+    fn finish(&mut self, last: impl IntoIterator<Item = Observation>) {
+        for (_, tool) in std::mem::take(&mut self.calls) {
+            self.say(Observation::Tool(Tool { state: ToolState::Ended, ..tool }));
+        }
+        for (id, request) in std::mem::take(&mut self.requests) {
+            ids(&id, &request).into_iter().for_each(|id| self.say(Observation::Settled(id)));
+        }
+        last.into_iter().for_each(|observation| self.say(observation));
+        self.over = true;
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// The ids under which a request was asked.
+fn ids(id: &str, request: &Request) -> Vec<String> {
+    match request.questions.len() {
+        0 => vec![id.to_owned()],
+        count => (0..count).map(|number| format!("{id}#{number}")).collect(),
+    }
+}
+
+/// Whether a rule of the user's or a hook wants a person to be asked; not a rule from that source.
+fn is_wanted_asked(request: &Value, but: Option<&str>) -> bool {
+    let other = |source: &Value| source.as_str().is_none_or(|source| Some(source) != but);
+    let by = text(&request["decision_reason_type"]);
+    by == "hook"
+        || by == "rule" && other(&request["decision_reason_rule_source"])
+        || request["matched_ask_rule"].is_object() && other(&request["matched_ask_rule"]["source"])
+}
+
+/// The questions of the tool that asks people, with the answers to choose from.
+fn questions(tool: &str, input: &Value) -> Vec<(String, Vec<String>)> {
+    let list = input["questions"].as_array().filter(|_| tool == "AskUserQuestion");
+    let choices = |question: &Value| {
+        let options = question["options"].as_array().into_iter().flatten();
+        options.map(|option| text(&option["label"]).to_owned()).collect()
+    };
+    list.into_iter().flatten().map(|q| (text(&q["question"]).to_owned(), choices(q))).collect()
+}
+
+fn response(id: &str, answer: Value) -> Value {
+    json!({"type": "control_response", "response": {"subtype": "success", "request_id": id, "response": answer}})
+}
+
+fn allowed(input: &Value) -> Value {
+    json!({"behavior": "allow", "updatedInput": input})
+}
+
+fn denied(words: &str) -> Value {
+    let words = if words.trim().is_empty() { "A person said no to that." } else { words };
+    json!({"behavior": "deny", "message": words})
+}
+
+/// Allowed, with what it suggests for the rest of the session: its own suggestion may be to write into the project's settings.
+fn always(request: &Request) -> Value {
+    let rule = json!({"type": "addRules", "behavior": "allow", "rules": [{"toolName": request.tool}]});
+    let suggested: Vec<&Value> = request.suggestions.as_array().into_iter().flatten().collect();
+    let rules: Vec<&Value> = suggested.iter().copied().filter(|one| one["type"] == "addRules").collect();
+    let chosen = match (rules.is_empty(), suggested.is_empty()) {
+        (false, _) => rules,
+        (true, false) => suggested,
+        (true, true) => vec![&rule],
+    };
+    let of_session = |one: &Value| {
+        let mut one = one.clone();
+        one["destination"] = "session".into();
+        one
+    };
+    let mut answer = allowed(&request.input);
+    answer["updatedPermissions"] = chosen.into_iter().map(of_session).collect();
+    answer
+}
+
+fn answered(request: &Request) -> Value {
+    let answers: Map<String, Value> = request
+        .questions
+        .iter()
+        .map(|(question, answer)| (question.clone(), answer.clone().unwrap_or_default().into()))
+        .collect();
+    let mut input = request.input.clone();
+    input["answers"] = answers.into();
+    allowed(&input)
+}

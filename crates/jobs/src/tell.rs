@@ -1,0 +1,88 @@
+//! Telling the asker: mail when a job has ended, or when it waits for an answer.
+//!
+//! The end is written first, into the store of jobs; the mail goes into the other one under a key that makes it once. Whoever comes upon an end that
+//! was not told yet tells it, so a worker that is killed in between leaves nobody in the dark.
+
+use crate::Host;
+use crate::worker::head;
+use baton_core::id::JobId;
+use baton_core::job::{Question, Status};
+use baton_mail::bell;
+use baton_mail::wake::{self, Wish};
+use baton_store::{JobRow, Jobs, Role, Store};
+
+/// How much of a result the mail carries.
+const RESULT_CHARS: usize = 1500;
+
+/// Tells the asker of a job's end, if it has ended and that was not done. Best effort: who reads the job next tries again.
+pub fn ended(host: &Host, jobs: &mut Jobs, id: &JobId) {
+    let Ok(Some(row)) = jobs.get(id) else { return };
+    if !row.status.is_end() || row.told {
+        return;
+    }
+    if say(host, &row, &format!("job:{}:end", row.id), &end_in_words(&row)) {
+        jobs.set_told(id).ok();
+    }
+}
+
+/// Tells the asker what a job waits for.
+pub fn blocked(host: &Host, row: &JobRow, questions: &[Question]) {
+    for question in questions {
+        let body = format!(
+            "Job {} ({}) waits for an answer: {}. `baton job status {}` shows it; the person answers with `baton approve {}` or `baton deny {}`.",
+            row.id,
+            row.agent,
+            head(&question.what, 300),
+            row.id,
+            row.id,
+            row.id
+        );
+        say(host, row, &format!("job:{}:asks:{}", row.id, question.id), &body);
+    }
+}
+
+fn end_in_words(row: &JobRow) -> String {
+    let took = row.elapsed.map_or_else(String::new, |elapsed| format!(" after {}", elapsed.coarse()));
+    let mut body = format!("Job {} ({}) {}{took}.", row.id, row.agent, row.status);
+    if let Some(fault) = row.fault.as_ref().filter(|_| row.status != Status::Completed) {
+        body.push_str(&format!(" {}: {}.", fault.error.code(), fault.error.message()));
+        if let Some(hint) = fault.error.hint_text() {
+            body.push_str(&format!(" Hint: {hint}."));
+        }
+    }
+    if let Some(result) = &row.result {
+        let whole = result.chars().count() <= RESULT_CHARS;
+        let beginning: String = result.chars().take(RESULT_CHARS).collect();
+        body.push_str(&format!(
+            "\n{}:\n{beginning}",
+            if row.status == Status::Completed { "Result" } else { "It had said" }
+        ));
+        if !whole {
+            body.push_str(&format!("\n[… the rest: `baton job result {}`]", row.id));
+        }
+    } else {
+        body.push_str(&format!(" `baton job logs {}` shows what it did.", row.id));
+    }
+    body
+}
+
+/// Whether the asker knows now, or needs no mail: a person or a script looks for himself.
+fn say(host: &Host, row: &JobRow, key: &str, body: &str) -> bool {
+    let Ok(mut store) = Store::open(&host.home, Role::Command) else { return false };
+    let Ok(Some(mut asker)) = store.participant(row.asker) else { return true };
+    if asker.project.is_empty() {
+        return true;
+    }
+    match store.tell_of_job(row.asker, key, body, baton_mail::now()) {
+        Ok(false) => true,
+        Ok(true) => {
+            bell::ring(&host.home, row.asker);
+            let wish = Wish { home: &host.home, rules: &host.limits, wanted: true, by_hand: false };
+            // Waking only makes it faster; the mail is there.
+            wake::wake(&mut store, &mut asker, &wish).ok();
+            store.tidy();
+            true
+        }
+        Err(_) => false,
+    }
+}
