@@ -241,6 +241,24 @@ impl Shared {
                 let error = json!({"type": "error", "error": {"type": "api_error", "message": message}});
                 reply.json(status, &error)
             }
+            Step::Limited { seconds, message } => {
+                let error =
+                    json!({"type": "error", "error": {"type": "rate_limit_error", "message": message}});
+                reply.json_with(429, &format!("retry-after: {seconds}\r\n"), &error)
+            }
+            Step::Inside(message) => {
+                let error = json!({"type": "server_error", "code": "server_error", "message": message});
+                reply.start_events()?;
+                match request.api {
+                    Api::Responses => reply.event("response.failed", json!({"response": {"error": error}})),
+                    Api::Completions | Api::Gemini => reply.data(&json!({"error": error})),
+                    Api::Anthropic => reply.event("error", json!({"error": error})),
+                }
+            }
+            Step::Cut(events, step) => {
+                reply.cut_after(events);
+                self.answer(request, *step, reply)
+            }
             Step::After(delay, step) => {
                 let end = Instant::now() + delay;
                 while Instant::now() < end && !self.stopped.load(Ordering::SeqCst) {

@@ -119,6 +119,8 @@ impl Child {
             wait_for_end(pid);
             // From here on nobody signals it: its number is free once it is waited for.
             *lock(&its.over) = true;
+            // A launcher that is killed leaves its program behind, which goes when its input ends.
+            its.close_input();
             let status = running.wait().unwrap_or_default();
             for _ in 0..2 {
                 both_drained.recv_timeout(DRAIN).ok();

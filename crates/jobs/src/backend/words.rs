@@ -100,7 +100,7 @@ fn code(status: Option<u64>, words: &str) -> Code {
 }
 
 /// When a limit ends, by the words about it: a moment in seconds since 1970 behind a bar, as Claude Code says it, or a number of seconds.
-fn again_at(words: &str, now: Moment) -> Option<Moment> {
+pub fn again_at(words: &str, now: Moment) -> Option<Moment> {
     let since_1970 = words.rsplit_once('|').and_then(|(_, number)| number.trim().parse::<i64>().ok());
     if let Some(seconds) = since_1970.filter(|seconds| *seconds > 1_000_000_000) {
         return Some(Moment(seconds.saturating_mul(1000)));
@@ -118,7 +118,7 @@ fn again_at(words: &str, now: Moment) -> Option<Moment> {
     None
 }
 
-/// `7s`, `1h2m3s`, `7.5s`, `7 seconds`, `7`.
+/// `7s`, `1h2m3s`, `7.5s`, `7 seconds`, `2 days 3 hours`, `7`.
 fn spoken(text: &str) -> Option<Span> {
     let mut rest = text.trim_start();
     let mut total = None;
@@ -127,6 +127,7 @@ fn spoken(text: &str) -> Option<Span> {
         let Ok(number) = rest[..end].trim_end_matches('.').parse::<f64>() else { break };
         rest = rest[end..].trim_start();
         let unit = match rest.chars().next() {
+            Some('d') => 86_400.0,
             Some('h') => 3600.0,
             Some('m') if rest.starts_with("ms") => 0.001,
             Some('m') => 60.0,
@@ -135,7 +136,7 @@ fn spoken(text: &str) -> Option<Span> {
         #[expect(clippy::cast_possible_truncation, reason = "a span that a person waits for")]
         let millis = (number * unit * 1000.0) as i64;
         total = Some(total.unwrap_or(0) + millis);
-        rest = rest.trim_start_matches(|c: char| c.is_ascii_alphabetic());
+        rest = rest.trim_start_matches(|c: char| c.is_ascii_alphabetic()).trim_start();
     }
     total.map(Span)
 }
@@ -179,6 +180,7 @@ mod tests {
         assert_eq!(at("Please retry in 7.5s."), Some(Moment(8500)));
         assert_eq!(at("Your quota will reset after 1h2m3s."), Some(Moment(1000 + 3_723_000)));
         assert_eq!(at("try again in 2 minutes"), Some(Moment(121_000)));
+        assert_eq!(at("Try again in 2 days 3 hours."), Some(Moment(1000 + 183_600_000)));
         assert_eq!(at("slow down"), None);
     }
 }

@@ -104,19 +104,38 @@ fn chunked(reader: &mut impl BufRead) -> io::Result<Vec<u8>> {
 #[derive(Debug)]
 pub(super) struct Reply {
     stream: TcpStream,
+    /// How many events are still written, if the connection is to be cut.
+    events_left: Option<usize>,
 }
 
 impl Reply {
     pub(super) fn new(stream: TcpStream) -> Reply {
-        Reply { stream }
+        Reply { stream, events_left: None }
+    }
+
+    /// Cuts the connection after so many events.
+    pub(super) fn cut_after(&mut self, events: usize) {
+        self.events_left = Some(events);
+    }
+
+    fn write_event(&mut self, text: &str) -> io::Result<()> {
+        if let Some(left) = &mut self.events_left {
+            *left = left.checked_sub(1).ok_or(ErrorKind::BrokenPipe)?;
+        }
+        self.stream.write_all(text.as_bytes())
     }
 
     /// A whole JSON answer.
     pub(super) fn json(&mut self, status: u16, body: &Value) -> io::Result<()> {
+        self.json_with(status, "", body)
+    }
+
+    /// The same with more headers, each with its line end.
+    pub(super) fn json_with(&mut self, status: u16, headers: &str, body: &Value) -> io::Result<()> {
         let body = body.to_string();
         write!(
             self.stream,
-            "HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            "HTTP/1.1 {status} Scripted\r\n{headers}content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
             body.len()
         )?;
         self.stream.flush()
@@ -132,18 +151,17 @@ impl Reply {
     /// One event; `data` gets the event's name as its `type`.
     pub(super) fn event(&mut self, name: &str, mut data: Value) -> io::Result<()> {
         data["type"] = name.into();
-        let event = format!("event: {name}\ndata: {data}\n\n");
-        self.stream.write_all(event.as_bytes())
+        self.write_event(&format!("event: {name}\ndata: {data}\n\n"))
     }
 
     /// One event without a name.
     pub(super) fn data(&mut self, data: &Value) -> io::Result<()> {
-        self.stream.write_all(format!("data: {data}\n\n").as_bytes())
+        self.write_event(&format!("data: {data}\n\n"))
     }
 
     /// The end of a stream, as OpenAI's completions mark it.
     pub(super) fn done(&mut self) -> io::Result<()> {
-        self.stream.write_all(b"data: [DONE]\n\n")
+        self.write_event("data: [DONE]\n\n")
     }
 
     /// Waits for `time`, and says whether the client kept the connection open.

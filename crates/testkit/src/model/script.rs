@@ -21,6 +21,17 @@ pub enum Step {
         /// What the error says.
         message: String,
     },
+    /// HTTP 429 that says after how many seconds it makes sense to try again.
+    Limited {
+        /// The seconds of its `retry-after`.
+        seconds: u64,
+        /// What the error says.
+        message: String,
+    },
+    /// HTTP 200, and the error in the stream.
+    Inside(String),
+    /// The connection is cut after so many events of the step.
+    Cut(usize, Box<Step>),
     /// No answer, until the agent goes away.
     Hang,
     /// The step, after a time.
@@ -126,6 +137,21 @@ impl Step {
     /// Fails with an HTTP status.
     pub fn error(status: u16, message: &str) -> Step {
         Step::Error { status, message: message.to_owned() }
+    }
+
+    /// Refuses to answer for so many seconds.
+    pub fn limited(seconds: u64, message: &str) -> Step {
+        Step::Limited { seconds, message: message.to_owned() }
+    }
+
+    /// Begins well, and fails in the stream.
+    pub fn inside(message: &str) -> Step {
+        Step::Inside(message.to_owned())
+    }
+
+    /// The same, cut after so many events.
+    pub fn cut(self, events: usize) -> Step {
+        Step::Cut(events, Box::new(self))
     }
 
     /// The same, later.

@@ -1,0 +1,234 @@
+//! Codex, by an `app-server` of the job's own.
+//!
+//! Each job has its own thread in its own program, so its limits are the thread's and nothing of the user's is edited: in particular no
+//! `cwd` goes into `thread/start`, because Codex would then write the folder as trusted into the user's configuration. What
+//! Codex itself wrote down about the turn (`thread/turns/list`) is the truth, also for a fresh program after a crash.
+
+mod access;
+mod fault;
+mod question;
+mod server;
+mod turn;
+
+use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn};
+use baton_core::job::{Fault, Observation, Snapshot};
+use baton_core::{Code, Error};
+use serde_json::{Value, json};
+use server::{Refusal, Server};
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+use turn::{Running, State};
+
+/// The longest text that `turn/start` takes, in characters; so many bytes are never more.
+const PROMPT: usize = 1 << 20;
+/// How long it may take to start, and to take the prompt.
+const START: Duration = Duration::from_secs(30);
+/// How long a recall may take.
+const RECALL: Duration = Duration::from_millis(1900);
+
+/// The backend.
+#[derive(Clone, Copy, Debug)]
+pub struct Codex;
+
+impl Backend for Codex {
+    fn agent(&self) -> &'static str {
+        "codex"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            model: true,
+            efforts: &["none", "minimal", "low", "medium", "high", "xhigh", "max", "ultra"],
+            read_only: ReadOnly::Sandbox,
+            resume: true,
+            answers: true,
+            prompt_bytes: PROMPT,
+        }
+    }
+
+    fn check(&self, task: &Task) -> Result<(), Error> {
+        super::check_options(self, task)?;
+        if may_be_logged_in(task) { Ok(()) } else { Err(not_logged_in()) }
+    }
+
+    fn start(&self, task: &Task, report: Report) -> Result<Box<dyn Turn>, Fault> {
+        let state = Arc::new(State::new(Arc::clone(&report)));
+        let server = start_server(task, &state)?;
+        let running = Running { server: Arc::clone(&server), state };
+        let begun = begin(task, &running, &report);
+        if begun.is_err() {
+            running.close();
+        }
+        begun.map(|()| Box::new(running) as Box<dyn Turn>)
+    }
+
+    fn recall(&self, task: &Task, session: &str) -> Option<Snapshot> {
+        let end = Instant::now() + RECALL;
+        let left = || end.saturating_duration_since(Instant::now());
+        let server = Server::start(task, |_| {}, |_| {}).ok()?;
+        let turns = match server.greet(left()) {
+            Ok(()) => turn::list(&server, session, left()).ok(),
+            Err(_) => None,
+        };
+        if let Some(child) = server.child() {
+            child.end(Duration::from_millis(100));
+        }
+        let ours = client_id(task);
+        let turns = turns?;
+        let is_ours = |turn: &&Value| {
+            let items = turn["items"].as_array().into_iter().flatten();
+            items.into_iter().any(|item| item["type"] == "userMessage" && item["clientId"] == ours.as_str())
+        };
+        // A program that loses its watcher interrupts its turn itself, so that is no end here.
+        turns.iter().find(is_ours).map(turn::snapshot).map(|found| match found.aborted {
+            true => Snapshot { idle: None, aborted: false, ..found },
+            false => found,
+        })
+    }
+}
+
+/// The program, with what it says going to the turn's state.
+fn start_server(task: &Task, state: &Arc<State>) -> Result<Arc<Server>, Fault> {
+    // The listener needs the server that it belongs to, which is there before it says anything that matters.
+    let own: Arc<OnceLock<Arc<Server>>> = Arc::default();
+    let (its, heard_by, ended_for) = (Arc::clone(&own), Arc::clone(state), Arc::clone(state));
+    let server = Server::start(
+        task,
+        move |heard| {
+            if let Some(server) = its.get() {
+                heard_by.hear(server, &heard);
+            }
+        },
+        move |how| ended_for.ended(how.in_words()),
+    );
+    let server = server.map_err(|error| {
+        Fault::new(Code::BackendStart, format!("{} could not be started: {error}", task.program.display()))
+            .hint("check that `codex --version` works in a terminal")
+    })?;
+    own.set(Arc::clone(&server)).ok();
+    Ok(server)
+}
+
+/// From a program that was just started to a turn that has the prompt.
+fn begin(task: &Task, running: &Running, report: &Report) -> Result<(), Fault> {
+    let server = &running.server;
+    server.greet(START).map_err(|refusal| no_start(&refusal))?;
+    check_account(task, server)?;
+    let config = json!({"cwd": task.cwd.to_string_lossy(), "includeLayers": false});
+    let config = server.call("config/read", &config, START).map_err(|refusal| no_start(&refusal))?;
+    let mut wanted = access::parameters(task, &config["config"]);
+    if let Some(model) = &task.model {
+        wanted.insert("model".to_owned(), model.as_str().into());
+    }
+    let method = match &task.resume {
+        Some(thread) => {
+            wanted.insert("threadId".to_owned(), thread.as_str().into());
+            wanted.insert("excludeTurns".to_owned(), true.into());
+            "thread/resume"
+        }
+        None => "thread/start",
+    };
+    let opened =
+        server.call(method, &wanted.into(), START).map_err(|refusal| match (&task.resume, refusal) {
+            (Some(thread), Refusal::No(words)) => Fault::new(Code::NothingToResume, words)
+                .hint(format!("Codex has no session {thread} any more; start a new job without --resume")),
+            (_, refusal) => no_start(&refusal),
+        })?;
+    check_opened(task, &opened)?;
+    let thread = opened["thread"]["id"].as_str().unwrap_or_default();
+    running.state.set_thread(thread);
+    report(Observation::Session(thread.to_owned()));
+    if task.resume.is_none() {
+        // Only a name.
+        server.call("thread/name/set", &json!({"threadId": thread, "name": task.title}), START).ok();
+    }
+    let mut turn = json!({
+        "threadId": thread,
+        "cwd": task.cwd.to_string_lossy(),
+        "clientUserMessageId": client_id(task),
+        "input": [{"type": "text", "text": task.prompt}],
+    });
+    if let Some(effort) = &task.effort {
+        turn["effort"] = effort.as_str().into();
+    }
+    let begun = server.call("turn/start", &turn, START).map_err(|refusal| no_start(&refusal))?;
+    running.state.set_turn(begun["turn"]["id"].as_str().unwrap_or_default());
+    Ok(())
+}
+
+/// The mark by which the turn of this job is found again in its thread.
+fn client_id(task: &Task) -> String {
+    let folder = task.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+    format!("baton-{}", folder.unwrap_or_default())
+}
+
+/// Whether somebody is logged in, and the effort is one of the model's.
+fn check_account(task: &Task, server: &Server) -> Result<(), Fault> {
+    let account = server.call("account/read", &json!({}), START).map_err(|refusal| no_start(&refusal))?;
+    if account["account"].is_null() && account["requiresOpenaiAuth"] == true {
+        return Err(not_logged_in().into());
+    }
+    let (Some(model), Some(effort)) = (&task.model, &task.effort) else { return Ok(()) };
+    // A model that is not listed may still be one of another provider: its server knows.
+    let Ok(models) = server.call("model/list", &json!({"includeHidden": true}), START) else { return Ok(()) };
+    let mut listed = models["data"].as_array().into_iter().flatten();
+    let Some(known) = listed.find(|known| known["model"] == model.as_str() || known["id"] == model.as_str())
+    else {
+        return Ok(());
+    };
+    let efforts = known["supportedReasoningEfforts"].as_array().into_iter().flatten();
+    let efforts: Vec<_> = efforts.filter_map(|effort| effort["reasoningEffort"].as_str()).collect();
+    if efforts.contains(&effort.as_str()) {
+        return Ok(());
+    }
+    Err(Fault::new(Code::UnsupportedOption, format!("{model} has no effort {effort}"))
+        .hint(format!("it knows {}", efforts.join(", "))))
+}
+
+/// Whether the thread is as we wanted it: requirements of an administrator may have changed it.
+fn check_opened(task: &Task, opened: &Value) -> Result<(), Fault> {
+    if task.read_only && opened["sandbox"]["type"] != access::READ_ONLY {
+        let got = &opened["sandbox"]["type"];
+        return Err(Fault::new(
+            Code::UnsupportedOption,
+            format!("--read-only: Codex opened its sandbox as {got}"),
+        )
+        .hint("requirements of this machine may choose another sandbox; see `codex doctor`"));
+    }
+    match &task.model {
+        Some(model) if opened["model"] != model.as_str() => Err(Fault::new(
+            Code::UnsupportedOption,
+            format!("--model {model}: Codex takes {} instead", opened["model"]),
+        )
+        .hint("choose a model that Codex lists with /model")),
+        _ => Ok(()),
+    }
+}
+
+/// Whether a login or a provider of its own is to be seen, without looking into any.
+fn may_be_logged_in(task: &Task) -> bool {
+    let set = |name: &str| task.variable(name).is_some_and(|value| !value.is_empty());
+    if set("OPENAI_API_KEY") || set("CODEX_API_KEY") || set("CODEX_ACCESS_TOKEN") {
+        return true;
+    }
+    let home = task.variable("CODEX_HOME").map(PathBuf::from);
+    let Some(home) = home.or_else(|| task.user_home().map(|home| home.join(".codex"))) else { return true };
+    // Another provider, or a keyring, may be named there.
+    home.join("auth.json").exists() || home.join("config.toml").exists()
+}
+
+fn not_logged_in() -> Error {
+    Error::new(Code::NotLoggedIn, "Codex has no login").hint("run `codex login` in a terminal")
+}
+
+fn no_start(refusal: &Refusal) -> Fault {
+    match refusal {
+        Refusal::No(words) if words.contains("unknown variant") => {
+            Fault::new(Code::UnsupportedVersion, "this version of Codex does not know what a job needs")
+                .hint("update it (`npm install -g @openai/codex`); 0.166.0 is known to work")
+        }
+        refusal => Fault::new(Code::BackendStart, format!("Codex took no task: {}", refusal.in_words()))
+            .hint("`baton job logs` shows its last words; check that `codex` works in a terminal"),
+    }
+}
