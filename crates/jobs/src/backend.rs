@@ -5,6 +5,7 @@
 //! user's configuration of that agent; what a job may do goes along with its session or its process.
 
 pub mod child;
+pub mod opencode;
 
 use baton_core::Error;
 use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every backend. Adding one is a file and a row here.
-pub const ALL: &[&dyn Backend] = &[];
+pub const ALL: &[&dyn Backend] = &[&opencode::OpenCode];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {
@@ -67,6 +68,8 @@ pub struct Task {
     pub folder: PathBuf,
     /// Baton's own home, for what all jobs share.
     pub home: PathBuf,
+    /// The program that runs now, for what a backend has to keep beside the jobs.
+    pub baton: PathBuf,
     /// A short name for the session.
     pub title: String,
     /// The model to take, in the agent's own words.
