@@ -10,7 +10,7 @@ use crate::backend::{Report, Turn};
 use baton_core::job::{
     Allow, Answer, Channel, Fault, Observation, Question, QuestionKind, Snapshot, ToolState,
 };
-use baton_core::time::{Moment, Span};
+use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use baton_mail::{now, process};
 use baton_store::Process;
@@ -30,11 +30,6 @@ const LAST_MESSAGES: usize = 20;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Until the events are asked for again after they broke off.
 const RECONNECT: Duration = Duration::from_millis(500);
-/// OpenCode tries again for ever. A limit that lasts longer than this is told as what it is, and so is one that was met so often.
-const PATIENCE_WITH_LIMITS: Span = Span::minutes(1);
-const ATTEMPTS_AT_LIMITS: u64 = 5;
-/// Errors of the provider are waited for a few minutes: 2 s, 4 s, 8 s, … 30 s.
-const ATTEMPTS_AT_ERRORS: u64 = 8;
 /// How long an aborted turn may take until it is idle.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
 const ABORT_INTERVAL: Duration = Duration::from_millis(50);
@@ -285,25 +280,8 @@ impl Its {
     }
 
     fn take_retry(&self, status: &Value) {
-        let words = status["message"].as_str().unwrap_or("the provider does not answer").to_owned();
-        let until = status["next"].as_i64().map(Moment);
-        let attempt = status["attempt"].as_u64().unwrap_or_default();
-        let fault = if read::is_limit(None, &words) {
-            let is_long = until.is_some_and(|until| until.since(now()) > PATIENCE_WITH_LIMITS);
-            (is_long || attempt >= ATTEMPTS_AT_LIMITS).then(|| read::limit(&words, until))
-        } else {
-            (attempt >= ATTEMPTS_AT_ERRORS).then(|| {
-                let message = format!("OpenCode's provider failed {attempt} times: {words}");
-                Fault::new(Code::BackendError, message)
-            })
-        };
-        let Some(fault) = fault else {
-            return self.tell(Observation::Retrying { message: words, until });
-        };
-        self.state().fault = Some(fault.clone());
-        // It would go on trying; whether this worked is seen by a look.
-        self.api.post(&self.path("abort"), &json!({}), CALL_LIMIT).ok();
-        self.tell(Observation::Fault(fault));
+        let message = status["message"].as_str().unwrap_or("the provider does not answer").to_owned();
+        self.tell(Observation::Retrying { message, until: status["next"].as_i64().map(Moment) });
     }
 
     fn take_error(&self, error: &Value) {
@@ -319,8 +297,7 @@ impl Its {
 
     fn tell_aborted(&self) {
         let mut state = self.state();
-        // A turn that we stopped because of a fault ended by that fault.
-        if state.fault.is_some() || std::mem::replace(&mut state.aborted, true) {
+        if std::mem::replace(&mut state.aborted, true) {
             return;
         }
         drop(state);
