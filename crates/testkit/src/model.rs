@@ -241,6 +241,11 @@ impl Shared {
                 let error = json!({"type": "error", "error": {"type": "api_error", "message": message}});
                 reply.json(status, &error)
             }
+            Step::Limited { seconds, message } => {
+                let error =
+                    json!({"type": "error", "error": {"type": "rate_limit_error", "message": message}});
+                reply.json_with(429, &format!("retry-after: {seconds}\r\n"), &error)
+            }
             Step::After(delay, step) => {
                 let end = Instant::now() + delay;
                 while Instant::now() < end && !self.stopped.load(Ordering::SeqCst) {

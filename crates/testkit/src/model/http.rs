@@ -113,10 +113,15 @@ impl Reply {
 
     /// A whole JSON answer.
     pub(super) fn json(&mut self, status: u16, body: &Value) -> io::Result<()> {
+        self.json_with(status, "", body)
+    }
+
+    /// The same with more headers, each with its line end.
+    pub(super) fn json_with(&mut self, status: u16, headers: &str, body: &Value) -> io::Result<()> {
         let body = body.to_string();
         write!(
             self.stream,
-            "HTTP/1.1 {status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            "HTTP/1.1 {status} Scripted\r\n{headers}content-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
             body.len()
         )?;
         self.stream.flush()

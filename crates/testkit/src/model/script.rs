@@ -21,6 +21,13 @@ pub enum Step {
         /// What the error says.
         message: String,
     },
+    /// HTTP 429 that says after how many seconds it makes sense to try again.
+    Limited {
+        /// The seconds of its `retry-after`.
+        seconds: u64,
+        /// What the error says.
+        message: String,
+    },
     /// No answer, until the agent goes away.
     Hang,
     /// The step, after a time.
@@ -126,6 +133,11 @@ impl Step {
     /// Fails with an HTTP status.
     pub fn error(status: u16, message: &str) -> Step {
         Step::Error { status, message: message.to_owned() }
+    }
+
+    /// Refuses to answer for so many seconds.
+    pub fn limited(seconds: u64, message: &str) -> Step {
+        Step::Limited { seconds, message: message.to_owned() }
     }
 
     /// The same, later.

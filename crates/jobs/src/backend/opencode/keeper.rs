@@ -39,8 +39,9 @@ use std::time::{Duration, Instant};
 
 /// The hidden command of our own program that runs a keeper: `baton keep-server --folder FOLDER --program PROGRAM`.
 pub const COMMAND: &str = "keep-server";
-/// How long a job waits for a server, from nothing to one that answers.
+/// How long a job waits for a server, from nothing to one that answers; a keeper gives up a little earlier, and says why.
 const START_LIMIT: Duration = Duration::from_secs(30);
+const KEEPER_LIMIT: Duration = Duration::from_secs(28);
 /// A server that does not answer for so long is hung.
 const HEALTH_LIMIT: Duration = Duration::from_secs(10);
 /// How long a server may take to end its turns, and then to end.
@@ -187,7 +188,7 @@ pub fn run(folder: &Path, program: &Path) -> Result<(), Error> {
 
 fn keep(folder: &Path, program: &Path) -> Result<(), String> {
     let words = |error: io::Error| error.to_string();
-    let end = Instant::now() + START_LIMIT;
+    let end = Instant::now() + KEEPER_LIMIT;
     // The keeper of a server that has just ended may still be on its way out.
     let life = locked(&folder.join("keeper"), FlockOperation::LockExclusive, end).map_err(words)?;
     let old = read(folder).filter(|server| process::is_alive(server.process));
@@ -282,18 +283,21 @@ fn spawn(folder: &Path, program: &Path, port: u16, password: &str) -> io::Result
 
 fn wait_until_it_answers(server: &Server, child: &mut Child, end: Instant) -> Result<(), String> {
     let api = api(server);
+    // A call that comes while it is about to listen is never answered, so the first ones are short.
+    let mut patience = Duration::from_millis(500);
     loop {
         let left = end.saturating_duration_since(Instant::now());
-        match api.version(left.max(START_INTERVAL)) {
+        match api.version(left.min(patience).max(START_INTERVAL)) {
             Ok(_) => return Ok(()),
             Err(Failure::NoSuchCall) => return Err("this version has no /global/health".to_owned()),
+            Err(Failure::Broken(_)) => patience *= 2,
             Err(_) => {}
         }
         if let Ok(Some(status)) = child.try_wait() {
             return Err(format!("it ended at once: {status}"));
         }
         if left.is_zero() {
-            return Err(format!("it did not answer within {} s", START_LIMIT.as_secs()));
+            return Err(format!("it did not answer within {} s", KEEPER_LIMIT.as_secs()));
         }
         thread::sleep(START_INTERVAL);
     }

@@ -1,0 +1,3 @@
+//! The backends with the real programs and the scripted model.
+
+mod opencode;
