@@ -330,3 +330,453 @@ fn a_job_is_told_from_its_session_to_its_last_word_and_leaves_nothing_running() 
         assert_eq!((left.idle, left.said.map(|said| said.finish)), (Some(true), Some(Finish::End)));
     });
 }
+
+/// Any text without NUL, with all that a shell, a terminal or a template would change.
+fn hard_text(bytes: usize) -> String {
+    const TRAPS: &[&str] = &[
+        "\"",
+        "'",
+        "\\",
+        "$&",
+        "$(x)",
+        "`",
+        "\r\n",
+        "\r",
+        "\n\n",
+        "\u{2028}",
+        "\u{2029}",
+        "\u{feff}",
+        "\u{85}",
+        "😀",
+        "--",
+        "@file",
+        "!ls",
+        "\u{1b}[31m",
+        "\u{1}",
+        "\u{7f}",
+        "\t",
+        " ",
+        "<system>",
+        "{{x}}",
+        "%s",
+    ];
+    let mut text = "--help @README.md /init !ls ".to_owned();
+    // A generator that needs no crate: numbers that look random, and are the same each time.
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    while text.len() < bytes {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        let number = u32::try_from(seed >> 40).unwrap();
+        match number % 3 {
+            0 => text.push_str(TRAPS[number as usize / 3 % TRAPS.len()]),
+            _ => text.extend(char::from_u32(1 + number % 0x10_ffff)),
+        }
+    }
+    text.push_str("  \r\n");
+    text
+}
+
+#[test]
+fn a_prompt_of_any_characters_arrives_byte_for_byte() {
+    isolated(|| {
+        let stage = Stage::new();
+        for bytes in [100 << 10, 1 << 20] {
+            let job = stage.start(&hard_text(bytes));
+            assert_eq!(job.result(), "hello");
+            let requests = stage.requests(&job);
+            // Not assert_eq: nobody wants to read the difference.
+            assert!(requests[0].last_user_text() == job.task.prompt, "{bytes} bytes were changed");
+        }
+    });
+}
+
+#[test]
+fn a_session_goes_on_where_it_was_with_what_the_new_job_may_do() {
+    isolated(|| {
+        let stage = Stage::with(|config| config["permission"] = json!({"bash": "ask", "edit": "ask"}));
+        let mut first = stage.task("write first.txt");
+        first.read_only = true;
+        let first = Job::start(first);
+        first.result();
+        assert!(!stage.sandbox.path("project/first.txt").exists());
+        let session = first.session();
+        drop(first);
+        let mut second = stage.task("write second.txt");
+        (second.resume, second.allow) = (Some(session.clone()), Allow::Edits);
+        let second = Job::start(second);
+        second.result();
+        assert_eq!(second.session(), session);
+        assert!(stage.sandbox.path("project/second.txt").exists());
+        let last = stage.requests(&second).pop().unwrap();
+        assert!(last.shows("write first.txt") && last.shows("write second.txt"));
+        // What it knows of the turn is not what an earlier turn said.
+        let mut third = stage.task("hang");
+        third.resume = Some(session);
+        let third = Job::start(third);
+        third.wait_for(LIMIT, &Observation::Busy);
+        assert_eq!((third.look().idle, third.look().said), (Some(false), None));
+        let mut missing = stage.task("say");
+        missing.resume = Some("ses_e1cdbead9ffeIdst18TMEhh5Pe".to_owned());
+        let fault = OpenCode.start(&missing, Arc::new(drop)).err().expect("there is no such session");
+        assert_eq!(fault.error.code(), Code::NothingToResume);
+    });
+}
+
+#[test]
+fn what_cannot_be_honoured_is_refused_and_nothing_is_left_behind() {
+    isolated(|| {
+        let stage = Stage::new();
+        let refused = |change: &dyn Fn(&mut Task)| {
+            let mut task = stage.task("say");
+            change(&mut task);
+            let fault = OpenCode.start(&task, Arc::new(drop)).err().expect("it is refused");
+            (
+                fault.error.code(),
+                format!("{} {}", fault.error.message(), fault.error.hint_text().unwrap_or_default()),
+            )
+        };
+        let (code, words) = refused(&|task| task.model = Some("scripted/huge".to_owned()));
+        assert!(
+            code == Code::UnsupportedOption && words.contains("huge") && words.contains("other"),
+            "{words}"
+        );
+        let (code, words) = refused(&|task| task.effort = Some("max".to_owned()));
+        assert!(code == Code::UnsupportedOption && words.contains("low, high"), "{words}");
+        let (code, words) = refused(&|task| task.model = Some("nobody/main".to_owned()));
+        assert!(code == Code::NotLoggedIn && words.contains("scripted"), "{words}");
+        let (code, words) = refused(&|task| task.program = "/nowhere/opencode".into());
+        assert!(code == Code::BackendStart && words.contains("/nowhere/opencode"), "{words}");
+        let folder = stage.server_folder();
+        assert!(wait::until(Duration::from_secs(15), || !folder.join("server.json").exists()));
+        let mut task = stage.task("say");
+        task.model = Some("main".to_owned());
+        assert_eq!(OpenCode.check(&task).unwrap_err().code(), Code::UnsupportedOption);
+        assert!(stage.model.requests().is_empty());
+    });
+}
+
+#[test]
+fn what_the_user_denies_stays_denied_whatever_the_job_may_do() {
+    isolated(|| {
+        let stage = Stage::with(|config| {
+            config["permission"] = json!({"bash": {"*": "ask", "touch denied*": "deny"}, "edit": {"*": "ask", "denied/*": "deny"}});
+        });
+        for (prompt, file) in [("run touch denied1", "denied1"), ("write denied/a.txt", "denied/a.txt")] {
+            let job = stage.start(prompt);
+            let result = job.result();
+            assert!(result.contains("rule which prevents"), "{result}");
+            assert!(!stage.sandbox.project().join(file).exists(), "{file}");
+        }
+        // What he would be asked for is done, also below a subagent, and nobody is asked.
+        for (prompt, file) in [
+            ("run touch asked", "asked"),
+            ("write asked.txt", "asked.txt"),
+            ("delegate run touch below", "below"),
+            ("delegate run touch denied2; touch never", "allowed only as a whole"),
+        ] {
+            let job = stage.start(prompt);
+            job.result();
+            assert!(!job.has(|seen| matches!(seen, Observation::Asked(_))), "{prompt}");
+            assert_eq!(stage.sandbox.project().join(file).exists(), !file.contains(' '), "{file}");
+        }
+        assert!(!stage.sandbox.path("project/denied2").exists());
+    });
+}
+
+#[test]
+fn a_job_that_must_not_change_anything_cannot() {
+    isolated(|| {
+        let stage = Stage::new();
+        let file = stage.sandbox.path("project/kept.txt");
+        fs::write(&file, "as it was").unwrap();
+        for prompt in [
+            "run echo changed > kept.txt",
+            "write kept.txt",
+            "delegate run echo changed > kept.txt",
+            "delegate write kept.txt",
+        ] {
+            let mut task = stage.task(prompt);
+            task.read_only = true;
+            let job = Job::start(task);
+            job.result();
+            assert_eq!(fs::read_to_string(&file).unwrap(), "as it was", "{prompt}");
+        }
+    });
+}
+
+#[test]
+fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
+    isolated(|| {
+        let stage = Stage::with(|config| config["permission"] = json!({"bash": "ask", "edit": "ask"}));
+        let asking = |prompt: &str, allow| {
+            let mut task = stage.task(prompt);
+            task.allow = allow;
+            Job::start(task)
+        };
+        let job = asking("run touch one", Allow::Edits);
+        let question = job.question();
+        assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Permission, "bash: touch one"));
+        let look = job.look();
+        assert_eq!((look.idle, &look.questions), (Some(false), &vec![question.clone()]));
+        assert!(!stage.sandbox.path("project/one").exists());
+        assert_eq!(job.turn.answer("per_unknown", &Answer::Allow).unwrap_err().code(), Code::BackendError);
+        job.turn.answer(&question.id, &Answer::Allow).unwrap();
+        job.wait_for(AT_ONCE, &Observation::Settled(question.id.clone()));
+        job.result();
+        assert!(stage.sandbox.path("project/one").exists());
+        assert_eq!(job.turn.answer(&question.id, &Answer::Allow).unwrap_err().code(), Code::BackendError);
+
+        let job = asking("run touch two", Allow::Edits);
+        job.turn.answer(&job.question().id, &Answer::Deny("take the other one".to_owned())).unwrap();
+        assert!(job.result().contains("take the other one"));
+        let job = asking("run touch two", Allow::Edits);
+        job.turn.answer(&job.question().id, &Answer::Deny(String::new())).unwrap();
+        // It goes on without it, instead of stopping in the middle.
+        assert!(job.result().starts_with("done:"));
+        assert!(!stage.sandbox.path("project/two").exists());
+
+        // Files of the folder are changed without a question, unless the job may do nothing by itself.
+        let job = asking("write three.txt", Allow::Edits);
+        job.result();
+        assert!(!job.has(|seen| matches!(seen, Observation::Asked(_))));
+        let job = asking("write four.txt", Allow::Ask);
+        let question = job.question();
+        assert!(
+            question.what.starts_with("edit: ") && question.what.ends_with("four.txt"),
+            "{}",
+            question.what
+        );
+        job.turn.answer(&question.id, &Answer::AllowAlways).unwrap();
+        job.result();
+        assert!(stage.sandbox.path("project/four.txt").exists());
+    });
+}
+
+#[test]
+fn a_subagents_permission_and_a_question_to_the_person_are_the_jobs() {
+    isolated(|| {
+        let stage = Stage::with(|config| config["permission"] = json!({"bash": "ask"}));
+        let mut task = stage.task("delegate run touch below");
+        task.allow = Allow::Edits;
+        let job = Job::start(task);
+        let question = job.question();
+        assert_eq!(question.what, "bash: touch below");
+        assert_eq!(job.look().questions, [question.clone()]);
+        job.turn.answer(&question.id, &Answer::Allow).unwrap();
+        job.wait_for(AT_ONCE, &Observation::Settled(question.id));
+        job.result();
+        assert!(stage.sandbox.path("project/below").exists());
+
+        let job = stage.start("question");
+        let question = job.question();
+        assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Input, "Which port?"));
+        assert_eq!(question.choices, ["80", "8080"]);
+        assert_eq!(job.look().questions, [question.clone()]);
+        assert!(job.turn.answer(&question.id, &Answer::Allow).is_err());
+        job.turn.answer(&question.id, &Answer::Words("8080".to_owned())).unwrap();
+        job.wait_for(AT_ONCE, &Observation::Settled(question.id));
+        assert!(job.result().contains("8080"));
+    });
+}
+
+#[test]
+fn faults_of_the_provider_are_told_with_their_code() {
+    isolated(|| {
+        let stage = Stage::new();
+        let job = stage.start("refuse");
+        assert_eq!(job.fault(), (Code::NotLoggedIn, None));
+        let told = |look: Snapshot| look.fault.map(|fault| fault.error.code());
+        assert_eq!(told(job.look()), Some(Code::NotLoggedIn));
+        let job = stage.start("bad");
+        assert_eq!(job.fault(), (Code::BackendError, None));
+
+        // It would wait for two hours; how long that may be is not for the backend to say.
+        let before = baton_mail::now();
+        let job = stage.start("limit");
+        let until = job.heard.wait(LIMIT, "a retry", |all| {
+            all.iter().find_map(|seen| match seen {
+                Observation::Retrying { message, until } if message.contains("Too Many Requests") => *until,
+                _ => None,
+            })
+        });
+        let wait = until.since(before).0 / 1000;
+        assert!((7190..7300).contains(&wait), "{wait}");
+        assert_eq!(job.look().idle, Some(false));
+        job.turn.abort().unwrap();
+        job.wait_for(AT_ONCE, &Observation::Aborted);
+        assert_eq!(job.look().idle, Some(true));
+
+        let job = stage.start("fail");
+        job.heard.wait(LIMIT, "a retry", |all| {
+            let is_it = |seen: &Observation| matches!(seen, Observation::Retrying { message, .. } if message.contains("ill"));
+            all.iter().any(is_it).then_some(())
+        });
+        job.turn.abort().unwrap();
+    });
+}
+
+#[test]
+fn an_abort_ends_a_hanging_model_and_a_running_command() {
+    isolated(|| {
+        let stage = Stage::new();
+        let hanging = stage.start("hang");
+        hanging.wait_for(LIMIT, &Observation::Busy);
+        stage.model.wait_for(LIMIT, |request| request.last_user_text() == "hang").expect("it asks the model");
+        assert_eq!((hanging.look().idle, hanging.look().said), (Some(false), None));
+        let began = Instant::now();
+        hanging.turn.abort().unwrap();
+        hanging.wait_for(AT_ONCE, &Observation::Aborted);
+        assert!(began.elapsed() < AT_ONCE);
+
+        let running = stage.start("run echo $$ > pid; exec sleep 1000");
+        running.wait_for_shell();
+        let pid = stage.sandbox.path("project/pid");
+        let pid = wait::poll(LIMIT, || fs::read_to_string(&pid).ok()?.trim().parse().ok()).expect("it runs");
+        let command = process::find(pid).unwrap();
+        let look = running.look();
+        assert_eq!((look.idle, look.tools.len(), look.tools[0].state), (Some(false), 1, ToolState::Running));
+        assert!(process::lineage(pid).contains(&running.turn.root().unwrap().pid));
+        running.turn.abort().unwrap();
+        running.wait_for(AT_ONCE, &Observation::Aborted);
+        assert_ends(command);
+        let aborted = wait::until(AT_ONCE, || {
+            let look = running.look();
+            look.aborted && look.idle == Some(true) && look.tools.is_empty()
+        });
+        assert!(aborted, "{:?}", running.look());
+        assert!(!running.has(|seen| matches!(seen, Observation::Said(said) if said.finish == Finish::End)));
+    });
+}
+
+#[test]
+fn a_closed_job_takes_its_turn_and_its_commands_with_it() {
+    isolated(|| {
+        let stage = Stage::new();
+        let other = stage.start("hang");
+        let job = stage.start("run echo $$ > pid; exec sleep 1000");
+        let pid = stage.sandbox.path("project/pid");
+        let pid = wait::poll(LIMIT, || fs::read_to_string(&pid).ok()?.trim().parse().ok()).expect("it runs");
+        let command = process::find(pid).unwrap();
+        job.turn.close();
+        assert_ends(command);
+        assert_eq!(other.look().idle, Some(false));
+    });
+}
+
+#[test]
+fn a_killed_server_is_gone_at_once_and_the_next_job_gets_a_new_one() {
+    isolated(|| {
+        let stage = Stage::new();
+        let done = stage.start("say");
+        done.result();
+        let job = stage.start("run sleep 1000");
+        job.wait_for_shell();
+        let server = process_of(&stage.server());
+        let keeper = keeper_of(server);
+        let killed = Instant::now();
+        kill(server);
+        job.heard.wait(LIMIT, "its end", |all| {
+            all.iter().find(|seen| matches!(seen, Observation::Gone(_))).map(drop)
+        });
+        assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+        assert!(job.turn.look().unwrap().is_err() && job.turn.root().is_none());
+        // It died in the middle: there is no end, now and later, though nothing runs.
+        let left = OpenCode.recall(&job.task, &job.session()).expect("its store has it");
+        assert_eq!((left.idle, left.said, left.fault, left.aborted), (Some(true), None, None, false));
+        assert_eq!(left.tools.len(), 1);
+        let left = OpenCode.recall(&done.task, &done.session()).expect("its store has it");
+        assert_eq!(left.said, Some(Said { text: "hello".to_owned(), finish: Finish::End }));
+        assert_ends(keeper);
+        let next = stage.start("say");
+        assert_eq!(next.result(), "hello");
+        assert_ne!(process_of(&stage.server()), server);
+        let mut resumed = stage.task("say");
+        resumed.resume = Some(job.session());
+        assert_eq!(Job::start(resumed).result(), "hello");
+    });
+}
+
+#[test]
+fn jobs_share_one_server_which_survives_its_keeper_and_ends_with_the_last_job() {
+    isolated(|| {
+        let stage = Stage::new();
+        // All at once, from nothing.
+        let tasks: Vec<Task> = (0..4).map(|_| stage.task("say")).collect();
+        let jobs: Vec<Job> = std::thread::scope(|scope| {
+            let started: Vec<_> = tasks.into_iter().map(|task| scope.spawn(|| Job::start(task))).collect();
+            started.into_iter().map(|job| job.join().unwrap()).collect()
+        });
+        let server = process_of(&stage.server());
+        for job in &jobs {
+            assert_eq!(job.result(), "hello");
+            assert_eq!(job.turn.root(), Some(server));
+        }
+        drop(jobs.into_iter().skip(1).collect::<Vec<_>>());
+        let long = stage.start("hang");
+        assert_eq!(process_of(&stage.server()), server);
+        // Without its keeper the server goes on, and the next job brings a new one.
+        let keeper = keeper_of(server);
+        kill(keeper);
+        assert_ends(keeper);
+        let next = stage.start("say");
+        assert_eq!((next.result().as_str(), next.turn.root()), ("hello", Some(server)));
+        assert_eq!(long.look().idle, Some(false));
+        next.turn.close();
+        assert!(process::is_alive(server));
+        long.turn.close();
+        assert_ends(server);
+        assert!(wait::until(AT_ONCE, || !stage.server_folder().join("server.json").exists()));
+
+        // If no next job comes, the last one ends it.
+        let last = stage.start("say");
+        let server = process_of(&stage.server());
+        let keeper = keeper_of(server);
+        kill(keeper);
+        assert_ends(keeper);
+        last.turn.close();
+        assert_ends(server);
+    });
+}
+
+#[test]
+fn a_server_that_is_not_ours_is_left_alone() {
+    isolated(|| {
+        let stage = Stage::new();
+        let job = stage.start("say");
+        job.result();
+        let mut server = stage.server();
+        let ours = process_of(&server);
+        job.turn.close();
+        assert_ends(ours);
+        // Somebody else's process has the number now, and somebody else's server the port.
+        let mut other = stage.sandbox.start(stage.sandbox.command("sleep").arg("1000"));
+        let pid = i32::try_from(other.pid()).unwrap();
+        server["pid"] = pid.into();
+        fs::write(stage.server_folder().join("server.json"), server.to_string()).unwrap();
+        let job = stage.start("say");
+        assert_eq!(job.result(), "hello");
+        assert!(other.is_running());
+        assert_ne!(process_of(&stage.server()).pid, pid);
+    });
+}
+
+#[test]
+fn a_broken_line_is_told_and_found_again() {
+    isolated(|| {
+        let stage = Stage::new();
+        let job = stage.start("run sleep 4");
+        job.wait_for_shell();
+        let server = job.turn.root().unwrap();
+        assert!(!job.has(|seen| matches!(seen, Observation::Lost(Channel::Stream, _))));
+        // It stands still: a look fails, and nothing is taken for an end.
+        let pid = Pid::from_raw(server.pid).unwrap();
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
+        let began = Instant::now();
+        assert!(job.turn.look().unwrap().is_err());
+        assert!(began.elapsed() < Duration::from_secs(10));
+        rustix::process::kill_process(pid, Signal::CONT).unwrap();
+        job.result();
+        assert!(!job.has(|seen| matches!(seen, Observation::Gone(_) | Observation::Fault(_))));
+    });
+}
