@@ -11,6 +11,7 @@ pub mod copilot;
 pub mod cursor;
 pub mod gemini;
 mod headless;
+pub mod opencode;
 pub mod replies;
 mod tree;
 mod words;
@@ -23,8 +24,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every backend. Adding one is a file and a row here.
-pub const ALL: &[&dyn Backend] =
-    &[&claude::Claude, &codex::Codex, &gemini::Gemini, &copilot::Copilot, &cursor::Cursor];
+pub const ALL: &[&dyn Backend] = &[
+    &claude::Claude,
+    &codex::Codex,
+    &opencode::OpenCode,
+    &gemini::Gemini,
+    &copilot::Copilot,
+    &cursor::Cursor,
+];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {
