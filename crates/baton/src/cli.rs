@@ -84,6 +84,9 @@ enum Command {
     /// The process that watches a job; started by `baton job start`
     #[command(hide = true)]
     JobWorker(commands::job::JobWorker),
+    /// The process that keeps the server which jobs of OpenCode share
+    #[command(hide = true)]
+    KeepServer(commands::job::KeepServer),
     /// Called by the agents: one native payload on stdin, one native answer on stdout
     Hook,
 }
@@ -118,6 +121,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
         Command::Mcp(mcp) => return mcp.run(&session),
         Command::Link(link) => return link.run(&session),
         Command::JobWorker(worker) => return worker.run(&session),
+        Command::KeepServer(keeper) => return keeper.run(),
         Command::Job(job) => job.run(&session, out),
         Command::Run(run) => run.run(&session, out),
         Command::Who(who) => who.run(&session, out),

@@ -6,7 +6,7 @@ mod wait;
 mod worker;
 
 pub use start::Run;
-pub use worker::JobWorker;
+pub use worker::{JobWorker, KeepServer};
 
 use super::Session;
 use crate::environment;

@@ -1,11 +1,13 @@
-//! `job-worker`: the process that watches one job.
+//! `job-worker`, the process that watches one job, and `keep-server`, the one that keeps a server for several.
 
 use super::{Session, host};
 use baton_core::error::Exit;
 use baton_core::id::JobId;
 use baton_core::{Code, Error};
+use baton_jobs::backend::opencode::keeper;
 use baton_jobs::{start, worker};
 use clap::Args;
+use std::path::PathBuf;
 
 // `baton job-worker`
 #[derive(Debug, Args)]
@@ -33,6 +35,25 @@ impl JobWorker {
             let lock = worker::take_lock(&host.home, &id).map_err(refused)?;
             worker::run(&host, &id, lock)?;
         }
+        Ok(Exit::Done)
+    }
+}
+
+// `baton keep-server`
+#[derive(Debug, Args)]
+pub struct KeepServer {
+    /// Where the server is written down
+    #[arg(long)]
+    folder: PathBuf,
+    /// The agent's program
+    #[arg(long)]
+    program: PathBuf,
+}
+
+impl KeepServer {
+    /// Keeps it until nobody needs it.
+    pub fn run(self) -> Result<Exit, Error> {
+        keeper::run(&self.folder, &self.program)?;
         Ok(Exit::Done)
     }
 }
