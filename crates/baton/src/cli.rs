@@ -65,6 +65,8 @@ enum Command {
     Job(commands::job::Job),
     /// Hand a task to another agent and wait for its result
     Run(commands::job::Run),
+    /// Have another agent review what has changed; it may only read
+    Review(commands::review::Review),
     /// The trail of everything that happened
     Log(commands::log::Log),
     /// The rules that tool calls are judged by
@@ -124,6 +126,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
         Command::KeepServer(keeper) => return keeper.run(),
         Command::Job(job) => job.run(&session, out),
         Command::Run(run) => run.run(&session, out),
+        Command::Review(review) => review.run(&session, out),
         Command::Who(who) => who.run(&session, out),
         Command::Whoami => commands::who::whoami(&session, out),
         Command::Name(name) => name.run(&session, out),

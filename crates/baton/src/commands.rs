@@ -11,6 +11,7 @@ pub mod link;
 pub mod log;
 pub mod mail;
 pub mod mcp;
+pub mod review;
 pub mod send;
 pub mod setup;
 pub mod wake;

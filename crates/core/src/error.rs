@@ -169,6 +169,12 @@ codes! {
     JobTimeout = "job-timeout", Failed;
     /// The account has no more to spend, or too much was asked of it at once.
     RateLimited = "rate-limited", Failed;
+    /// No commit has that name.
+    UnknownBase = "unknown-base", Failed;
+    /// Nothing has changed that could be reviewed.
+    NothingToReview = "nothing-to-review", Failed;
+    /// A reviewer's answer is not what it was asked for.
+    BadReview = "bad-review", Failed;
     /// Output could not be written.
     OutputClosed = "output-closed", Failed;
     /// A bug of ours.

@@ -12,6 +12,7 @@ pub mod place;
 pub mod processes;
 pub mod reconcile;
 pub mod request;
+pub mod review;
 pub mod start;
 pub mod tell;
 pub mod wait;
