@@ -15,6 +15,7 @@ pub mod request;
 pub mod review;
 pub mod start;
 pub mod tell;
+pub mod upkeep;
 pub mod wait;
 pub mod worker;
 pub mod worktree;

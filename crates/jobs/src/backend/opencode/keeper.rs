@@ -44,6 +44,8 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const KEEPER_LIMIT: Duration = Duration::from_secs(28);
 /// A server that does not answer for so long is hung.
 const HEALTH_LIMIT: Duration = Duration::from_secs(10);
+/// How long doctor waits for one.
+const DOCTOR_LIMIT: Duration = Duration::from_secs(3);
 /// How long a server may take to end its turns, and then to end.
 const END_LIMIT: Duration = Duration::from_secs(3);
 /// How often a server that starts is asked whether it is there.
@@ -318,6 +320,41 @@ fn end_server(server: &Server) {
             return;
         }
     }
+}
+
+/// How the server of one folder stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It answers, and takes the password that is written down. Its version.
+    Answers(String),
+    /// It runs and does not answer so.
+    Silent(String),
+    /// It is gone, and only written down.
+    Gone,
+}
+
+/// The servers that are written down in a home, each asked whether it answers; for doctor.
+pub fn servers(home: &Path) -> Vec<(PathBuf, Standing)> {
+    let folders =
+        fs::read_dir(home.join("opencode")).into_iter().flatten().flatten().map(|entry| entry.path());
+    folders
+        .filter_map(|folder| {
+            let server = read(&folder)?;
+            let standing = match process::is_alive(server.process) {
+                false => Standing::Gone,
+                true => match api(&server).version(DOCTOR_LIMIT) {
+                    Ok(version) => Standing::Answers(version),
+                    Err(failure) => Standing::Silent(failure.in_words()),
+                },
+            };
+            Some((folder, standing))
+        })
+        .collect()
+}
+
+/// Ends the server of a folder and forgets it, if nobody keeps it and no job needs it.
+pub fn forget(folder: &Path) {
+    end_if_nobody_keeps_it(folder);
 }
 
 /// Ends a server that has neither a keeper nor a user: its keeper was killed.
