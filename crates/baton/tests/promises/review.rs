@@ -262,36 +262,43 @@ fn j31_a_review_that_could_not_run_never_holds_a_session() {
 
 #[test]
 fn j31_setup_installs_the_gate_only_where_it_is_on() {
+    for (agent, file) in [("claude", "home/.claude/settings.json"), ("codex", "home/.codex/hooks.json")] {
+        let world = World::new();
+        let settings = world.path(file);
+        // Codex keeps there whom it trusts.
+        let beside = || fs::read(world.path("home/.codex/config.toml")).ok();
+        let gates = || {
+            let text = fs::read_to_string(&settings).unwrap_or_default();
+            let value: Value = serde_json::from_str(&text).unwrap_or_default();
+            let groups = value["hooks"]["Stop"].as_array().cloned().unwrap_or_default();
+            let handlers =
+                groups.iter().flat_map(|group| group["hooks"].as_array().cloned().unwrap_or_default());
+            let gate =
+                |one: &Value| one["command"].as_str().is_some_and(|command| command.contains("--review"));
+            handlers.filter(gate).collect::<Vec<_>>()
+        };
+        let setup = || world.script(&["setup", agent]).expect(0);
+        setup();
+        let off = (fs::read(&settings).unwrap(), beside());
+        assert_eq!(gates(), Vec::<Value>::new());
+        world.configure(GATE);
+        setup();
+        let found = gates();
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0]["timeout"], 600);
+        let on = (fs::read(&settings).unwrap(), beside());
+        setup();
+        assert_eq!((fs::read(&settings).unwrap(), beside()), on, "a second run changes nothing");
+        world.configure("");
+        setup();
+        assert_eq!((fs::read(&settings).unwrap(), beside()), off, "{agent}");
+        world.configure(GATE);
+        setup();
+        world.script(&["setup", agent, "--remove"]).expect(0);
+        assert!(!settings.exists());
+    }
+    // A review must end before its hook does.
     let world = World::new();
-    let settings = world.path("home/.claude/settings.json");
-    let gates = || {
-        let text = fs::read_to_string(&settings).unwrap_or_default();
-        let value: Value = serde_json::from_str(&text).unwrap_or_default();
-        let handlers = value["hooks"]["Stop"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .flat_map(|group| group["hooks"].as_array().cloned().unwrap_or_default());
-        handlers
-            .filter(|one| one["command"].as_str().is_some_and(|c| c.contains("--review")))
-            .collect::<Vec<_>>()
-    };
-    world.script(&["setup", "claude"]).expect(0);
-    let off = fs::read(&settings).unwrap();
-    assert_eq!(gates(), Vec::<Value>::new());
-    world.configure(GATE);
-    world.script(&["setup", "claude"]).expect(0);
-    let found = gates();
-    assert_eq!(found.len(), 1, "{found:?}");
-    assert_eq!(found[0]["timeout"], 600);
-    // Longer than any review may take.
     world.configure("[review]\ngate = \"on\"\ntimeout = \"10m\"\n");
     world.script(&["config", "--json"]).expect_error(1, "config-malformed");
-    world.configure("");
-    world.script(&["setup", "claude"]).expect(0);
-    assert_eq!(fs::read(&settings).unwrap(), off);
-    world.configure(GATE);
-    world.script(&["setup", "claude"]).expect(0);
-    world.script(&["setup", "claude", "--remove"]).expect(0);
-    assert!(!settings.exists());
 }

@@ -19,12 +19,14 @@ use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How much of a finding's text a held session is told.
 const BODY_CHARS: usize = 600;
 /// How much it is told in all.
 const REASON_CHARS: usize = 8000;
+/// A session that has not stopped for so long is forgotten.
+const FORGOTTEN: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// What is remembered of a session.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +59,19 @@ impl Memory {
         let mut out = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&new)?;
         let value = json!({"rounds": self.rounds, "base": self.base, "digest": self.digest});
         out.write_all(value.to_string().as_bytes())?;
-        fs::rename(new, file)
+        fs::rename(new, file)?;
+        forget_old(&home.join("reviews"));
+        Ok(())
+    }
+}
+
+/// So that the folder stays small. What can't be removed now is tried again at the next stop.
+fn forget_old(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let changed = entry.metadata().and_then(|found| found.modified());
+        if changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > FORGOTTEN)) {
+            fs::remove_file(entry.path()).ok();
+        }
     }
 }
 
@@ -236,7 +250,13 @@ mod tests {
         memory.keep(home.path(), "x", "../../s").unwrap();
         assert_eq!(Memory::of(home.path(), "x", "../../s"), memory);
         assert_eq!(Memory::of(home.path(), "y", "../../s"), Memory::default());
-        fs::write(file(home.path(), "x", "s"), "{").unwrap();
+        let old = file(home.path(), "x", "s");
+        fs::write(&old, "{").unwrap();
         assert_eq!(Memory::of(home.path(), "x", "s"), Memory::default());
+        let long_ago = std::time::SystemTime::now() - FORGOTTEN - Duration::from_secs(60);
+        fs::File::options().write(true).open(&old).unwrap().set_modified(long_ago).unwrap();
+        memory.keep(home.path(), "x", "another").unwrap();
+        assert!(!old.exists());
+        assert_eq!(Memory::of(home.path(), "x", "../../s"), memory);
     }
 }
