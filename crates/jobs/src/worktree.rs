@@ -133,6 +133,8 @@ fn changed(path: &Path, base: &str) -> Result<Vec<(String, String)>, String> {
 pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments).env("LC_ALL", "C");
+    // Looking must not write, nor be in the way of whoever works there.
+    command.env("GIT_OPTIONAL_LOCKS", "0");
     // Whoever started us inside of a git hook means another repository.
     for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
         command.env_remove(variable);

@@ -87,7 +87,7 @@ pub fn since(cwd: &Path, base: Option<&str>) -> Result<Changes, Error> {
 pub fn since_commit(root: &Path, commit: &str, name: &str) -> Result<Changes, Error> {
     let mut digest = Sha256::new();
     let mut files = Vec::new();
-    let tracked = git(root, &["diff", "--name-status", "-z", "--no-renames", commit]).map_err(refused)?;
+    let tracked = quiet(root, &["diff", "--name-status", "-z", "--no-renames", commit]).map_err(refused)?;
     let mut words = tracked.split('\0').filter(|word| !word.is_empty());
     while let (Some(status), Some(path)) = (words.next(), words.next()) {
         files.push(File { status: status.to_owned(), path: path.to_owned() });
@@ -96,7 +96,7 @@ pub fn since_commit(root: &Path, commit: &str, name: &str) -> Result<Changes, Er
     if !files.is_empty() {
         tracked_diff(root, commit, &mut diff, &mut digest).map_err(|error| refused(error.to_string()))?;
     }
-    let new = git(root, &["ls-files", "--others", "--exclude-standard", "-z"]).map_err(refused)?;
+    let new = quiet(root, &["ls-files", "--others", "--exclude-standard", "-z"]).map_err(refused)?;
     for (number, path) in new.split('\0').filter(|path| !path.is_empty()).enumerate() {
         files.push(File { status: "A".to_owned(), path: path.to_owned() });
         digest.update(path.as_bytes());
@@ -121,6 +121,11 @@ pub fn since_commit(root: &Path, commit: &str, name: &str) -> Result<Changes, Er
         diff,
         digest: hash,
     })
+}
+
+/// Git, without the program that a repository's settings may name to watch its files.
+fn quiet(root: &Path, arguments: &[&str]) -> Result<String, String> {
+    git(root, &[&["-c", "core.fsmonitor=false"], arguments].concat())
 }
 
 /// Where the branch left a commit that a person has named.
@@ -160,6 +165,7 @@ fn tracked_diff(root: &Path, commit: &str, diff: &mut Text, digest: &mut Sha256)
         .args(["-c", "core.fsmonitor=false", "diff", "--no-color", "--no-ext-diff", "--no-textconv"])
         .args(["--no-renames", commit, "--"])
         .env("LC_ALL", "C")
+        .env("GIT_OPTIONAL_LOCKS", "0")
         .env_remove("GIT_DIR")
         .env_remove("GIT_WORK_TREE")
         .env_remove("GIT_INDEX_FILE")
@@ -264,6 +270,29 @@ mod tests {
         assert_eq!(since(root, None).unwrap().digest, here.digest);
         fs::write(root.join("sub/third.bin"), b"\xfe\0").unwrap();
         assert_ne!(since(root, None).unwrap().digest, here.digest);
+    }
+
+    #[test]
+    fn looking_runs_nothing_that_a_repository_names_and_writes_nothing() {
+        let repository = repository();
+        let root = repository.path();
+        commit(root, "a", "1\n");
+        let ran = root.join(".git/ran");
+        let script = root.join(".git/script");
+        fs::write(&script, format!("#!/bin/sh\ntouch '{}'\n", ran.display())).unwrap();
+        let runs = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&script, runs).unwrap();
+        for key in ["core.fsmonitor", "diff.external", "diff.x.textconv", "diff.x.command"] {
+            git(root, &["config", key, &script.to_string_lossy()]).unwrap();
+        }
+        fs::write(root.join(".gitattributes"), "* diff=x\n").unwrap();
+        fs::write(root.join("a"), "2\n").unwrap();
+        fs::remove_file(&ran).ok();
+        let index = fs::read(root.join(".git/index")).unwrap();
+        let Diff::Whole(text) = since(root, None).unwrap().diff else { panic!("it is short") };
+        assert!(text.contains("+2"), "{text}");
+        assert!(!ran.exists());
+        assert_eq!(fs::read(root.join(".git/index")).unwrap(), index);
     }
 
     #[test]
