@@ -16,6 +16,7 @@ mod life;
 mod moments;
 mod opencode;
 mod pi;
+mod review;
 mod ring;
 mod setup;
 mod stage;
