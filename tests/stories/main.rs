@@ -12,6 +12,7 @@ mod gate;
 mod gemini;
 mod guard;
 mod hand;
+mod jobs;
 mod life;
 mod moments;
 mod opencode;

@@ -90,7 +90,7 @@ impl Stage {
         OpenCode::new(&self.sandbox, &self.model)
     }
 
-    fn program(&self, who: Agent) -> Box<dyn Program<'_> + '_> {
+    pub fn program(&self, who: Agent) -> Box<dyn Program<'_> + '_> {
         agents::program(who, &self.sandbox, &self.model)
     }
 

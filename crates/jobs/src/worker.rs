@@ -250,6 +250,9 @@ impl<'a> Work<'a> {
             }
             self.note();
             if let Some(ending) = self.judge() {
+                // The last thing that it did, however short ago the one before was.
+                self.noted.crumb_at = None;
+                self.note();
                 return ending;
             }
         }
