@@ -246,6 +246,9 @@ impl Shared {
                     json!({"type": "error", "error": {"type": "rate_limit_error", "message": message}});
                 reply.json_with(429, &format!("retry-after: {seconds}\r\n"), &error)
             }
+            Step::ErrorInside(message) => {
+                reply.json(200, &json!({"type": "error", "error": {"type": "api_error", "message": message}}))
+            }
             Step::After(delay, step) => {
                 let end = Instant::now() + delay;
                 while Instant::now() < end && !self.stopped.load(Ordering::SeqCst) {

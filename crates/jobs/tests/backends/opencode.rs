@@ -1,4 +1,5 @@
 //! OpenCode as a backend: the real server, the scripted model.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 use baton_core::Code;
 use baton_core::job::{
@@ -9,7 +10,6 @@ use baton_jobs::backend::opencode::{OpenCode, keeper};
 use baton_jobs::backend::{Backend as _, Task, Turn};
 use baton_mail::process;
 use baton_store::Process;
-use baton_testkit::agents::Agent;
 use baton_testkit::model::{Model, Request, Script, Step};
 use baton_testkit::process::write_program;
 use baton_testkit::{Sandbox, isolated, opencode, wait};
@@ -132,6 +132,7 @@ fn obey(request: &Request) -> Step {
         "limit" => Step::limited(7200, "Too Many Requests"),
         "fail" => Step::error(500, "the provider is ill"),
         "bad" => Step::error(400, "the request is bad"),
+        "break" => Step::ErrorInside("an error in a good answer".to_owned()),
         "hang" => Step::Hang,
         _ => Step::say("hello"),
     }
@@ -445,10 +446,10 @@ fn what_cannot_be_honoured_is_refused_and_nothing_is_left_behind() {
         assert!(code == Code::UnsupportedOption && words.contains("low, high"), "{words}");
         let (code, words) = refused(&|task| task.model = Some("nobody/main".to_owned()));
         assert!(code == Code::NotLoggedIn && words.contains("scripted"), "{words}");
-        let (code, words) = refused(&|task| task.program = "/nowhere/opencode".into());
-        assert!(code == Code::BackendStart && words.contains("/nowhere/opencode"), "{words}");
         let folder = stage.server_folder();
         assert!(wait::until(Duration::from_secs(15), || !folder.join("server.json").exists()));
+        let (code, words) = refused(&|task| task.program = "/nowhere/opencode".into());
+        assert!(code == Code::BackendStart && words.contains("/nowhere/opencode"), "{words}");
         let mut task = stage.task("say");
         task.model = Some("main".to_owned());
         assert_eq!(OpenCode.check(&task).unwrap_err().code(), Code::UnsupportedOption);
@@ -590,6 +591,11 @@ fn faults_of_the_provider_are_told_with_their_code() {
         assert_eq!(told(job.look()), Some(Code::NotLoggedIn));
         let job = stage.start("bad");
         assert_eq!(job.fault(), (Code::BackendError, None));
+        // It would ask again for ever.
+        let job = stage.start("break");
+        assert_eq!(job.fault(), (Code::BackendError, None));
+        assert!(wait::until(AT_ONCE, || job.look().idle == Some(true)));
+        assert_eq!(told(job.look()), Some(Code::BackendError));
 
         // It would wait for two hours; how long that may be is not for the backend to say.
         let before = baton_mail::now();
@@ -703,7 +709,7 @@ fn jobs_share_one_server_which_survives_its_keeper_and_ends_with_the_last_job() 
         let stage = Stage::new();
         // All at once, from nothing.
         let tasks: Vec<Task> = (0..4).map(|_| stage.task("say")).collect();
-        let jobs: Vec<Job> = std::thread::scope(|scope| {
+        let mut jobs: Vec<Job> = std::thread::scope(|scope| {
             let started: Vec<_> = tasks.into_iter().map(|task| scope.spawn(|| Job::start(task))).collect();
             started.into_iter().map(|job| job.join().unwrap()).collect()
         });
@@ -712,8 +718,9 @@ fn jobs_share_one_server_which_survives_its_keeper_and_ends_with_the_last_job() 
             assert_eq!(job.result(), "hello");
             assert_eq!(job.turn.root(), Some(server));
         }
-        drop(jobs.into_iter().skip(1).collect::<Vec<_>>());
+        jobs.truncate(1);
         let long = stage.start("hang");
+        drop(jobs);
         assert_eq!(process_of(&stage.server()), server);
         // Without its keeper the server goes on, and the next job brings a new one.
         let keeper = keeper_of(server);

@@ -28,6 +28,8 @@ pub enum Step {
         /// What the error says.
         message: String,
     },
+    /// A good status, and an error where the answer should be.
+    ErrorInside(String),
     /// No answer, until the agent goes away.
     Hang,
     /// The step, after a time.

@@ -8,7 +8,7 @@ use super::keeper::Held;
 use super::read;
 use crate::backend::{Report, Turn};
 use baton_core::job::{
-    Allow, Answer, Channel, Fault, Observation, Question, QuestionKind, Snapshot, ToolState,
+    Allow, Answer, Channel, Fault, Finish, Observation, Question, QuestionKind, Snapshot, ToolState,
 };
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
@@ -30,6 +30,9 @@ const LAST_MESSAGES: usize = 20;
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Until the events are asked for again after they broke off.
 const RECONNECT: Duration = Duration::from_millis(500);
+/// An answer that ends without saying how (the line to the provider was cut, or an error stood where an answer should) makes OpenCode ask again, at once and
+/// for ever. So many in a row are a fault.
+const ENDLESS_ANSWERS: u32 = 3;
 /// How long an aborted turn may take until it is idle.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
 const ABORT_INTERVAL: Duration = Duration::from_millis(50);
@@ -66,6 +69,8 @@ struct State {
     /// What ended the turn; it stands in no message if there is none yet.
     fault: Option<Fault>,
     aborted: bool,
+    /// The answers in a row that ended without saying how, and asked for no tool.
+    endless: u32,
     connected: bool,
     lost: bool,
     closed: bool,
@@ -288,11 +293,18 @@ impl Its {
         if read::is_abort(error) {
             return self.tell_aborted();
         }
-        let fault = read::fault(error, now());
+        self.take_fault(read::fault(error, now()));
+    }
+
+    fn take_fault(&self, fault: Fault) {
+        let mut state = self.state();
         // What follows the first one is about it, with a stack.
-        if self.state().fault.get_or_insert_with(|| fault.clone()) == &fault {
-            self.tell(Observation::Fault(fault));
+        if state.fault.is_some() {
+            return;
         }
+        state.fault = Some(fault.clone());
+        drop(state);
+        self.tell(Observation::Fault(fault));
     }
 
     fn tell_aborted(&self) {
@@ -305,8 +317,8 @@ impl Its {
     }
 
     fn take_message(&self, info: &Value) {
-        let Some(id) = info["id"].as_str().filter(|id| *id > self.prompt.as_str()) else { return };
-        if info["role"] != "assistant" {
+        let Some(id) = info["id"].as_str() else { return };
+        if info["role"] != "assistant" || !read::is_after(info, &self.prompt) {
             return;
         }
         let mut state = self.state();
@@ -316,21 +328,26 @@ impl Its {
             return;
         }
         state.texts.remove(id);
+        state.endless = if said.finish == Finish::Unknown { state.endless + 1 } else { 0 };
+        let is_endless = state.endless >= ENDLESS_ANSWERS;
         drop(state);
         match read::fault_of_message(info) {
-            Some(fault) => {
-                self.state().fault = Some(fault.clone());
-                self.tell(Observation::Fault(fault));
-            }
+            Some(fault) => self.take_fault(fault),
             None => self.tell(Observation::Said(said)),
+        }
+        if is_endless {
+            let message = format!("OpenCode's provider broke off {ENDLESS_ANSWERS} answers in a row");
+            let hint = "its log says what the provider sent; OpenCode would have asked it for ever";
+            self.take_fault(Fault::new(Code::BackendError, message).hint(hint));
+            self.api.post(&self.path("abort"), &json!({}), CALL_LIMIT).ok();
         }
     }
 
     fn take_part(&self, part: &Value) {
-        let Some(message) = part["messageID"].as_str().filter(|id| *id > self.prompt.as_str()) else {
-            return;
-        };
+        // Only a message that is being written gets parts, and our prompt is the last that was.
+        let Some(message) = part["messageID"].as_str().filter(|id| *id != self.prompt) else { return };
         if let Some(tool) = read::tool(part) {
+            self.state().endless = 0;
             return self.tell(Observation::Tool(tool));
         }
         if let (Some(id), "text") = (part["id"].as_str(), part["type"].as_str().unwrap_or_default()) {
@@ -544,4 +561,119 @@ fn not_asked(question: &str) -> Error {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::mpsc::{Receiver, channel};
+
+    const LIMIT: Duration = Duration::from_secs(30);
+
+    /// A server that answers by a function of method, path and body: a content type, a body, and whether the line stays open.
+    fn serve(answer: impl Fn(&str, &str) -> (&'static str, String, bool) + Send + Sync + 'static) -> u16 {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let answer = Arc::new(answer);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let answer = Arc::clone(&answer);
+                thread::spawn(move || respond(stream, &*answer));
+            }
+        });
+        port
+    }
+
+    fn respond(mut stream: TcpStream, answer: &dyn Fn(&str, &str) -> (&'static str, String, bool)) {
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut first = String::new();
+        reader.read_line(&mut first).unwrap();
+        let (mut line, mut length) = (String::new(), 0);
+        while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
+            let lower = line.to_lowercase();
+            length =
+                lower.strip_prefix("content-length:").map_or(length, |size| size.trim().parse().unwrap());
+            line.clear();
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        let path = first.split(' ').nth(1).unwrap_or_default();
+        let (kind, said, stays) = answer(path, &String::from_utf8_lossy(&body));
+        write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n{said}").unwrap();
+        if stays {
+            reader.read_exact(&mut [0]).ok();
+        }
+    }
+
+    fn event(kind: &str, about: &Value) -> String {
+        format!("data: {}\n\n", json!({"type": kind, "properties": about}))
+    }
+
+    fn listen(port: u16, allow: Allow) -> (Arc<Its>, Receiver<Observation>) {
+        let (tell, told) = channel();
+        let its = Arc::new(Its {
+            api: Api::new(port, "x", "/"),
+            session: "ses_job".to_owned(),
+            prompt: "msg_1".to_owned(),
+            allow,
+            server: process::this(),
+            report: Arc::new(move |observation| tell.send(observation).unwrap_or(())),
+            state: Mutex::new(State { family: HashSet::from(["ses_job".to_owned()]), ..State::default() }),
+            changed: Condvar::new(),
+        });
+        let reader = Arc::clone(&its);
+        thread::spawn(move || reader.read_events());
+        (its, told)
+    }
+
+    #[test]
+    fn events_that_break_off_are_lost_and_found_again_while_the_server_answers() {
+        let connections = Mutex::new(0);
+        let port = serve(move |path, _| match path {
+            "/event" => {
+                let mut count = lock(&connections);
+                *count += 1;
+                ("text/event-stream", event("server.connected", &json!({})), *count > 1)
+            }
+            _ => ("application/json", json!({"healthy": true, "version": "1.18.33"}).to_string(), false),
+        });
+        let (_its, told) = listen(port, Allow::Ask);
+        assert!(matches!(told.recv_timeout(LIMIT), Ok(Observation::Lost(Channel::Stream, _))));
+        assert_eq!(told.recv_timeout(LIMIT), Ok(Observation::Found(Channel::Stream)));
+    }
+
+    #[test]
+    fn an_older_server_is_answered_by_its_own_call_and_other_sessions_are_not_ours() {
+        let (answered, answers) = channel();
+        let answered = Mutex::new(answered);
+        let port = serve(move |path, body| match path {
+            "/event" => {
+                let asked = |session: &str, id: &str| json!({"id": id, "sessionID": session, "permission": "bash", "patterns": ["ls"]});
+                let events = [
+                    event("permission.asked", &asked("ses_other", "per_other")),
+                    event("session.created", &json!({"info": {"id": "ses_child", "parentID": "ses_job"}})),
+                    event("permission.asked", &asked("ses_child", "per_child")),
+                ];
+                ("text/event-stream", events.concat(), true)
+            }
+            "/session/ses_job/permissions/per_child" => {
+                lock(&answered).send(body.to_owned()).unwrap();
+                ("application/json", "true".to_owned(), false)
+            }
+            // What it does not know is its web page.
+            _ => ("text/html", "<html></html>".to_owned(), false),
+        });
+        let (its, told) = listen(port, Allow::Ask);
+        match told.recv_timeout(LIMIT) {
+            Ok(Observation::Asked(question)) => {
+                assert_eq!((question.id.as_str(), question.what.as_str()), ("per_child", "bash: ls"))
+            }
+            other => panic!("{other:?}"),
+        }
+        its.answer("per_child", &Answer::Deny("no".to_owned())).unwrap();
+        assert_eq!(answers.recv_timeout(LIMIT).unwrap(), r#"{"response":"reject"}"#);
+        assert!(its.answer("per_other", &Answer::Allow).is_err());
+    }
 }
