@@ -113,6 +113,9 @@ impl Stage {
 /// The model does what the last prompt says, then says `done` and what came of it.
 fn obey(request: &Request) -> Step {
     let prompt = request.last_user_text();
+    if let (Some(command), 0 | 1) = (prompt.strip_prefix("twice "), request.results().len()) {
+        return Step::shell(command);
+    }
     if let Some(result) = request.results().last() {
         return Step::say(format!("done: {}", result.text));
     }
@@ -551,6 +554,18 @@ fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
         job.turn.answer(&question.id, &Answer::AllowAlways).unwrap();
         job.result();
         assert!(stage.sandbox.path("project/four.txt").exists());
+
+        // What is allowed for good is that for this job, and not for another one of the same server.
+        let job = asking("twice touch five", Allow::Edits);
+        job.turn.answer(&job.question().id, &Answer::AllowAlways).unwrap();
+        job.result();
+        let questions = |job: &Job| {
+            let all = job.heard.all.lock().unwrap();
+            all.iter().filter(|seen| matches!(seen, Observation::Asked(_))).count()
+        };
+        assert_eq!((questions(&job), stage.requests(&job).len()), (1, 3));
+        let other = asking("run touch five", Allow::Edits);
+        assert_eq!(other.question().what, "bash: touch five");
     });
 }
 
@@ -563,7 +578,7 @@ fn a_subagents_permission_and_a_question_to_the_person_are_the_jobs() {
         let job = Job::start(task);
         let question = job.question();
         assert_eq!(question.what, "bash: touch below");
-        assert_eq!(job.look().questions, [question.clone()]);
+        assert_eq!(job.look().questions, std::slice::from_ref(&question));
         job.turn.answer(&question.id, &Answer::Allow).unwrap();
         job.wait_for(AT_ONCE, &Observation::Settled(question.id));
         job.result();
@@ -573,7 +588,7 @@ fn a_subagents_permission_and_a_question_to_the_person_are_the_jobs() {
         let question = job.question();
         assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Input, "Which port?"));
         assert_eq!(question.choices, ["80", "8080"]);
-        assert_eq!(job.look().questions, [question.clone()]);
+        assert_eq!(job.look().questions, std::slice::from_ref(&question));
         assert!(job.turn.answer(&question.id, &Answer::Allow).is_err());
         job.turn.answer(&question.id, &Answer::Words("8080".to_owned())).unwrap();
         job.wait_for(AT_ONCE, &Observation::Settled(question.id));
@@ -667,6 +682,9 @@ fn a_closed_job_takes_its_turn_and_its_commands_with_it() {
         job.turn.close();
         assert_ends(command);
         assert_eq!(other.look().idle, Some(false));
+        // Nobody watched it to its end, so it has none, though its store says that it was aborted.
+        let left = OpenCode.recall(&job.task, &job.session()).expect("the server has it");
+        assert_eq!((left.idle, left.said, left.fault, left.aborted), (Some(true), None, None, false));
     });
 }
 
@@ -769,7 +787,7 @@ fn a_server_that_is_not_ours_is_left_alone() {
 }
 
 #[test]
-fn a_broken_line_is_told_and_found_again() {
+fn a_server_that_stands_still_is_no_end() {
     isolated(|| {
         let stage = Stage::new();
         let job = stage.start("run sleep 4");

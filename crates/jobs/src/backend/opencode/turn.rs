@@ -3,17 +3,18 @@
 //! The events of a folder are those of all its sessions; ours are those of the job's session and of the sessions that its subagents got. Their questions
 //! are the job's questions, and what they do is its progress.
 
+mod questions;
+
 use super::api::{Api, Failure, Next};
 use super::keeper::Held;
 use super::read;
 use crate::backend::{Report, Turn};
-use baton_core::job::{
-    Allow, Answer, Channel, Fault, Finish, Observation, Question, QuestionKind, Snapshot, ToolState,
-};
+use baton_core::job::{Allow, Answer, Channel, Fault, Finish, Observation, Snapshot, ToolState};
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use baton_mail::{now, process};
 use baton_store::Process;
+use questions::{Asked, Likeness};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -64,8 +65,10 @@ struct State {
     texts: HashMap<String, Vec<(String, String)>>,
     /// The messages that were told.
     told: HashSet<String>,
-    /// What is asked, with its kind and how many answers it needs.
-    asked: HashMap<String, (QuestionKind, usize)>,
+    /// What is asked.
+    asked: HashMap<String, Asked>,
+    /// What was allowed for the rest of the job. OpenCode's own `always` would hold for every session of the project.
+    always: Vec<Likeness>,
     /// What ended the turn; it stands in no message if there is none yet.
     fault: Option<Fault>,
     aborted: bool,
@@ -362,96 +365,6 @@ impl Its {
         self.progress(String::new());
     }
 
-    fn take_permission(&self, asked: &Value) {
-        if self.whose(asked) == Whose::Other {
-            return;
-        }
-        let Some(question) = read::permission(asked) else { return };
-        // A subagent's session has its own rules; what the job may do without asking holds for it too. What is denied is not asked.
-        if self.allow == Allow::All && self.reply(&question.id, &json!({"reply": "once"})).is_ok() {
-            return;
-        }
-        self.ask(question, 1);
-    }
-
-    fn take_question(&self, asked: &Value) {
-        if self.whose(asked) == Whose::Other {
-            return;
-        }
-        let count = asked["questions"].as_array().map_or(1, Vec::len);
-        if let Some(question) = read::question(asked) {
-            self.ask(question, count);
-        }
-    }
-
-    fn ask(&self, question: Question, answers: usize) {
-        let known = self.state().asked.insert(question.id.clone(), (question.kind, answers));
-        if known.is_none() {
-            self.tell(Observation::Asked(question));
-        }
-    }
-
-    fn take_settled(&self, about: &Value) {
-        let id = about["requestID"].as_str().or_else(|| about["permissionID"].as_str());
-        if let Some(id) = id.filter(|id| self.state().asked.remove(*id).is_some()) {
-            self.tell(Observation::Settled(id.to_owned()));
-        }
-    }
-
-    /// Answers a permission, by the call that the server knows.
-    fn reply(&self, question: &str, reply: &Value) -> Result<(), Failure> {
-        let answer = match self.api.post(&format!("/permission/{question}/reply"), reply, CALL_LIMIT) {
-            Err(Failure::NoSuchCall) => {
-                // The older call takes no words.
-                let body = json!({"response": reply["reply"]});
-                self.api.post(&self.path(&format!("permissions/{question}")), &body, CALL_LIMIT)
-            }
-            answer => answer,
-        };
-        answer.map(drop)
-    }
-
-    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
-        let known = self.state().asked.get(question).copied();
-        let (kind, count) = known.ok_or_else(|| not_asked(question))?;
-        let result = match (kind, answer) {
-            (QuestionKind::Permission, Answer::Allow) => self.reply(question, &json!({"reply": "once"})),
-            (QuestionKind::Permission, Answer::AllowAlways) => {
-                self.reply(question, &json!({"reply": "always"}))
-            }
-            (QuestionKind::Permission, Answer::Deny(words)) => {
-                // Without words OpenCode would stop the turn in the middle.
-                let words = if words.trim().is_empty() { "Not allowed. Go on without it." } else { words };
-                self.reply(question, &json!({"reply": "reject", "message": words}))
-            }
-            (QuestionKind::Input, Answer::Words(words)) => self.reply_words(question, words, count),
-            (QuestionKind::Input, Answer::Deny(words)) => {
-                let words = if words.trim().is_empty() { "No answer. Decide by yourself." } else { words };
-                self.reply_words(question, words, count)
-            }
-            (QuestionKind::Permission, Answer::Words(_)) => {
-                return Err(Error::new(Code::UnsupportedOption, "a permission is answered by yes or no"));
-            }
-            (QuestionKind::Input, Answer::Allow | Answer::AllowAlways) => {
-                return Err(Error::new(Code::UnsupportedOption, "a question is answered by words"));
-            }
-        };
-        match result {
-            Ok(()) => Ok(()),
-            Err(Failure::Status(404, _)) => Err(not_asked(question)),
-            Err(failure) => Err(Error::new(Code::BackendError, failure.in_words())),
-        }
-    }
-
-    /// One line for each question, if there are as many; else all of it for each.
-    fn reply_words(&self, question: &str, words: &str, count: usize) -> Result<(), Failure> {
-        let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
-        let answer = |at: usize| if count > 1 && lines.len() == count { lines[at] } else { words };
-        let answers: Vec<Value> = (0..count).map(|at| json!([answer(at)])).collect();
-        let body = json!({"answers": answers});
-        self.api.post(&format!("/question/{question}/reply"), &body, CALL_LIMIT).map(drop)
-    }
-
     fn abort(&self) -> Result<(), String> {
         self.api.post(&self.path("abort"), &json!({}), CALL_LIMIT).map_err(|failure| failure.in_words())?;
         // Its word comes before it is true, and not at all while it waits for its provider.
@@ -494,48 +407,6 @@ impl Its {
         }
         Ok(snapshot)
     }
-
-    fn pending(
-        &self,
-        path: &str,
-        read: impl Fn(&Value) -> Option<Question>,
-    ) -> Result<Vec<Question>, Failure> {
-        let list = self.api.get(path, LOOK_LIMIT)?;
-        let mut questions = Vec::new();
-        for asked in list.as_array().into_iter().flatten() {
-            let Some(session) = asked["sessionID"].as_str() else { continue };
-            if !self.is_in_family(session)? {
-                continue;
-            }
-            let count = asked["questions"].as_array().map_or(1, Vec::len);
-            if let Some(question) = read(asked) {
-                self.state().asked.entry(question.id.clone()).or_insert((question.kind, count));
-                questions.push(question);
-            }
-        }
-        Ok(questions)
-    }
-
-    /// Whether a session is the job's or one below it, also if its beginning was not heard.
-    fn is_in_family(&self, session: &str) -> Result<bool, Failure> {
-        let mut above = Vec::new();
-        let mut next = session.to_owned();
-        let found = loop {
-            if self.state().family.contains(&next) {
-                break true;
-            }
-            let info = self.api.get(&format!("/session/{next}"), LOOK_LIMIT)?;
-            above.push(next);
-            match info["parentID"].as_str() {
-                Some(parent) if above.len() < 8 => next = parent.to_owned(),
-                _ => break false,
-            }
-        };
-        if found {
-            self.state().family.extend(above);
-        }
-        Ok(found)
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -554,126 +425,9 @@ fn joined(parts: &[(String, String)]) -> String {
     parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-fn not_asked(question: &str) -> Error {
-    Error::new(Code::BackendError, format!("OpenCode does not wait for an answer to {question}"))
-        .hint("it was answered already, or its turn has ended")
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-    use std::net::{TcpListener, TcpStream};
-    use std::sync::mpsc::{Receiver, channel};
-
-    const LIMIT: Duration = Duration::from_secs(30);
-
-    /// A server that answers by a function of method, path and body: a content type, a body, and whether the line stays open.
-    fn serve(answer: impl Fn(&str, &str) -> (&'static str, String, bool) + Send + Sync + 'static) -> u16 {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let answer = Arc::new(answer);
-        thread::spawn(move || {
-            for stream in listener.incoming().flatten() {
-                let answer = Arc::clone(&answer);
-                thread::spawn(move || respond(stream, &*answer));
-            }
-        });
-        port
-    }
-
-    fn respond(mut stream: TcpStream, answer: &dyn Fn(&str, &str) -> (&'static str, String, bool)) {
-        let mut reader = BufReader::new(stream.try_clone().unwrap());
-        let mut first = String::new();
-        reader.read_line(&mut first).unwrap();
-        let (mut line, mut length) = (String::new(), 0);
-        while reader.read_line(&mut line).is_ok_and(|read| read > 2) {
-            let lower = line.to_lowercase();
-            length =
-                lower.strip_prefix("content-length:").map_or(length, |size| size.trim().parse().unwrap());
-            line.clear();
-        }
-        let mut body = vec![0; length];
-        reader.read_exact(&mut body).unwrap();
-        let path = first.split(' ').nth(1).unwrap_or_default();
-        let (kind, said, stays) = answer(path, &String::from_utf8_lossy(&body));
-        write!(stream, "HTTP/1.1 200 OK\r\ncontent-type: {kind}\r\nconnection: close\r\n\r\n{said}").unwrap();
-        if stays {
-            reader.read_exact(&mut [0]).ok();
-        }
-    }
-
-    fn event(kind: &str, about: &Value) -> String {
-        format!("data: {}\n\n", json!({"type": kind, "properties": about}))
-    }
-
-    fn listen(port: u16, allow: Allow) -> (Arc<Its>, Receiver<Observation>) {
-        let (tell, told) = channel();
-        let its = Arc::new(Its {
-            api: Api::new(port, "x", "/"),
-            session: "ses_job".to_owned(),
-            prompt: "msg_1".to_owned(),
-            allow,
-            server: process::this(),
-            report: Arc::new(move |observation| tell.send(observation).unwrap_or(())),
-            state: Mutex::new(State { family: HashSet::from(["ses_job".to_owned()]), ..State::default() }),
-            changed: Condvar::new(),
-        });
-        let reader = Arc::clone(&its);
-        thread::spawn(move || reader.read_events());
-        (its, told)
-    }
-
-    #[test]
-    fn events_that_break_off_are_lost_and_found_again_while_the_server_answers() {
-        let connections = Mutex::new(0);
-        let port = serve(move |path, _| match path {
-            "/event" => {
-                let mut count = lock(&connections);
-                *count += 1;
-                ("text/event-stream", event("server.connected", &json!({})), *count > 1)
-            }
-            _ => ("application/json", json!({"healthy": true, "version": "1.18.33"}).to_string(), false),
-        });
-        let (_its, told) = listen(port, Allow::Ask);
-        assert!(matches!(told.recv_timeout(LIMIT), Ok(Observation::Lost(Channel::Stream, _))));
-        assert_eq!(told.recv_timeout(LIMIT), Ok(Observation::Found(Channel::Stream)));
-    }
-
-    #[test]
-    fn an_older_server_is_answered_by_its_own_call_and_other_sessions_are_not_ours() {
-        let (answered, answers) = channel();
-        let answered = Mutex::new(answered);
-        let port = serve(move |path, body| match path {
-            "/event" => {
-                let asked = |session: &str, id: &str| json!({"id": id, "sessionID": session, "permission": "bash", "patterns": ["ls"]});
-                let events = [
-                    event("permission.asked", &asked("ses_other", "per_other")),
-                    event("session.created", &json!({"info": {"id": "ses_child", "parentID": "ses_job"}})),
-                    event("permission.asked", &asked("ses_child", "per_child")),
-                ];
-                ("text/event-stream", events.concat(), true)
-            }
-            "/session/ses_job/permissions/per_child" => {
-                lock(&answered).send(body.to_owned()).unwrap();
-                ("application/json", "true".to_owned(), false)
-            }
-            // What it does not know is its web page.
-            _ => ("text/html", "<html></html>".to_owned(), false),
-        });
-        let (its, told) = listen(port, Allow::Ask);
-        match told.recv_timeout(LIMIT) {
-            Ok(Observation::Asked(question)) => {
-                assert_eq!((question.id.as_str(), question.what.as_str()), ("per_child", "bash: ls"))
-            }
-            other => panic!("{other:?}"),
-        }
-        its.answer("per_child", &Answer::Deny("no".to_owned())).unwrap();
-        assert_eq!(answers.recv_timeout(LIMIT).unwrap(), r#"{"response":"reject"}"#);
-        assert!(its.answer("per_other", &Answer::Allow).is_err());
-    }
-}
+mod tests;
