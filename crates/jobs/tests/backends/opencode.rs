@@ -106,7 +106,9 @@ impl Stage {
     fn requests(&self, job: &Job) -> Vec<Arc<Request>> {
         let session = job.session();
         let all = self.model.requests().into_iter();
-        all.filter(|request| request.session == session && !request.body["tools"].is_null()).collect()
+        // Older versions name the session in another header.
+        let is_its = |request: &Arc<Request>| request.headers.iter().any(|(_, value)| *value == session);
+        all.filter(|request| is_its(request) && !request.body["tools"].is_null()).collect()
     }
 }
 
@@ -606,11 +608,6 @@ fn faults_of_the_provider_are_told_with_their_code() {
         assert_eq!(told(job.look()), Some(Code::NotLoggedIn));
         let job = stage.start("bad");
         assert_eq!(job.fault(), (Code::BackendError, None));
-        // It would ask again for ever.
-        let job = stage.start("break");
-        assert_eq!(job.fault(), (Code::BackendError, None));
-        assert!(wait::until(AT_ONCE, || job.look().idle == Some(true)));
-        assert_eq!(told(job.look()), Some(Code::BackendError));
 
         // It would wait for two hours; how long that may be is not for the backend to say.
         let before = baton_mail::now();
@@ -634,6 +631,18 @@ fn faults_of_the_provider_are_told_with_their_code() {
             all.iter().any(is_it).then_some(())
         });
         job.turn.abort().unwrap();
+    });
+}
+
+#[test]
+fn answers_that_break_off_for_ever_are_a_fault() {
+    isolated(|| {
+        let stage = Stage::new();
+        let job = stage.start("break");
+        assert_eq!(job.fault(), (Code::BackendError, None));
+        assert!(wait::until(AT_ONCE, || job.look().idle == Some(true)));
+        assert_eq!(job.look().fault.map(|fault| fault.error.code()), Some(Code::BackendError));
+        assert!(stage.requests(&job).len() < 20);
     });
 }
 
@@ -684,6 +693,63 @@ fn a_closed_job_takes_its_turn_and_its_commands_with_it() {
         assert_eq!(other.look().idle, Some(false));
         // Nobody watched it to its end, so it has none, though its store says that it was aborted.
         let left = OpenCode.recall(&job.task, &job.session()).expect("the server has it");
+        assert_eq!((left.idle, left.said, left.fault, left.aborted), (Some(true), None, None, false));
+    });
+}
+
+#[test]
+#[ignore = "not a test: the worker that one of the tests kills"]
+fn works_until_it_is_killed() {
+    let Some(task) = std::env::var("JOB_TASK").ok() else { return };
+    let task: Value = serde_json::from_str(&task).unwrap();
+    let text = |name: &str| task[name].as_str().unwrap().to_owned();
+    let job = Job::start(Task {
+        prompt: text("prompt"),
+        program: text("program").into(),
+        environment: std::env::vars_os().collect(),
+        cwd: text("cwd").into(),
+        folder: text("folder").into(),
+        home: text("home").into(),
+        baton: text("baton").into(),
+        title: "a job".to_owned(),
+        model: None,
+        effort: None,
+        read_only: false,
+        allow: Allow::All,
+        resume: None,
+    });
+    fs::write(job.task.folder.join("session"), job.session()).unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn a_killed_worker_leaves_no_server_no_command_and_no_end() {
+    isolated(|| {
+        let stage = Stage::new();
+        let task = stage.task("run echo $$ > pid; exec sleep 1000");
+        let words = json!({
+            "prompt": task.prompt, "program": task.program, "cwd": task.cwd,
+            "folder": task.folder, "home": task.home, "baton": task.baton,
+        });
+        let mut worker = std::process::Command::new(std::env::current_exe().unwrap());
+        worker.args(["--exact", "opencode::works_until_it_is_killed", "--include-ignored", "--nocapture"]);
+        worker.env_clear().envs(task.environment.clone()).env("JOB_TASK", words.to_string());
+        let mut worker = stage.sandbox.start(&mut worker);
+        let pid = stage.sandbox.path("project/pid");
+        let pid = wait::poll(LIMIT, || fs::read_to_string(&pid).ok()?.trim().parse().ok());
+        let command = process::find(pid.unwrap_or_else(|| panic!("{}", worker.stderr()))).unwrap();
+        let server = process_of(&stage.server());
+        let keeper = keeper_of(server);
+        worker.kill();
+        for left in [command, server, keeper] {
+            assert_ends(left);
+        }
+        let session = fs::read_to_string(task.folder.join("session")).unwrap();
+        let began = Instant::now();
+        let left = OpenCode.recall(&task, &session).expect("its store has it");
+        assert!(began.elapsed() < Duration::from_secs(2));
         assert_eq!((left.idle, left.said, left.fault, left.aborted), (Some(true), None, None, false));
     });
 }
