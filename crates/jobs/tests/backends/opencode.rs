@@ -10,7 +10,7 @@ use baton_jobs::backend::opencode::{OpenCode, keeper};
 use baton_jobs::backend::{Backend as _, Task, Turn};
 use baton_mail::process;
 use baton_store::Process;
-use baton_testkit::model::{Model, Request, Script, Step};
+use baton_testkit::model::{Model, Part, Request, Script, Step};
 use baton_testkit::process::write_program;
 use baton_testkit::{Sandbox, isolated, opencode, wait};
 use rustix::process::{Pid, Signal};
@@ -139,6 +139,7 @@ fn obey(request: &Request) -> Step {
         "bad" => Step::error(400, "the request is bad"),
         "break" => Step::ErrorInside("an error in a good answer".to_owned()),
         "hang" => Step::Hang,
+        "drip" => Step::parts([Part::text("half of an"), Part::Pause(LIMIT * 10)]),
         _ => Step::say("hello"),
     }
 }
@@ -650,14 +651,20 @@ fn answers_that_break_off_for_ever_are_a_fault() {
 fn an_abort_ends_a_hanging_model_and_a_running_command() {
     isolated(|| {
         let stage = Stage::new();
-        let hanging = stage.start("hang");
-        hanging.wait_for(LIMIT, &Observation::Busy);
-        stage.model.wait_for(LIMIT, |request| request.last_user_text() == "hang").expect("it asks the model");
-        assert_eq!((hanging.look().idle, hanging.look().said), (Some(false), None));
-        let began = Instant::now();
-        hanging.turn.abort().unwrap();
-        hanging.wait_for(AT_ONCE, &Observation::Aborted);
-        assert!(began.elapsed() < AT_ONCE);
+        for prompt in ["hang", "drip"] {
+            let hanging = stage.start(prompt);
+            hanging.wait_for(LIMIT, &Observation::Busy);
+            stage
+                .model
+                .wait_for(LIMIT, |request| request.last_user_text() == prompt)
+                .expect("it asks the model");
+            assert_eq!((hanging.look().idle, hanging.look().said), (Some(false), None));
+            let began = Instant::now();
+            hanging.turn.abort().unwrap();
+            hanging.wait_for(AT_ONCE, &Observation::Aborted);
+            assert!(began.elapsed() < AT_ONCE);
+            assert!(!hanging.has(|seen| matches!(seen, Observation::Said(_))));
+        }
 
         let running = stage.start("run echo $$ > pid; exec sleep 1000");
         running.wait_for_shell();
