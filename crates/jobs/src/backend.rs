@@ -7,6 +7,7 @@
 pub mod child;
 pub mod claude;
 pub mod codex;
+pub mod pi;
 pub mod replies;
 mod words;
 
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every backend. Adding one is a file and a row here.
-pub const ALL: &[&dyn Backend] = &[&claude::Claude, &codex::Codex];
+pub const ALL: &[&dyn Backend] = &[&claude::Claude, &codex::Codex, &pi::Pi];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {

@@ -3,4 +3,5 @@
 mod bench;
 mod claude;
 mod codex;
+mod pi;
 mod stream;
