@@ -94,11 +94,13 @@ need_partners() {
 
 # stories NAME: runs the stories of one agent.
 stories() {
-    local chosen=("$1::" "guard::$1_")
+    # In these modules the names of stories begin with that of their agent.
+    local chosen=("guard::$1_" "wake::$1_" "terminal::$1_")
     # These two share theirs; BATON_ONLY leaves out what a story does with the other one.
     case "$1" in
-    claude) chosen=(delivery:: life:: asks:: setup:: cost:: guard::claude_ --skip a_subagent_of_codex) ;;
-    codex) chosen=(delivery:: asks:: setup:: life::killed life::both_agents life::a_subagent_of_codex guard::codex_) ;;
+    claude) chosen+=(delivery:: life:: asks:: setup:: cost:: --skip a_subagent_of_codex) ;;
+    codex) chosen+=(delivery:: asks:: setup:: life::killed life::both_agents life::a_subagent_of_codex) ;;
+    *) chosen+=("$1::") ;;
     esac
     cargo build --quiet -p baton && BATON_ONLY="$1" cargo test -p baton-stories -- "${chosen[@]}"
 }

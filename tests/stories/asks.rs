@@ -1,5 +1,6 @@
 //! Ask and reply end to end by MCP, in both directions between the two agents.
 
+use crate::gate::Gate;
 use crate::moments;
 use crate::stage::{LIMIT, Stage};
 use baton_testkit::agents::{Agent, Session};
@@ -20,17 +21,25 @@ fn codex_asks_claude_and_gets_its_answer() {
 fn a_model_reads_and_sends_by_tool_and_nothing_is_shown_twice() {
     isolated(|| {
         for who in crate::stage::both() {
-            let script = Script::by(|request| match request.results().len() {
-                0 => Step::shell("sleep 1"),
-                1 => Step::mcp("baton", "read_messages", json!({})),
-                _ => Step::say("finished"),
+            let sent = Gate::default();
+            let before = sent.clone();
+            let script = Script::by(move |request| {
+                let results = request.results().len();
+                before.wait(results.min(1) + 1);
+                match results {
+                    0 => Step::shell("echo in-the-tool"),
+                    1 => Step::mcp("baton", "read_messages", json!({})),
+                    _ => Step::say("finished"),
+                }
             });
             let stage = Stage::new(script);
             let agent = stage.start(who, Session::New, "read your mail");
             stage.request(|_| true);
             stage.send(&stage.name_of(who), "MAIL-READ-1");
+            sent.open();
             stage.request(|request| request.results().len() == 1);
             stage.send(&stage.name_of(who), "MAIL-READ-2");
+            sent.open();
             agent.finish(LIMIT).expect_ok();
             for body in ["MAIL-READ-1", "MAIL-READ-2"] {
                 stage.shown_once(body);

@@ -1,18 +1,19 @@
 //! GitHub Copilot CLI: mail at a prompt, between tools, at a stop and on resume; its tools, its subagents, its clear, and its files.
 
-mod idle;
+pub mod idle;
 
+use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage};
+use crate::stage::{LIMIT, Stage, press_until, screen_of};
+use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::copilot::Copilot;
 use baton_testkit::model::{Kind, Request};
-use baton_testkit::{Script, Step, isolated, wait};
+use baton_testkit::{Script, Step, Tmux, isolated, wait};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::time::Duration;
 
 const WHO: Agent = Agent::Copilot;
 
@@ -58,11 +59,17 @@ fn claude_asks_copilot_and_gets_its_answer() {
 #[test]
 fn copilot_a_model_reads_by_tool_and_by_command_and_nothing_is_shown_twice() {
     isolated(|| {
-        let script = Script::by(|request| match request.results().len() {
-            0 => Step::shell("sleep 1"),
-            1 => Step::mcp("baton", "read_messages", json!({})).after(Duration::from_secs(1)),
-            2 => Step::shell("baton inbox").after(Duration::from_secs(1)),
-            _ => Step::say("finished"),
+        let sent = Gate::default();
+        let before = sent.clone();
+        let script = Script::by(move |request| {
+            let results = request.results().len();
+            before.wait(results.min(2) + 1);
+            match results {
+                0 => Step::shell("echo in-the-tool"),
+                1 => Step::mcp("baton", "read_messages", json!({})),
+                2 => Step::shell("baton inbox"),
+                _ => Step::say("finished"),
+            }
         });
         let stage = stage(script);
         let agent = stage.start(WHO, Session::New, "read your mail");
@@ -71,6 +78,7 @@ fn copilot_a_model_reads_by_tool_and_by_command_and_nothing_is_shown_twice() {
         for (results, body) in ["MAIL-READ-0", "MAIL-READ-1", "MAIL-READ-2"].into_iter().enumerate() {
             stage.request(|request| request.results().len() == results);
             stage.send(&name, body);
+            sent.open();
         }
         agent.finish(LIMIT).expect_ok();
         for body in ["MAIL-READ-0", "MAIL-READ-1", "MAIL-READ-2"] {
@@ -89,7 +97,7 @@ fn is_subagent(request: &Request) -> bool {
 fn copilot_a_subagent_does_not_eat_its_parents_mail() {
     isolated(|| {
         let script = Script::by(|request| match (is_subagent(request), request.results().len()) {
-            (true, 0) => Step::shell("sleep 1; echo in-the-subagent"),
+            (true, 0) => Step::shell(format!("{UNTIL_TOLD}; echo in-the-subagent")),
             (true, 1) => Step::mcp("baton", "read_messages", json!({})),
             (true, 2) => Step::shell("baton inbox; baton send --json script SENT-BY-SUBAGENT; true"),
             (true, _) => Step::say("subagent finished"),
@@ -104,6 +112,7 @@ fn copilot_a_subagent_does_not_eat_its_parents_mail() {
         let agent = stage.start(WHO, Session::New, "use a subagent");
         stage.request(is_subagent);
         stage.send(&stage.name_of(WHO), "MAIL-FOR-THE-PARENT");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         let eaten = stage.model.sightings_where("MAIL-FOR-THE-PARENT", is_subagent);
         assert_eq!(eaten.first, None, "the subagent saw it: {}", stage.trouble());
@@ -117,10 +126,11 @@ fn copilot_a_subagent_does_not_eat_its_parents_mail() {
 #[test]
 fn what_was_typed_ahead_goes_first_and_the_mail_still_comes_once() {
     isolated(|| {
-        let script = Script::by(|request| {
-            let slow = request.last_user_text().contains("be slow");
-            let step = Step::say(if slow { "slow" } else { "quick" });
-            step.after(Duration::from_secs(if slow { 3 } else { 0 }))
+        let typed = Gate::default();
+        let before = typed.clone();
+        let script = Script::by(move |request| {
+            before.wait(1);
+            Step::say(if request.last_user_text().contains("be slow") { "slow" } else { "quick" })
         });
         let stage = stage(script);
         let terminal = stage.open(WHO, Session::New);
@@ -128,6 +138,8 @@ fn what_was_typed_ahead_goes_first_and_the_mail_still_comes_once() {
         stage.request(|_| true);
         stage.send(&stage.name_of(WHO), "MAIL-AFTER-THE-PERSON");
         terminal.submit("typed ahead");
+        terminal.wait_for("Queued", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        typed.open();
         let mail = stage.request(|request| request.shows("MAIL-AFTER-THE-PERSON"));
         assert!(mail.shows("typed ahead"), "{}", stage.trouble());
         assert_eq!(stage.end_of("MAIL-AFTER-THE-PERSON"), "seen", "{}", stage.trouble());
@@ -138,28 +150,28 @@ fn what_was_typed_ahead_goes_first_and_the_mail_still_comes_once() {
     });
 }
 
+/// Interrupts a turn before its first word: its prompt is in the input line again.
+fn take_back(terminal: &Tmux<'_>, prompt: &str) {
+    let back = Screen::Draft(prompt.to_owned());
+    press_until(terminal, &["Escape", "Escape"], |_| screen_of(terminal, WHO) == back);
+}
+
 /// Copilot cuts what was taken back out of its transcript.
 #[test]
 fn mail_that_was_taken_back_with_its_prompt_comes_again() {
     isolated(|| {
         let script = Script::by(|request| {
-            let slow = request.last_user_text().contains("be slow");
-            Step::say("finished").after(Duration::from_secs(if slow { 30 } else { 0 }))
+            if request.last_user_text().contains("be slow") { Step::Hang } else { Step::say("finished") }
         });
         let stage = stage(script);
         let terminal = stage.open(WHO, Session::New);
         terminal.submit("please begin");
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        stage.is_in_state("idle");
         stage.send(&stage.name_of(WHO), "MAIL-TAKEN-BACK");
         terminal.submit("be slow");
         stage.request(|request| request.shows("MAIL-TAKEN-BACK"));
-        terminal.press(&["Escape"]);
-        std::thread::sleep(Duration::from_millis(200));
-        terminal.press(&["Escape"]);
-        let back = |screen: &str| screen.contains("❯ be slow") && !screen.contains("Working");
-        terminal
-            .wait_until("the prompt in the input line", LIMIT, back)
-            .unwrap_or_else(|error| panic!("{error}"));
+        take_back(&terminal, "be slow");
         terminal.press(&["C-u"]);
         terminal.submit("something else");
         let again = |request: &Request| request.shows("something else") && request.shows("MAIL-TAKEN-BACK");
@@ -175,6 +187,7 @@ fn after_clear_the_participant_goes_on_in_the_new_session() {
         let terminal = stage.open(WHO, Session::New);
         terminal.submit("please begin");
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        stage.is_in_state("idle");
         let before = stage.json(&["who"])[0].clone();
         terminal.submit("/clear");
         let gone = wait::until(LIMIT, || stage.json(&["who"]).as_array().is_some_and(Vec::is_empty));

@@ -1,9 +1,10 @@
 //! A message reaches the other's model request exactly once: at start, at a prompt, between tools, at a stop.
 
+use crate::gate::{UNTIL_TOLD, end_tools};
 use crate::moments;
 use crate::stage::{LIMIT, Stage, both, rounds};
 use baton_testkit::agents::Session;
-use baton_testkit::isolated;
+use baton_testkit::{Script, Step, isolated};
 use std::time::Duration;
 
 #[test]
@@ -30,17 +31,23 @@ fn parallel_tools_bring_it_once() {
 #[test]
 fn a_tool_of_ten_seconds_brings_it_once() {
     isolated(|| {
-        let seconds = if rounds() > 1 { 10.0 } else { 3.0 };
+        let third = if rounds() > 1 { 10.0 } else { 3.0 } / 3.0;
         for who in both() {
-            let stage = Stage::new(moments::tools(1, seconds));
+            // Codex lets a tool of more than ten seconds run in its background.
+            let tool = format!("{UNTIL_TOLD}; sleep {third}");
+            let stage = Stage::new(Script::by(move |request| match request.results().len() {
+                0 => Step::shell(tool.as_str()),
+                _ => Step::say("finished"),
+            }));
             let agent = stage.start(who, Session::New, "please begin");
             stage.request(|_| true);
             let name = stage.name_of(who);
             for body in ["MAIL-EARLY", "MAIL-LATER"] {
                 stage.send(&name, body);
-                std::thread::sleep(Duration::from_secs_f32(seconds / 3.0));
+                std::thread::sleep(Duration::from_secs_f32(third));
                 assert_eq!(stage.state_of(body), "queued", "nothing is offered while the tool runs");
             }
+            end_tools(&stage);
             agent.finish(LIMIT).expect_ok();
             for body in ["MAIL-EARLY", "MAIL-LATER"] {
                 stage.shown_once(body);

@@ -1,7 +1,8 @@
 //! Gemini CLI: the moments at which mail comes, and what it does differently from the others.
 
+use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage};
+use crate::stage::{self, LIMIT, Stage, press_until};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::gemini::Gemini;
 use baton_testkit::model::Kind;
@@ -24,16 +25,14 @@ fn wait_for(terminal: &Tmux<'_>, text: &str) {
 
 /// Types a line once the input takes it: not while a turn ends or the screen is cleared.
 fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
-    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
-    assert!(idle, "{}", stage.trouble());
+    stage.is_in_state("idle");
     wait_for(terminal, "Type your message");
-    terminal.submit(text);
+    stage::submit(terminal, WHO, text);
 }
 
 /// Gives a command once its description is there: before, Enter only completes what was typed.
 fn command(stage: &Stage, terminal: &Tmux<'_>, name: &str, description: &str) {
-    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
-    assert!(idle, "{}", stage.trouble());
+    stage.is_in_state("idle");
     wait_for(terminal, "Type your message");
     terminal.type_text(name);
     wait_for(terminal, description);
@@ -63,7 +62,7 @@ fn gemini_has_it_once_from_parallel_tools() {
 fn gemini_has_long_mail_whole_behind_a_long_result() {
     isolated(|| {
         let stage = stage(Script::by(|request| match request.results().len() {
-            0 => Step::shell("sleep 1; seq 20000"),
+            0 => Step::shell(format!("{UNTIL_TOLD}; seq 20000")),
             _ => Step::say("finished"),
         }));
         let agent = stage.start(WHO, Session::New, "please begin");
@@ -71,6 +70,7 @@ fn gemini_has_long_mail_whole_behind_a_long_result() {
         let name = stage.name_of(WHO);
         let brackets = "<".repeat(6_000);
         stage.send(&name, &format!("MAIL-LONG-BEGIN {brackets} MAIL-LONG-END"));
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         let requests = stage.model.requests_of(Kind::Main);
         assert!(requests[1].shows("characters omitted"), "the result was too long to begin with");
@@ -90,11 +90,17 @@ fn gemini_goes_on_with_mail_that_came_before_the_turn_ended() {
 #[test]
 fn gemini_is_kept_from_stopping_five_times_in_a_row_and_no_more() {
     isolated(|| {
-        let stage = stage(Script::by(|_| Step::say("and on").after(Duration::from_millis(700))));
+        let sent = Gate::default();
+        let before = sent.clone();
+        let stage = stage(Script::by(move |request| {
+            before.wait(request.index + 1);
+            Step::say("and on")
+        }));
         let agent = stage.start(WHO, Session::New, "please begin");
         for round in 0..=STOPS_IN_A_ROW {
             stage.request(|request| request.index == round);
             stage.send(&stage.name_of(WHO), &format!("MAIL-AGAIN-{round}."));
+            sent.open();
         }
         agent.finish(LIMIT).expect_ok();
         let requests = stage.model.requests_of(Kind::Main);
@@ -149,10 +155,8 @@ fn gemini_has_it_again_after_the_person_took_the_prompt_back() {
         submit(&stage, &terminal, "FIRST-PROMPT");
         stage.request(|request| request.shows("MAIL-ESC-1"));
         stage.send(&name, "MAIL-ESC-2");
-        terminal.press(&["Escape"]);
-        wait_for(&terminal, "cancelled");
-        let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
-        assert!(idle, "{}", stage.trouble());
+        press_until(&terminal, &["Escape"], |screen| screen.contains("cancelled"));
+        stage.is_in_state("idle");
         assert_eq!(stage.model.requests_of(Kind::Main).len(), 1, "Esc ends the turn: {}", stage.trouble());
         assert_eq!(stage.state_of("MAIL-ESC-2"), "queued", "{}", stage.trouble());
         let screen = terminal.screen();
@@ -230,8 +234,7 @@ fn gemini_keeps_its_permission_dialog_when_mail_comes() {
         let terminal = Gemini::new(&stage.sandbox, &stage.model).asking().open("gemini", Session::New);
         submit(&stage, &terminal, "please begin");
         wait_for(&terminal, "Allow");
-        let state = || stage.json(&["who"])[0]["state"].clone();
-        assert!(wait::until(LIMIT, || state() == "blocked"), "{}{}", terminal.screen(), stage.trouble());
+        stage.is_in_state("blocked");
         stage.send(&stage.name_of(WHO), "MAIL-AT-THE-DIALOG");
         // Long enough for a wake that should not come.
         std::thread::sleep(Duration::from_secs(1));
@@ -255,7 +258,7 @@ fn gemini_has_nothing_twice_after_a_rewind() {
         let name = stage.name_of(WHO);
         submit(&stage, &terminal, "FIRST-PROMPT");
         wait_for(&terminal, "finished");
-        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+        stage.is_in_state("idle");
         stage.send(&name, "MAIL-BEFORE-REWIND");
         submit(&stage, &terminal, "SECOND-PROMPT");
         stage.request(|request| request.shows("MAIL-BEFORE-REWIND"));
@@ -290,7 +293,7 @@ fn a_subagent_of_gemini_does_not_eat_its_parents_mail() {
             _ => Step::say("finished"),
         })
         .subagents(|request| match request.results().len() {
-            0 => Step::shell("sleep 1; echo in-the-subagent"),
+            0 => Step::shell(format!("{UNTIL_TOLD}; echo in-the-subagent")),
             1 => Step::mcp("baton", "read_messages", json!({})),
             _ => Step::tool("complete_task", json!({"result": {"response": "subagent finished"}})),
         });
@@ -299,6 +302,7 @@ fn a_subagent_of_gemini_does_not_eat_its_parents_mail() {
         let began = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Subagent);
         assert!(began.is_some(), "no subagent began: {}", stage.trouble());
         stage.send(&stage.name_of(WHO), "MAIL-FOR-THE-PARENT");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         let below = stage.model.requests_of(Kind::Subagent);
         assert!(below.iter().any(|request| request.shows("you are a subagent")), "{}", stage.trouble());
@@ -316,7 +320,7 @@ fn gemini_answers_an_ask_and_reads_its_mail_by_tool() {
             let results = request.results();
             let asked = request.word_after("with message_id ");
             match (results.len(), asked) {
-                (60.., _) => Step::say("nobody asked"),
+                (200.., _) => Step::say("nobody asked"),
                 // Five equal calls in a row would be a loop to it, and the end of the turn.
                 (calls, None) => Step::shell(format!("sleep 0.3; : {calls}")),
                 _ if request.shows("MAIL-BY-TOOL") => Step::say("finished"),
@@ -330,7 +334,7 @@ fn gemini_answers_an_ask_and_reads_its_mail_by_tool() {
         }));
         let agent = stage.start(WHO, Session::New, "answer your mail");
         let name = stage.name_of(WHO);
-        let answer = stage.baton(&["ask", &name, "QUESTION-1: how many?", "--timeout", "40s"]).expect_ok();
+        let answer = stage.baton(&["ask", &name, "QUESTION-1: how many?", "--timeout", "100s"]).expect_ok();
         assert_eq!(answer.stdout.trim(), "ANSWER-42", "{}", stage.trouble());
         stage.send(&name, "MAIL-BY-TOOL");
         agent.finish(LIMIT).expect_ok();

@@ -1,12 +1,13 @@
 //! What happens to mail when sessions are killed, cleared, compacted, interrupted, or have subagents.
 
+use crate::gate::{UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, both};
+use crate::stage::{LIMIT, Stage, both, press_until, screen_of, wait_for_screen};
+use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Request, Source};
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::json;
-use std::time::Duration;
 
 #[test]
 fn killed_agents_have_it_once_after_their_resume() {
@@ -18,11 +19,11 @@ fn a_subagent_does_not_eat_its_parents_mail() {
     isolated(|| {
         let script = Script::by(|request| match (request.shows("agent launched"), request.results().len()) {
             (false, _) => Step::tool("Agent", json!({"description": "look", "prompt": "SUBAGENT-PROMPT", "subagent_type": "general-purpose"})),
-            (true, 1) => Step::shell("sleep 2"),
+            (true, 1) => Step::shell(UNTIL_TOLD),
             _ => Step::say("finished"),
         })
         .subagents(|request| match request.results().len() {
-            0 => Step::shell("sleep 1; echo in-the-subagent"),
+            0 => Step::shell(format!("{UNTIL_TOLD}; echo in-the-subagent")),
             1 => Step::mcp("baton", "read_messages", json!({})),
             _ => Step::say("subagent finished"),
         });
@@ -31,6 +32,7 @@ fn a_subagent_does_not_eat_its_parents_mail() {
         let began = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Subagent);
         assert!(began.is_some(), "no subagent began: {}", stage.trouble());
         stage.send(&stage.name_of(Agent::Claude), "MAIL-FOR-THE-PARENT");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         let eaten =
             stage.model.sightings_where("MAIL-FOR-THE-PARENT", |request| request.kind == Kind::Subagent);
@@ -60,7 +62,7 @@ fn a_subagent_of_codex_does_not_eat_its_parents_mail() {
             _ => Step::say("finished"),
         })
         .subagents(|request| match results(request) {
-            0 => Step::shell("sleep 1; echo in-the-subagent"),
+            0 => Step::shell(format!("{UNTIL_TOLD}; echo in-the-subagent")),
             1 => Step::mcp("baton", "read_messages", json!({})),
             2 => Step::shell("baton inbox"),
             _ => Step::say("subagent finished"),
@@ -70,6 +72,7 @@ fn a_subagent_of_codex_does_not_eat_its_parents_mail() {
         let began = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Subagent);
         assert!(began.is_some(), "no subagent began: {}", stage.trouble());
         stage.send(&stage.name_of(Agent::Codex), "MAIL-FOR-THE-PARENT");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         let below = stage.model.requests_of(Kind::Subagent);
         let last = below.last().map_or(0, |request| results(request));
@@ -87,10 +90,11 @@ fn a_subagent_of_codex_does_not_eat_its_parents_mail() {
 #[test]
 fn after_clear_the_participant_goes_on_in_the_new_session() {
     isolated(|| {
-        let stage = Stage::new(Script::by(|_| Step::say("finished")));
+        let stage = Stage::new(Script::by(|_| Step::say("finished"))).without_waking();
         let terminal = stage.open(Agent::Claude, Session::New);
         terminal.submit("please begin");
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        stage.is_in_state("idle");
         let before = stage.json(&["who"])[0].clone();
         terminal.submit("/clear");
         let cleared = wait::poll(LIMIT, || {
@@ -112,13 +116,12 @@ fn after_clear_the_participant_goes_on_in_the_new_session() {
 fn a_prompt_taken_back_gives_its_mail_back() {
     isolated(|| {
         // The model is slow to begin, so that the person can interrupt before its first word.
-        let script = Script::by(|request| {
-            if request.shows("SECOND-PROMPT") {
-                Step::say("finished")
-            } else {
-                Step::say("never said").after(Duration::from_secs(30))
-            }
-        });
+        let script =
+            Script::by(
+                |request| {
+                    if request.shows("SECOND-PROMPT") { Step::say("finished") } else { Step::Hang }
+                },
+            );
         // The mail must come with the person's prompt, not with a wake before it.
         let stage = Stage::new(script).without_waking();
         let terminal = stage.open(Agent::Claude, Session::New);
@@ -126,11 +129,11 @@ fn a_prompt_taken_back_gives_its_mail_back() {
         stage.send(&name, "MAIL-TAKEN-BACK");
         terminal.submit("FIRST-PROMPT");
         stage.request(|request| request.shows("MAIL-TAKEN-BACK"));
-        std::thread::sleep(Duration::from_millis(500));
-        terminal.press(&["Escape"]);
         // The prompt is back in the input line; clear it and type another.
-        std::thread::sleep(Duration::from_millis(500));
+        let back = Screen::Draft("FIRST-PROMPT".to_owned());
+        press_until(&terminal, &["Escape"], |_| screen_of(&terminal, Agent::Claude) == back);
         terminal.press(&["C-u"]);
+        wait_for_screen(&terminal, Agent::Claude, &Screen::Ready);
         terminal.submit("SECOND-PROMPT");
         let second = stage.request(|request| request.shows("SECOND-PROMPT"));
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
@@ -157,16 +160,9 @@ fn escape_at_a_permission_dialog_loses_nothing() {
         let name = stage.name_of(Agent::Claude);
         terminal.submit("FIRST-PROMPT");
         terminal.wait_for("Do you want", LIMIT).unwrap_or_else(|error| panic!("{error}"));
-        let blocked = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "blocked");
-        assert!(blocked, "{}", stage.trouble());
+        stage.is_in_state("blocked");
         stage.send(&name, "MAIL-AT-THE-DIALOG");
-        // The dialog ignores keys that come right with it.
-        let closed = wait::until(LIMIT, || {
-            terminal.press(&["Escape"]);
-            std::thread::sleep(Duration::from_millis(300));
-            !terminal.screen().contains("Do you want")
-        });
-        assert!(closed, "{}", terminal.screen());
+        press_until(&terminal, &["Escape"], |screen| !screen.contains("Do you want"));
         // The registry knows that the dialog is gone, and the session is woken.
         stage.request(|request| request.shows("MAIL-AT-THE-DIALOG"));
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));

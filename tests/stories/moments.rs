@@ -1,5 +1,6 @@
 //! What every agent has to hold, told once: the moments at which mail comes, a kill, a question and its answer.
 
+use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::stage::{LIMIT, Stage, rounds};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Part, Request};
@@ -18,14 +19,23 @@ pub fn tools(count: usize, seconds: f32) -> Script {
     })
 }
 
+/// The same, but they run until the story has done something meanwhile.
+pub fn tools_until_told(count: usize) -> Script {
+    Script::by(move |request| match request.results().len() {
+        ran if ran < count => Step::shell(format!("{UNTIL_TOLD}; echo from-the-tool-{ran}")),
+        _ => Step::say("finished"),
+    })
+}
+
 /// Mail that is sent while a tool runs is in the very next request, once.
 pub fn while_a_tool_runs(who: Agent) {
     for round in 0..rounds() {
-        let stage = Stage::with(&[who], tools(1, 1.5));
+        let stage = Stage::with(&[who], tools_until_told(1));
         let agent = stage.start(who, Session::New, "please begin");
         stage.request(|_| true);
         let body = format!("MAIL-MID-{round}");
         stage.send(&stage.name_of(who), &body);
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         stage.seen_once(&body);
         let requests = stage.model.requests_of(Kind::Main);
@@ -41,7 +51,7 @@ pub fn while_a_tool_runs(who: Agent) {
 pub fn parallel_tools(who: Agent) {
     for round in 0..rounds() {
         let script = Script::by(|request| match request.results().len() {
-            0 => Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.8; echo {n}")))),
+            0 => Step::parts((0..4).map(|n| Part::shell(format!("{UNTIL_TOLD}; sleep 0.{n}; echo {n}")))),
             _ => Step::say("finished"),
         });
         let stage = Stage::with(&[who], script);
@@ -52,6 +62,7 @@ pub fn parallel_tools(who: Agent) {
         for body in &bodies {
             stage.send(&name, body);
         }
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         for body in &bodies {
             stage.seen_once(body);
@@ -62,18 +73,21 @@ pub fn parallel_tools(who: Agent) {
 /// Mail that comes before the turn ends keeps it going.
 pub fn before_the_turn_ends(who: Agent) {
     for round in 0..rounds() {
-        let script = Script::by(|request| {
+        let sent = Gate::default();
+        let before = sent.clone();
+        let script = Script::by(move |request| {
             if request.shows("MAIL-STOP") {
-                Step::say("finished")
-            } else {
-                Step::say("thinking").after(Duration::from_secs(1))
+                return Step::say("finished");
             }
+            before.wait(1);
+            Step::say("thinking")
         });
         let stage = Stage::with(&[who], script);
         let agent = stage.start(who, Session::New, "please begin");
         stage.request(|_| true);
         let body = format!("MAIL-STOP-{round}");
         stage.send(&stage.name_of(who), &body);
+        sent.open();
         agent.finish(LIMIT).expect_ok();
         stage.seen_once(&body);
     }
@@ -116,11 +130,61 @@ pub fn killed_and_resumed(who: Agent) {
     }
 }
 
+/// Mail for an idle session that a plugin of ours pushes: before anything was ever asked, and after a turn.
+pub fn while_idle(stage: &Stage, who: Agent) {
+    let terminal = stage.open(who, Session::New);
+    let name = stage.name_of(who);
+    // It is registered a moment before it is attended to.
+    stage.would_be("pushed");
+    one_by_one(stage, &name, 1);
+    terminal.submit("PROMPT-OF-THE-PERSON");
+    stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
+    stage.is_in_state("idle");
+    one_by_one(stage, &name, 3);
+}
+
+/// So many messages to the only session, which is idle, each when it has taken up the one before.
+pub fn one_by_one(stage: &Stage, to: &str, count: usize) {
+    let requests = stage.model.requests_of(Kind::Main).len();
+    for n in 0..count {
+        let body = format!("MAIL-{requests}-{n}.");
+        assert_eq!(stage.json(&["send", to, &body])["wake"], "pushed", "{}", stage.trouble());
+        stage.arrives(&body);
+        stage.is_in_state("idle");
+    }
+}
+
+/// Two to five messages at the same instant, while the session is idle, or just becoming so.
+pub fn of_one_instant(stage: &Stage, to: &str) {
+    let bodies = |round: usize| (0..2 + round % 4).map(move |n| format!("MAIL-WAKE-{round}-{n}."));
+    for round in 0..rounds().max(4) {
+        std::thread::scope(|scope| {
+            for body in bodies(round) {
+                scope.spawn(move || stage.send(to, &body));
+            }
+        });
+        for body in bodies(round) {
+            stage.request(|request| request.shows(&body));
+            stage.shown_once(&body);
+        }
+        // Every second round begins while the turn of the last is still ending.
+        if round % 2 == 0 {
+            for body in bodies(round) {
+                assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
+            }
+        }
+    }
+    let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
+    for body in (0..rounds().max(4)).flat_map(bodies) {
+        assert_eq!(last.count(&body), 1, "{body}");
+    }
+}
+
 /// Busy until the question is in the context, answers it, and ends.
 fn answering(request: &Request) -> Step {
     let results = request.results();
     let Some(message) = request.word_after("with message_id ") else {
-        return if results.len() < 60 { Step::shell("sleep 0.3") } else { Step::say("nobody asked") };
+        return if results.len() < 200 { Step::shell("sleep 0.3") } else { Step::say("nobody asked") };
     };
     if results.iter().any(|result| result.text.contains("\"wake\"")) {
         return Step::say("finished");
@@ -130,7 +194,7 @@ fn answering(request: &Request) -> Step {
 
 /// Asks at once, and ends with the answer.
 fn asking(request: &Request, to: &str) -> Step {
-    let question = json!({"to": to, "body": "QUESTION-1: how many?", "timeout": "40s"});
+    let question = json!({"to": to, "body": "QUESTION-1: how many?", "timeout": "100s"});
     match request.results().len() {
         0 => Step::mcp("baton", "ask_peer", question),
         _ => Step::say("finished"),

@@ -1,5 +1,6 @@
 //! OpenCode: mail by its plugin, mid-turn, with a prompt, and into idle sessions.
 
+use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
 use crate::stage::{LIMIT, Stage, rounds};
 use baton_testkit::agents::{Agent, Session};
@@ -40,14 +41,8 @@ fn opencode_takes_mail_while_it_is_idle() {
     isolated(|| {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (server, session) = idle_session(&stage);
-        for round in 0..rounds().max(3) {
-            let body = format!("MAIL-IDLE-{round}");
-            assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
-            assert_eq!(stage.json(&["send", &session, &body])["wake"], "pushed");
-            stage.request(|request| request.shows(&body));
-            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
-            stage.shown_once(&body);
-        }
+        stage.is_in_state("idle");
+        moments::one_by_one(&stage, &session, rounds().max(3));
         let messages = server.call("GET", &format!("/session/{session}/message"), &json!(null));
         assert_eq!(
             messages.as_array().unwrap().len(),
@@ -57,36 +52,12 @@ fn opencode_takes_mail_while_it_is_idle() {
     });
 }
 
-/// Two to five at the same instant, while the session is idle, or just becoming so.
 #[test]
 fn opencode_messages_of_one_instant_come_once_each() {
     isolated(|| {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (_server, session) = idle_session(&stage);
-        for round in 0..rounds().max(4) {
-            let bodies: Vec<_> = (0..2 + round % 4).map(|n| format!("MAIL-WAKE-{round}-{n}.")).collect();
-            std::thread::scope(|scope| {
-                for body in &bodies {
-                    scope.spawn(|| stage.send(&session, body));
-                }
-            });
-            for body in &bodies {
-                stage.request(|request| request.shows(body));
-                stage.shown_once(body);
-            }
-            // Every second round begins while the turn of the last is still ending.
-            if round % 2 == 0 {
-                for body in &bodies {
-                    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
-                }
-            }
-        }
-        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
-        for round in 0..rounds().max(4) {
-            for n in 0..2 + round % 4 {
-                assert_eq!(last.count(&format!("MAIL-WAKE-{round}-{n}.")), 1, "round {round}, {n}");
-            }
-        }
+        moments::of_one_instant(&stage, &session);
     });
 }
 
@@ -129,7 +100,7 @@ fn opencode_is_not_woken_while_it_asks_for_a_permission() {
             pending[0]["id"].as_str().map(ToOwned::to_owned)
         });
         let asked = asked.expect("it asks");
-        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "blocked"), "{}", stage.trouble());
+        stage.is_in_state("blocked");
         stage.send(&session, "MAIL-PENDING");
         // Long enough for a push that should not come: it takes a few milliseconds.
         std::thread::sleep(Duration::from_secs(1));
@@ -147,7 +118,7 @@ fn opencode_subagents_do_not_eat_their_parents_mail() {
         let script = Script::by(|request| {
             let child = request.shows("IN-THE-CHILD");
             match request.results().len() {
-                0 if child => Step::shell("sleep 1; echo child"),
+                0 if child => Step::shell(format!("{UNTIL_TOLD}; echo child")),
                 0 => Step::tool(
                     "task",
                     json!({"description": "look", "prompt": "IN-THE-CHILD", "subagent_type": "general"}),
@@ -162,6 +133,7 @@ fn opencode_subagents_do_not_eat_their_parents_mail() {
         let who = stage.json(&["who"]);
         assert_eq!(who.as_array().unwrap().len(), 1, "a child is no participant: {who}");
         stage.send(who[0]["name"].as_str().unwrap(), "MAIL-FOR-THE-PARENT");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         stage.shown_once("MAIL-FOR-THE-PARENT");
         let by_child = stage.model.sightings_where("MAIL-FOR-THE-PARENT", |request| {
@@ -184,7 +156,7 @@ fn opencode_answers_by_its_tools() {
         });
         let stage = Stage::with(&[WHO], script);
         let (_server, session) = idle_session(&stage);
-        let answer = stage.json(&["ask", &session, "MAIL-ASK please", "--timeout", "30s"]);
+        let answer = stage.json(&["ask", &session, "MAIL-ASK please", "--timeout", "100s"]);
         assert_eq!(answer["body"], "THE-ANSWER", "{}", stage.trouble());
     });
 }
@@ -211,26 +183,6 @@ fn opencode_has_it_once_after_a_kill_and_a_resume() {
     });
 }
 
-#[test]
-fn opencode_takes_mail_while_it_is_idle_in_a_terminal() {
-    isolated(|| {
-        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
-        let terminal = stage.open(WHO, Session::New);
-        terminal.submit("please begin");
-        stage.request(|request| request.shows("please begin"));
-        let name = stage.name_of(WHO);
-        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
-        terminal.type_text("a draft");
-        terminal.wait_for("a draft", LIMIT).unwrap();
-        stage.send(&name, "MAIL-TERMINAL");
-        stage.request(|request| request.shows("MAIL-TERMINAL"));
-        stage.shown_once("MAIL-TERMINAL");
-        assert_eq!(stage.end_of("MAIL-TERMINAL"), "seen", "{}", stage.trouble());
-        assert!(terminal.screen().contains("a draft"), "the draft stays: {}", terminal.screen());
-        assert_eq!(stage.model.sightings("a draft").requests, 0);
-    });
-}
-
 /// Set up for the user and for the project: two plugins in one process, and one link.
 #[test]
 fn opencode_with_two_plugins_acts_once() {
@@ -238,13 +190,7 @@ fn opencode_with_two_plugins_acts_once() {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
         stage.baton(&["setup", "opencode", "--project"]).expect_ok();
         let (_server, session) = idle_session(&stage);
-        for round in 0..3 {
-            let body = format!("MAIL-TWICE-{round}");
-            stage.send(&session, &body);
-            stage.request(|request| request.shows(&body));
-            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
-            stage.shown_once(&body);
-        }
+        moments::one_by_one(&stage, &session, 3);
     });
 }
 
@@ -258,15 +204,20 @@ fn opencode_on_two_servers_answers_once() {
         second.prompt(&session, "and here");
         first.prompt(&session, "and there");
         let before = stage.model.requests_of(Kind::Main).len();
-        for round in 0..3 {
-            let body = format!("MAIL-SERVERS-{round}");
-            stage.send(&session, &body);
-            stage.request(|request| request.shows(&body));
-            assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
-            stage.shown_once(&body);
-        }
+        moments::one_by_one(&stage, &session, 3);
         assert_eq!(stage.model.requests_of(Kind::Main).len(), before + 3, "one request each");
     });
+}
+
+/// Gives OpenCode another plugin beside ours.
+pub fn add_plugin(stage: &Stage, name: &str, text: &str) {
+    let file = stage.sandbox.home().join(name);
+    std::fs::write(&file, text).expect("a plugin");
+    let config = stage.sandbox.path("home/.config/opencode/opencode.json");
+    let mut settings: Value =
+        serde_json::from_slice(&std::fs::read(&config).expect("its settings")).expect("it is JSON");
+    settings["plugin"].as_array_mut().expect("ours").push(json!(format!("file://{}", file.display())));
+    std::fs::write(&config, settings.to_string()).expect("its settings");
 }
 
 /// Another plugin throws at our prompt: OpenCode says 204, and stores nothing.
@@ -274,27 +225,19 @@ fn opencode_on_two_servers_answers_once() {
 fn opencode_mail_that_its_prompt_did_not_bring_stays_queued() {
     isolated(|| {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
-        let other = stage.sandbox.path("home/other.js");
         let off = stage.sandbox.path("home/off");
-        std::fs::write(
-            &other,
-            format!(
-                "import {{ existsSync }} from 'node:fs'\nexport const Other = async () => ({{ 'chat.message': async (_, {{ parts }}) => {{ \
-                 if (!existsSync('{}') && parts.some((part) => part.text?.includes('MAIL-THROWN'))) throw new Error('no') }} }})\n",
-                off.display()
-            ),
-        )
-        .unwrap();
-        let config = stage.sandbox.path("home/.config/opencode/opencode.json");
-        let mut settings: Value = serde_json::from_slice(&std::fs::read(&config).unwrap()).unwrap();
-        settings["plugin"].as_array_mut().unwrap().push(json!(format!("file://{}", other.display())));
-        std::fs::write(&config, settings.to_string()).unwrap();
+        let throws = format!(
+            "import {{ existsSync }} from 'node:fs'\nexport const Other = async () => ({{ 'chat.message': async (_, {{ parts }}) => {{ \
+             if (!existsSync('{}') && parts.some((part) => part.text?.includes('MAIL-THROWN'))) throw new Error('no') }} }})\n",
+            off.display()
+        );
+        add_plugin(&stage, "other.js", &throws);
         let (server, session) = idle_session(&stage);
         stage.send(&session, "MAIL-THROWN");
         let trail = || stage.baton(&["log"]).expect_ok().stdout;
         assert!(wait::until(LIMIT, || trail().contains("returned")), "{}", stage.trouble());
         assert_eq!(stage.model.sightings("MAIL-THROWN").requests, 0);
-        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+        stage.is_in_state("idle");
         // It tries again by itself, and the session goes on working.
         std::fs::write(&off, "").unwrap();
         stage.request(|request| request.shows("MAIL-THROWN"));
@@ -310,31 +253,32 @@ fn compact(server: &Server, session: &str) {
     server.call("POST", &format!("/session/{session}/summarize"), &model);
 }
 
-fn wait_until_idle(stage: &Stage) {
-    assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
-}
-
 #[test]
 fn opencode_mail_sent_during_a_compaction_comes_once_after_it() {
     isolated(|| {
-        let script = Script::by(|_| Step::say("finished"))
-            .compactions(|_| Step::say("A summary.").after(Duration::from_secs(2)));
+        let sent = Gate::default();
+        let before = sent.clone();
+        let script = Script::by(|_| Step::say("finished")).compactions(move |_| {
+            before.wait(1);
+            Step::say("A summary.")
+        });
         let stage = Stage::with(&[WHO], script);
         let (server, session) = idle_session(&stage);
         stage.send(&session, "MAIL-BEFORE");
         assert_eq!(stage.end_of("MAIL-BEFORE"), "seen", "{}", stage.trouble());
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         std::thread::scope(|scope| {
             let compaction = scope.spawn(|| compact(&server, &session));
             let asked = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Compaction);
             assert!(asked.expect("a summary is asked for").shows("MAIL-BEFORE"), "it is in the history");
             stage.send(&session, "MAIL-DURING");
+            sent.open();
             compaction.join().expect("the compaction ends");
         });
         let after = stage.request(|request| request.shows("MAIL-DURING"));
         assert!(after.said().iter().any(|said| said.text.contains("A summary.")), "{:?}", after.said());
         stage.seen_once("MAIL-DURING");
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         server.prompt(&session, "are you well?");
         let last = stage.model.requests_of(Kind::Main).pop().unwrap();
         assert_eq!(last.count("MAIL-DURING"), 1, "{:?}", last.said());
@@ -350,7 +294,7 @@ fn opencode_mail_that_only_a_summary_was_made_of_comes_again() {
     isolated(|| {
         let script = Script::by(|request| {
             if request.last_user_text().contains("please begin") && request.results().is_empty() {
-                Step::parts([Part::shell("sleep 2"), Part::Tokens(199_000)])
+                Step::parts([Part::shell(UNTIL_TOLD), Part::Tokens(199_000)])
             } else if request.results().is_empty() {
                 Step::shell("echo next")
             } else {
@@ -361,6 +305,7 @@ fn opencode_mail_that_only_a_summary_was_made_of_comes_again() {
         let agent = stage.start(WHO, Session::New, "please begin");
         stage.request(|_| true);
         stage.send(&stage.name_of(WHO), "MAIL-FULL");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         let summaries = stage.model.requests_of(Kind::Compaction);
         assert_eq!(summaries.len(), 1);
@@ -380,9 +325,9 @@ fn opencode_is_told_its_open_asks_again_after_a_compaction() {
             stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &session, "QUESTION-1"]));
         stage.request(|request| request.shows("QUESTION-1"));
         assert_eq!(stage.end_of("QUESTION-1"), "seen", "{}", stage.trouble());
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         compact(&server, &session);
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         server.prompt(&session, "PROMPT-AFTER-IT");
         let after = stage.request(|request| request.shows("PROMPT-AFTER-IT"));
         assert_eq!(after.count("<baton-asks>"), 1, "{:?}", after.said());
@@ -391,6 +336,44 @@ fn opencode_is_told_its_open_asks_again_after_a_compaction() {
         server.prompt(&session, "AND-ANOTHER");
         let last = stage.request(|request| request.shows("AND-ANOTHER"));
         assert_eq!(last.count("<baton-asks>"), 1, "it is said once: {:?}", last.said());
+    });
+}
+
+/// As the person compacts it: by the command in its terminal.
+#[test]
+fn opencode_that_is_compacted_in_its_terminal_takes_mail_and_knows_its_asks() {
+    isolated(|| {
+        let sent = Gate::default();
+        let before = sent.clone();
+        let script = Script::by(|_| Step::say("finished")).compactions(move |_| {
+            before.wait(1);
+            Step::say("A summary.")
+        });
+        let stage = Stage::with(&[WHO], script);
+        let terminal = stage.open(WHO, Session::New);
+        terminal.submit("please begin");
+        stage.request(|request| request.shows("please begin"));
+        let name = stage.name_of(WHO);
+        stage.is_in_state("idle");
+        let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &name, "QUESTION-1"]));
+        stage.arrives("QUESTION-1");
+        stage.is_in_state("idle");
+        terminal.submit("/compact");
+        let asked = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Compaction);
+        let asked = asked.unwrap_or_else(|| panic!("no summary is asked for:\n{}", terminal.screen()));
+        stage.send(&name, "MAIL-DURING");
+        assert!(asked.shows("QUESTION-1") && !asked.shows("MAIL-DURING"), "a summary takes no mail");
+        sent.open();
+        let after = stage.request(|request| request.shows("MAIL-DURING"));
+        assert!(after.index > asked.index, "{:?}", after.said());
+        stage.seen_once("MAIL-DURING");
+        stage.is_in_state("idle");
+        terminal.submit("PROMPT-AFTER-IT");
+        let last = stage.request(|request| request.shows("PROMPT-AFTER-IT"));
+        for text in ["MAIL-DURING", "<baton-asks>", "asked you in"] {
+            assert_eq!(last.count(text), 1, "{text}: {:?}", last.said());
+        }
+        ask.kill();
     });
 }
 
@@ -409,11 +392,11 @@ fn opencode_goes_on_after_a_compaction_that_failed() {
         let stage = Stage::with(&[WHO], script);
         let (server, session) = idle_session(&stage);
         compact(&server, &session);
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         stage.send(&session, "MAIL-AFTER-A-FAILURE");
         let summaries = || stage.model.requests_of(Kind::Compaction).len();
         assert!(wait::until(LIMIT, || summaries() == 2), "{}", stage.trouble());
-        wait_until_idle(&stage);
+        stage.is_in_state("idle");
         // It is in the conversation behind the summary, and OpenCode leaves it there until it is asked something.
         server.prompt(&session, "are you well?");
         stage.seen_once("MAIL-AFTER-A-FAILURE");

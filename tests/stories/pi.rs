@@ -1,8 +1,10 @@
 //! Stories with the real Pi: its extension and the link bring mail at a prompt, between tools, at a stop and into an idle session.
 
-use crate::stage::{LIMIT, Stage, rounds};
+use crate::gate::{UNTIL_TOLD, end_tools};
+use crate::moments;
+use crate::stage::{LIMIT, Stage, press_until, rounds};
 use baton_testkit::agents::{Agent, Session};
-use baton_testkit::model::{Kind, Part};
+use baton_testkit::model::Kind;
 use baton_testkit::pi::Pi;
 use baton_testkit::process::Finished;
 use baton_testkit::process::write_program;
@@ -33,19 +35,6 @@ fn talk() -> Script {
     Script::by(|_| Step::say("finished"))
 }
 
-fn idle(stage: &Stage) {
-    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
-    assert!(idle, "it is never idle: {}{}", stage.json(&["who"]), stage.trouble());
-}
-
-/// It was shown once, and its sender can see that.
-#[track_caller]
-fn arrived(stage: &Stage, body: &str) {
-    stage.request(|request| request.shows(body));
-    stage.shown_once(body);
-    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
-}
-
 #[test]
 fn pi_takes_mail_with_a_tools_result() {
     isolated(|| {
@@ -53,7 +42,7 @@ fn pi_takes_mail_with_a_tools_result() {
             let stage = Stage::with(
                 PI,
                 Script::by(|request| match request.results().len() {
-                    0 => Step::shell("sleep 1; echo from-the-tool"),
+                    0 => Step::shell(format!("{UNTIL_TOLD}; echo from-the-tool")),
                     _ => Step::say("finished"),
                 }),
             );
@@ -61,8 +50,9 @@ fn pi_takes_mail_with_a_tools_result() {
             stage.request(|_| true);
             let body = format!("MAIL-MID-{round}");
             stage.send(&stage.name_of(Agent::Pi), &body);
+            end_tools(&stage);
             let run = agent.finish(LIMIT).expect_ok();
-            arrived(&stage, &body);
+            stage.arrives(&body);
             let second = &stage.model.requests_of(Kind::Main)[1];
             assert!(second.results()[0].text.contains(&body), "with the tool's result: {}", stage.trouble());
             assert!(second.results()[0].text.contains("from-the-tool"), "which stays");
@@ -79,49 +69,12 @@ fn holds(line: &Value, text: &str) -> bool {
 
 #[test]
 fn parallel_tools_of_pi_bring_it_once() {
-    isolated(|| {
-        let stage = Stage::with(
-            PI,
-            Script::by(|request| match request.results().len() {
-                0 => Step::parts((0..4).map(|n| Part::shell(format!("sleep 0.{n}; sleep 0.5; echo {n}")))),
-                _ => Step::say("finished"),
-            }),
-        );
-        let agent = stage.start(Agent::Pi, Session::New, "please begin");
-        stage.request(|_| true);
-        let name = stage.name_of(Agent::Pi);
-        for body in ["MAIL-PARALLEL-1", "MAIL-PARALLEL-2"] {
-            stage.send(&name, body);
-        }
-        agent.finish(LIMIT).expect_ok();
-        for body in ["MAIL-PARALLEL-1", "MAIL-PARALLEL-2"] {
-            arrived(&stage, body);
-        }
-    });
+    isolated(|| moments::parallel_tools(Agent::Pi));
 }
 
 #[test]
 fn mail_keeps_pi_from_stopping() {
-    isolated(|| {
-        for round in 0..rounds() {
-            let stage = Stage::with(
-                PI,
-                Script::by(|request| {
-                    if request.shows("MAIL-STOP") {
-                        Step::say("finished")
-                    } else {
-                        Step::say("thinking").after(Duration::from_secs(1))
-                    }
-                }),
-            );
-            let agent = stage.start(Agent::Pi, Session::New, "please begin");
-            stage.request(|_| true);
-            let body = format!("MAIL-STOP-{round}");
-            stage.send(&stage.name_of(Agent::Pi), &body);
-            agent.finish(LIMIT).expect_ok();
-            arrived(&stage, &body);
-        }
-    });
+    isolated(|| moments::before_the_turn_ends(Agent::Pi));
 }
 
 #[test]
@@ -136,7 +89,7 @@ fn mail_for_pi_waits_for_its_resume_and_comes_with_the_prompt_in_order() {
         let requests = stage.model.requests_of(Kind::Main).len();
         stage.run(Agent::Pi, Session::Resume(&session), "go on");
         for body in ["MAIL-WAITING-1", "MAIL-WAITING-2"] {
-            arrived(&stage, body);
+            stage.arrives(body);
         }
         let first = &stage.model.requests_of(Kind::Main)[requests];
         let text: String = first.said().iter().map(|said| said.text.clone()).collect();
@@ -151,23 +104,17 @@ fn mail_for_pi_waits_for_its_resume_and_comes_with_the_prompt_in_order() {
 fn an_idle_pi_in_a_terminal_gets_its_mail_at_once() {
     isolated(|| {
         for _ in 0..rounds() {
-            let stage = Stage::with(PI, talk());
-            let terminal = stage.open(Agent::Pi, Session::New);
-            // Before anything was ever asked.
-            let name = stage.name_of(Agent::Pi);
-            stage.send(&name, "MAIL-IDLE-1");
-            arrived(&stage, "MAIL-IDLE-1");
-            idle(&stage);
-            terminal.submit("PROMPT-OF-THE-PERSON");
-            stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
-            idle(&stage);
-            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
-                stage.send(&name, body);
-            }
-            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
-                arrived(&stage, body);
-            }
+            moments::while_idle(&Stage::with(PI, talk()), Agent::Pi);
         }
+    });
+}
+
+#[test]
+fn messages_of_one_instant_come_once_each_to_pi() {
+    isolated(|| {
+        let stage = Stage::with(PI, talk());
+        let _terminal = stage.open(Agent::Pi, Session::New);
+        moments::of_one_instant(&stage, &stage.name_of(Agent::Pi));
     });
 }
 
@@ -203,10 +150,10 @@ fn an_idle_pi_without_a_terminal_gets_its_mail_at_once() {
         let name = stage.name_of(Agent::Pi);
         rpc.say(&json!({"id": "1", "type": "prompt", "message": "please begin"}));
         stage.request(|request| request.shows("please begin"));
-        idle(&stage);
+        stage.is_in_state("idle");
         stage.send(&name, "MAIL-RPC");
-        arrived(&stage, "MAIL-RPC");
-        idle(&stage);
+        stage.arrives("MAIL-RPC");
+        stage.is_in_state("idle");
         drop(rpc);
         let gone = wait::until(LIMIT, || stage.json(&["who"]).as_array().is_some_and(Vec::is_empty));
         assert!(gone, "the link says that its agent is gone: {}", stage.json(&["who"]));
@@ -218,17 +165,25 @@ fn an_idle_pi_without_a_terminal_gets_its_mail_at_once() {
 fn a_push_does_not_cost_the_person_a_prompt() {
     isolated(|| {
         let stage = Stage::with(PI, talk());
-        let slow = "export default (pi) => pi.on('input', () => new Promise((go) => setTimeout(go, 1500)));";
+        let slow = "import { existsSync, writeFileSync } from 'node:fs';
+            export default (pi) => pi.on('input', () => new Promise((go) => {
+                writeFileSync('on-its-way', '');
+                const timer = setInterval(() => existsSync('tools-may-end') && go(clearInterval(timer)), 50);
+            }));";
         fs::write(stage.sandbox.home().join(".pi/agent/extensions/slow.js"), slow).unwrap();
         let mut rpc = Rpc::start(&stage, &[]);
         let name = stage.name_of(Agent::Pi);
-        idle(&stage);
+        stage.is_in_state("idle");
         rpc.say(&json!({"id": "1", "type": "prompt", "message": "PROMPT-OF-THE-PERSON"}));
-        std::thread::sleep(Duration::from_millis(500));
+        let held = stage.sandbox.project().join("on-its-way");
+        assert!(wait::until(LIMIT, || held.exists()), "{}", stage.trouble());
         stage.send(&name, "MAIL-MEANWHILE");
+        // Long enough for a push that should not come: it takes a few milliseconds.
+        std::thread::sleep(Duration::from_secs(1));
+        end_tools(&stage);
         let asked = stage.request(|_| true);
         assert!(asked.shows("PROMPT-OF-THE-PERSON"), "the prompt is the first that the model sees");
-        arrived(&stage, "MAIL-MEANWHILE");
+        stage.arrives("MAIL-MEANWHILE");
     });
 }
 
@@ -288,7 +243,7 @@ fn pi_asks_and_answers_in_its_shell() {
                 let results = request.results().len();
                 if request.shows("ask your peer") {
                     return match results {
-                        0 => Step::shell("baton ask answerer 'QUESTION-1: how many?' --timeout 40s"),
+                        0 => Step::shell("baton ask answerer 'QUESTION-1: how many?' --timeout 100s"),
                         _ => Step::say("finished"),
                     };
                 }
@@ -296,7 +251,7 @@ fn pi_asks_and_answers_in_its_shell() {
                     _ if request.shows("REPLIED") => Step::say("finished"),
                     Some(message) => Step::shell(format!("baton reply {message} ANSWER-42 && echo REPLIED")),
                     None if results == 0 => Step::shell("baton name answerer"),
-                    None if results < 60 => Step::shell("sleep 0.3"),
+                    None if results < 200 => Step::shell("sleep 0.3"),
                     None => Step::say("nobody asked"),
                 }
             }),
@@ -318,7 +273,7 @@ fn pi_asks_and_answers_in_its_shell() {
 fn what_pi_reads_in_its_shell_is_seen_and_what_it_throws_away_comes_again() {
     isolated(|| {
         // Thrown away, it is known to be lost when the next turn has been answered without it, and comes at that turn's end.
-        for (command, shown_by) in [("baton inbox --wait 20s", 1), ("baton inbox --wait 20s >/dev/null", 3)] {
+        for (command, shown_by) in [("baton inbox --wait 60s", 1), ("baton inbox --wait 60s >/dev/null", 3)] {
             let stage = Stage::with(
                 PI,
                 Script::by(move |request| match request.results().len() {
@@ -334,7 +289,7 @@ fn what_pi_reads_in_its_shell_is_seen_and_what_it_throws_away_comes_again() {
                 let session = stage.session_id(Agent::Pi, &run);
                 stage.run(Agent::Pi, Session::Resume(&session), "go on");
             }
-            arrived(&stage, "MAIL-READ");
+            stage.arrives("MAIL-READ");
             let first = stage.model.sightings("MAIL-READ").first;
             assert_eq!(first, Some(shown_by), "{command}: {}", stage.trouble());
         }
@@ -349,12 +304,12 @@ fn after_new_the_participant_of_pi_goes_on() {
         stage.name_of(Agent::Pi);
         terminal.submit("please begin");
         stage.request(|_| true);
-        idle(&stage);
+        stage.is_in_state("idle");
         let before = stage.json(&["who"])[0].clone();
         let name = before["name"].as_str().expect("a name");
         let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", name, "QUESTION-1"]));
-        arrived(&stage, "QUESTION-1");
-        idle(&stage);
+        stage.arrives("QUESTION-1");
+        stage.is_in_state("idle");
         terminal.submit("/new");
         terminal.wait_for("<baton-asks>", LIMIT).unwrap_or_else(|error| panic!("{error}"));
         ask.kill();
@@ -365,15 +320,15 @@ fn after_new_the_participant_of_pi_goes_on() {
         .unwrap_or_else(|| panic!("no new session: {}", stage.trouble()));
         assert_eq!(after["name"], before["name"], "the same participant");
         stage.send(name, "MAIL-AFTER-NEW");
-        arrived(&stage, "MAIL-AFTER-NEW");
+        stage.arrives("MAIL-AFTER-NEW");
         let shown = stage.request(|request| request.shows("MAIL-AFTER-NEW"));
         assert_eq!(shown.count("asked you in"), 1, "the ask is still open: {:?}", shown.said());
-        idle(&stage);
+        stage.is_in_state("idle");
         // A reload is the same session with a new copy of the extension.
         terminal.submit("/reload");
         terminal.wait_for("Reloaded", LIMIT).unwrap_or_else(|error| panic!("{error}"));
         stage.send(name, "MAIL-AFTER-RELOAD");
-        arrived(&stage, "MAIL-AFTER-RELOAD");
+        stage.arrives("MAIL-AFTER-RELOAD");
         assert_eq!(stage.json(&["who"])[0]["session_id"], after["session_id"]);
     });
 }
@@ -381,7 +336,7 @@ fn after_new_the_participant_of_pi_goes_on() {
 #[test]
 fn two_copies_of_the_extension_act_once() {
     isolated(|| {
-        let stage = Stage::with(PI, tools(2));
+        let stage = Stage::with(PI, moments::tools_until_told(2));
         stage.baton(&["setup", "pi", "--project"]).expect_ok();
         let told = stage.sandbox.path("told.jsonl");
         let spy = script(&stage, "spy", &format!("tee -a '{}' | baton \"$@\"", told.display()));
@@ -392,8 +347,9 @@ fn two_copies_of_the_extension_act_once() {
         let agent = stage.sandbox.start(command.arg("--approve"));
         stage.request(|_| true);
         stage.send(&stage.name_of(Agent::Pi), "MAIL-TWO-COPIES");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
-        arrived(&stage, "MAIL-TWO-COPIES");
+        stage.arrives("MAIL-TWO-COPIES");
         let told = fs::read_to_string(told).expect("what the extension told");
         for (event, count) in [("session_start", 1), ("before_agent_start", 1), ("tool_result", 2)] {
             let said = told.matches(&format!("\"hook_event_name\":\"{event}\"")).count();
@@ -423,14 +379,16 @@ fn pi_goes_on_without_baton() {
     isolated(|| {
         let stage = Stage::with(PI, tools(1));
         let extension = stage.sandbox.home().join(".pi/agent/extensions/baton.ts");
-        let hangs = script(&stage, "hangs", "exec sleep 60");
+        let hangs = script(&stage, "hangs", "exec sleep 600");
+        let mut without_waiting = None;
         for program in ["/nowhere/baton", "/bin/false", &hangs] {
             call_instead(&extension, program);
             let begun = Instant::now();
             let run = stage.run(Agent::Pi, Session::New, "please begin");
             assert!(finished(&run), "{program}: {}", run.stdout);
             // Each event waits two seconds at the most, a tool call three; there are six of them that wait.
-            assert!(begun.elapsed() < Duration::from_secs(20), "{program}: {:?}", begun.elapsed());
+            let limit = *without_waiting.get_or_insert(begun.elapsed()) * 2 + Duration::from_secs(16);
+            assert!(begun.elapsed() < limit, "{program}: {:?} of {limit:?}", begun.elapsed());
         }
     });
 }
@@ -479,15 +437,16 @@ fn a_killed_link_costs_nothing() {
             Script::by(|request| match request.results().len() {
                 // The child of this shell's parent that is baton's link.
                 0 => Step::shell("kill -9 $(pgrep -P $PPID -x baton) && echo KILLED-IT; sleep 0.5"),
-                1..4 => Step::shell("sleep 0.3"),
+                1 => Step::shell(UNTIL_TOLD),
                 _ => Step::say("finished"),
             }),
         );
         let agent = stage.start(Agent::Pi, Session::New, "please begin");
         stage.request(|request| request.shows("KILLED-IT"));
         stage.send(&stage.name_of(Agent::Pi), "MAIL-AFTER-THE-KILL");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
-        arrived(&stage, "MAIL-AFTER-THE-KILL");
+        stage.arrives("MAIL-AFTER-THE-KILL");
     });
 }
 
@@ -498,7 +457,7 @@ fn an_interrupted_turn_of_pi_keeps_its_mail() {
             PI,
             Script::by(|request| {
                 if request.shows("MAIL-INTERRUPTED") && !request.shows("SECOND-PROMPT") {
-                    Step::say("never said").after(Duration::from_secs(30))
+                    Step::Hang
                 } else {
                     Step::say("finished")
                 }
@@ -507,15 +466,14 @@ fn an_interrupted_turn_of_pi_keeps_its_mail() {
         let terminal = stage.open(Agent::Pi, Session::New);
         terminal.submit("FIRST-PROMPT");
         stage.request(|request| request.shows("FIRST-PROMPT"));
-        idle(&stage);
+        stage.is_in_state("idle");
         stage.send(&stage.name_of(Agent::Pi), "MAIL-INTERRUPTED");
         stage.request(|request| request.shows("MAIL-INTERRUPTED"));
-        terminal.press(&["Escape"]);
-        idle(&stage);
+        press_until(&terminal, &["Escape"], |_| stage.json(&["who"])[0]["state"] == "idle");
         assert_eq!(stage.state_of("MAIL-INTERRUPTED"), "offered", "nobody has answered it");
         terminal.submit("SECOND-PROMPT");
         stage.request(|request| request.shows("SECOND-PROMPT") && request.shows("MAIL-INTERRUPTED"));
-        arrived(&stage, "MAIL-INTERRUPTED");
+        stage.arrives("MAIL-INTERRUPTED");
     });
 }
 
@@ -534,7 +492,7 @@ fn what_a_person_types_into_a_running_turn_of_pi_and_mail_both_come() {
         stage.send(&stage.name_of(Agent::Pi), "MAIL-MEANWHILE");
         terminal.submit("TYPED-AHEAD");
         stage.request(|request| request.shows("TYPED-AHEAD"));
-        arrived(&stage, "MAIL-MEANWHILE");
+        stage.arrives("MAIL-MEANWHILE");
         stage.shown_once("TYPED-AHEAD");
     });
 }
@@ -550,16 +508,16 @@ fn after_a_compaction_of_pi_open_asks_are_listed_again() {
         let name = stage.name_of(Agent::Pi);
         terminal.submit("please begin");
         stage.request(|_| true);
-        idle(&stage);
+        stage.is_in_state("idle");
         let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &name, "QUESTION-1"]));
-        arrived(&stage, "QUESTION-1");
-        idle(&stage);
+        stage.arrives("QUESTION-1");
+        stage.is_in_state("idle");
         terminal.submit("/compact");
         terminal.wait_for("<baton-asks>", LIMIT).unwrap_or_else(|error| panic!("{error}"));
         // An idle session is idle after a compaction too, and takes mail.
         stage.send(&name, "MAIL-AFTER-A-COMPACTION");
-        arrived(&stage, "MAIL-AFTER-A-COMPACTION");
-        idle(&stage);
+        stage.arrives("MAIL-AFTER-A-COMPACTION");
+        stage.is_in_state("idle");
         terminal.submit("PROMPT-AFTER-IT");
         let after = stage.request(|request| request.shows("PROMPT-AFTER-IT"));
         assert_eq!(after.count("<baton-asks>"), 1, "{:?}", after.said());
@@ -572,13 +530,14 @@ fn after_a_compaction_of_pi_open_asks_are_listed_again() {
 #[test]
 fn a_pi_that_stores_nothing_takes_mail_too() {
     isolated(|| {
-        let stage = Stage::with(PI, tools(2));
+        let stage = Stage::with(PI, moments::tools_until_told(2));
         let mut command = pi(&stage).headless(Session::New, "please begin");
         let agent = stage.sandbox.start(command.arg("--no-session"));
         stage.request(|_| true);
         stage.send(&stage.name_of(Agent::Pi), "MAIL-UNSTORED");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
-        arrived(&stage, "MAIL-UNSTORED");
+        stage.arrives("MAIL-UNSTORED");
         assert!(pi(&stage).session_files().is_empty());
     });
 }
@@ -622,17 +581,16 @@ fn mail_on_a_branch_of_pi_that_is_left_unanswered_comes_again() {
         let terminal = stage.open(Agent::Pi, Session::New);
         terminal.submit("FIRST-PROMPT");
         stage.request(|request| request.shows("FIRST-PROMPT"));
-        idle(&stage);
+        stage.is_in_state("idle");
         terminal.submit("SECOND-PROMPT");
         stage.request(|request| request.shows("SECOND-PROMPT"));
         stage.send(&stage.name_of(Agent::Pi), "MAIL-ON-A-BRANCH");
         stage.request(|request| request.shows("MAIL-ON-A-BRANCH"));
-        terminal.press(&["Escape"]);
-        idle(&stage);
+        press_until(&terminal, &["Escape"], |_| stage.json(&["who"])[0]["state"] == "idle");
         assert_eq!(stage.state_of("MAIL-ON-A-BRANCH"), "offered", "nobody has answered it");
         go_back_to(&terminal, "assistant: finished");
         stage.request(|request| request.shows("MAIL-ON-A-BRANCH") && !request.shows("SECOND-PROMPT"));
-        arrived(&stage, "MAIL-ON-A-BRANCH");
+        stage.arrives("MAIL-ON-A-BRANCH");
     });
 }
 
@@ -649,15 +607,15 @@ fn mail_on_a_branch_of_pi_that_was_answered_is_not_repeated() {
         let terminal = stage.open(Agent::Pi, Session::New);
         terminal.submit("FIRST-PROMPT");
         stage.request(|request| request.shows("FIRST-PROMPT"));
-        idle(&stage);
+        stage.is_in_state("idle");
         let name = stage.name_of(Agent::Pi);
         stage.send(&name, "MAIL-ANSWERED");
-        arrived(&stage, "MAIL-ANSWERED");
-        idle(&stage);
+        stage.arrives("MAIL-ANSWERED");
+        stage.is_in_state("idle");
         go_back_to(&terminal, "assistant: finished");
         stage.send(&name, "MAIL-ON-THE-NEW-BRANCH");
         let shown = stage.request(|request| request.shows("MAIL-ON-THE-NEW-BRANCH"));
-        arrived(&stage, "MAIL-ON-THE-NEW-BRANCH");
+        stage.arrives("MAIL-ON-THE-NEW-BRANCH");
         assert_eq!(shown.count("MAIL-ANSWERED"), 0, "{:?}", shown.said());
         assert_eq!(stage.state_of("MAIL-ANSWERED"), "seen");
     });

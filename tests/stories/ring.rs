@@ -14,10 +14,10 @@ const LINE: [Agent; 6] =
     [Agent::Claude, Agent::Codex, Agent::OpenCode, Agent::Gemini, Agent::Pi, Agent::Copilot];
 
 /// From the first question to the last end of a program.
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(200);
 
 /// So often an agent without mail runs a short tool, before it gives up.
-const PATIENCE: usize = 150;
+const PATIENCE: usize = 400;
 
 /// Whom an agent asks.
 fn next(who: Agent) -> Option<Agent> {

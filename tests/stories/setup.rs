@@ -1,6 +1,7 @@
 //! Setup and remove on a real home: the agents run with it, and afterwards every byte is back.
 
-use crate::stage::{LIMIT, Stage, both};
+use crate::stage::{LIMIT, Stage, both, wait_for_screen};
+use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::Value;
@@ -68,6 +69,7 @@ fn setup_while_claude_runs_loses_nothing_of_either() {
         let terminal = stage.open(Agent::Claude, Session::New);
         terminal.submit("please begin");
         stage.request(|request| request.shows("please begin"));
+        wait_for_screen(&terminal, Agent::Claude, &Screen::Ready);
         let planned = stage.baton(&["setup", "claude", "--dry-run"]).expect_ok();
         assert!(
             planned.stderr.contains("`claude mcp add-json --scope user baton` would"),
@@ -78,6 +80,7 @@ fn setup_while_claude_runs_loses_nothing_of_either() {
         assert!(!added.stderr.contains("note:"), "by its own command: {}", added.stderr);
         terminal.submit("and on");
         stage.request(|request| request.shows("and on"));
+        wait_for_screen(&terminal, Agent::Claude, &Screen::Ready);
         terminal.submit("/exit");
         // What a session writes when it ends.
         let ended = |state: &Value| {
@@ -95,6 +98,7 @@ fn setup_while_claude_runs_loses_nothing_of_either() {
         assert!(!removed.stderr.contains("note:"), "by its own command: {}", removed.stderr);
         let written = claude_state(&stage)["machineID"].clone();
         assert!(written.is_string(), "ours keeps its writes");
+        wait_for_screen(&terminal, Agent::Claude, &Screen::Ready);
         terminal.submit("/exit");
         assert!(wait::until(LIMIT, || ended(&claude_state(&stage))), "{:#}", claude_state(&stage));
         let state = claude_state(&stage);

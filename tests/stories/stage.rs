@@ -1,5 +1,6 @@
 //! The stage of every story: a sandbox with baton set up for the real agents, and a scripted model.
 
+use baton_agents::{Screen, by_name};
 use baton_testkit::agents::{self, Agent, Program, Session};
 use baton_testkit::claude::Claude;
 use baton_testkit::codex::Codex;
@@ -11,8 +12,17 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// No step of a story takes longer.
-pub const LIMIT: Duration = Duration::from_secs(60);
+/// No step of a story takes longer, on a machine that is busy with others.
+pub const LIMIT: Duration = Duration::from_secs(120);
+
+/// A key that did nothing is pressed again after this. Not sooner: the second may mean something else than the first.
+const KEY_PATIENCE: Duration = Duration::from_secs(4);
+
+/// As a person presses one key after the other.
+const BETWEEN_KEYS: Duration = Duration::from_millis(200);
+
+/// Until what reached the model is proven.
+const END_LIMIT: Duration = Duration::from_secs(30);
 
 const BOTH: [Agent; 2] = [Agent::Claude, Agent::Codex];
 
@@ -134,7 +144,7 @@ impl Stage {
     /// The state of the delivery of the message with that body, once it has reached an end.
     pub fn end_of(&self, body: &str) -> String {
         let mut last = String::new();
-        wait::until(Duration::from_secs(10), || {
+        wait::until(END_LIMIT, || {
             last = self.state_of(body);
             !matches!(last.as_str(), "queued" | "offered")
         });
@@ -145,6 +155,27 @@ impl Stage {
     pub fn state_of(&self, body: &str) -> String {
         let mail = self.json(&["mail", "--search", body]);
         mail[0]["deliveries"][0]["state"].as_str().unwrap_or("none").to_owned()
+    }
+
+    /// Waits until the only session that is not gone is in that state.
+    #[track_caller]
+    pub fn is_in_state(&self, state: &str) {
+        let is = wait::until(LIMIT, || self.json(&["who"])[0]["state"] == state);
+        assert!(is, "it is never {state}: {}{}", self.json(&["who"]), self.trouble());
+    }
+
+    /// Waits until a wake of the only session that is not gone would come to this.
+    #[track_caller]
+    pub fn would_be(&self, outcome: &str) {
+        let would = wait::until(LIMIT, || self.json(&["who"])[0]["wake"] == outcome);
+        assert!(would, "a wake is never {outcome}: {}{}", self.json(&["who"]), self.trouble());
+    }
+
+    /// Checks that it came to the model, once, and that its sender can see that.
+    #[track_caller]
+    pub fn arrives(&self, body: &str) {
+        self.request(|request| request.shows(body));
+        self.seen_once(body);
     }
 
     /// Waits for the first request to the model that fits.
@@ -192,6 +223,47 @@ impl Stage {
         let trail = self.baton(&["log"]).stdout;
         format!("\nhook.log:\n{log}\nwho:\n{who}\ntrail:\n{trail}")
     }
+}
+
+/// Presses keys until the screen shows that they were heard: a dialog that has just opened ignores them.
+#[track_caller]
+pub fn press_until(terminal: &Tmux<'_>, keys: &[&str], heard: impl Fn(&str) -> bool) {
+    let done = wait::until(LIMIT, || {
+        for key in keys {
+            terminal.press(&[key]);
+            std::thread::sleep(BETWEEN_KEYS);
+        }
+        wait::until(KEY_PATIENCE, || heard(&terminal.screen()))
+    });
+    assert!(done, "{keys:?} is not heard:\n{}", terminal.screen());
+}
+
+/// Types a prompt and sends it off. Gemini CLI misses an Enter while it starts: then the prompt is still in its box.
+#[track_caller]
+pub fn submit(terminal: &Tmux<'_>, who: Agent, text: &str) {
+    terminal.submit(text);
+    let left = Screen::Draft(text.to_owned());
+    let sent = wait::until(LIMIT, || {
+        let sent = wait::until(KEY_PATIENCE, || screen_of(terminal, who) != left);
+        if !sent {
+            terminal.press(&["Enter"]);
+        }
+        sent
+    });
+    assert!(sent, "{text} is still in the box:\n{}", terminal.screen());
+}
+
+/// What an agent's adapter takes its screen for.
+pub fn screen_of(terminal: &Tmux<'_>, who: Agent) -> Screen {
+    let agent = by_name(who.name()).expect("we know it");
+    agent.screen(&terminal.command(&["capture-pane", "-e", "-p", "-t", "test"]))
+}
+
+/// Waits until an agent's screen is this.
+#[track_caller]
+pub fn wait_for_screen(terminal: &Tmux<'_>, who: Agent, wanted: &Screen) {
+    let came = wait::until(LIMIT, || screen_of(terminal, who) == *wanted);
+    assert!(came, "{wanted:?} never came, but {:?}:\n{}", screen_of(terminal, who), terminal.screen());
 }
 
 /// The program under test, built by the same cargo run.

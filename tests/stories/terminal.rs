@@ -2,7 +2,7 @@
 //!
 //! One session per agent, in which all of it happens.
 
-use crate::stage::{LIMIT, rounds};
+use crate::stage::{LIMIT, rounds, screen_of};
 use baton_agents::{Screen, by_name};
 use baton_mail::process;
 use baton_mail::wake::terminal::{Typed, type_line};
@@ -141,10 +141,9 @@ impl Pane<'_> {
 
     /// Waits until the screen is taken for this.
     fn wait_for(&self, wanted: &str, is_it: impl Fn(&Screen) -> bool) {
-        let agent = by_name(self.who.name()).expect("we know it");
-        let screen = || self.terminal.command(&["capture-pane", "-e", "-p", "-t", "test"]);
-        let came = wait::until(LIMIT, || is_it(&agent.screen(&screen())));
-        assert!(came, "{wanted} never came:\n{}\n{:?}", self.terminal.screen(), agent.screen(&screen()));
+        let screen = || screen_of(&self.terminal, self.who);
+        let came = wait::until(LIMIT, || is_it(&screen()));
+        assert!(came, "{wanted} never came:\n{}\n{:?}", self.terminal.screen(), screen());
     }
 
     /// How often the model was asked; for a title it may be asked at any time.
@@ -164,9 +163,17 @@ impl Pane<'_> {
         // A box is empty for a moment before the turn is shown that its last prompt began.
         let outcome = wait::poll(LIMIT, || Some(self.wake()).filter(|outcome| *outcome != Typed::Busy));
         assert_eq!(outcome, Some(Typed::Typed), "{}", self.terminal.screen());
-        let came = || wait::until(Duration::from_secs(10), || self.requests() > requests);
         // Gemini CLI misses an Enter while it starts. The next wake finds the line in the box, and sends it off.
-        let came = came() || (self.wake() == Typed::Typed && came());
+        let left = Screen::Draft(LINE.to_owned());
+        let came = wait::until(LIMIT, || {
+            let asked = || self.requests() > requests;
+            wait::until(Duration::from_secs(10), asked) || {
+                if screen_of(&self.terminal, self.who) == left {
+                    self.wake();
+                }
+                asked()
+            }
+        });
         assert!(came, "no request came:\n{}", self.terminal.screen());
         self.wait_for("an empty box", |screen| *screen == Screen::Ready);
         assert_eq!(self.lines_sent(), before + 1);
@@ -208,9 +215,8 @@ impl Pane<'_> {
 
     /// Ends whatever is left, and takes out what was left in the box or put back into it.
     fn empty_the_box(&self) {
-        let agent = by_name(self.who.name()).expect("we know it");
         let emptied = wait::until(LIMIT, || {
-            match agent.screen(&self.terminal.command(&["capture-pane", "-e", "-p", "-t", "test"])) {
+            match screen_of(&self.terminal, self.who) {
                 Screen::Ready => return true,
                 Screen::Draft(text) => {
                     for _ in 0..text.chars().count() {

@@ -1,8 +1,15 @@
-//! An idle session notices its mail: by its agent's own inbox, by a hook that waits in its background, by the agent's queue.
+//! An idle session notices its mail: by its agent's own inbox, by a hook that waits in its background, by the agent's queue, by a plugin of ours, in its terminal.
+//!
+//! The name of each story begins with that of its agent, by which `scripts/test --agent` finds it.
 
-use crate::stage::{LIMIT, Stage, rounds};
-use baton_testkit::agents::{Agent, Session};
+use crate::copilot::idle::pushing;
+use crate::hand;
+use crate::stage::{LIMIT, Stage, press_until, rounds, screen_of, submit, wait_for_screen};
+use baton_agents::Screen;
+use baton_testkit::agents::{Agent, Program as _, Session};
+use baton_testkit::copilot::Copilot;
 use baton_testkit::faults::{self, KillPoint};
+use baton_testkit::gemini::Gemini;
 use baton_testkit::tmux::Tmux;
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::{Value, json};
@@ -18,7 +25,7 @@ const DEBOUNCE: Duration = Duration::from_millis(1_100);
 /// An agent in a terminal that has answered once and is idle now.
 fn idle<'a>(stage: &'a Stage, agent: Agent, open: impl FnOnce() -> Tmux<'a>) -> (Tmux<'a>, String) {
     let terminal = open();
-    terminal.submit("first words");
+    submit(&terminal, agent, "first words");
     stage.request(|request| request.shows("first words"));
     let name = stage.name_of(agent);
     is_in_state(stage, &name, "idle");
@@ -39,7 +46,6 @@ fn of(stage: &Stage, name: &str) -> Value {
 /// Sends to an idle session and sees it woken by that route, the mail in its model's request, and the draft of its person untouched. With many rounds also
 /// how long that takes, beside the bare route, where that can be used by hand.
 fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: Option<&dyn Fn(&str)>) {
-    assert_eq!(of(stage, name)["wake_routes"][0], route, "{}", of(stage, name));
     let timed = rounds() >= 20;
     let mut took = Vec::new();
     for round in 0..rounds().max(2) {
@@ -51,6 +57,9 @@ fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: O
         if timed {
             std::thread::sleep(DEBOUNCE);
         }
+        // A hook that waits in the background takes a moment to come back.
+        let there = wait::until(LIMIT, || of(stage, name)["wake_routes"][0] == route);
+        assert!(there, "{} {}", of(stage, name), stage.trouble());
         let body = format!("WAKE-{route}-{round}.");
         let began = Instant::now();
         let sent = stage.json(&["send", name, &body]);
@@ -62,13 +71,12 @@ fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: O
         assert_eq!(stage.end_of(&body), "seen", "{}", stage.trouble());
         stage.shown_once(&body);
         is_in_state(stage, name, "idle");
-        let last = &of(stage, name)["last_wake"];
-        assert_eq!(
-            (&last["route"], &last["outcome"]),
-            (&route.into(), &"confirmed".into()),
-            "{}",
-            stage.trouble()
-        );
+        // A plugin is its own waker, and writes nothing down.
+        if route != "plugin" {
+            let last = &of(stage, name)["last_wake"];
+            let expected = (&Value::from(route), &Value::from("confirmed"));
+            assert_eq!((&last["route"], &last["outcome"]), expected, "{}", stage.trouble());
+        }
         assert!(terminal.screen().contains(draft), "the draft is gone: {}", terminal.screen());
     }
     let Some(by_hand) = by_hand.filter(|_| timed) else { return };
@@ -92,7 +100,7 @@ fn p95(mut times: Vec<Duration>) -> Duration {
 }
 
 #[test]
-fn an_idle_claude_session_is_woken_through_its_inbox() {
+fn claude_is_woken_through_its_inbox() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let claude = stage.claude().asking();
@@ -109,7 +117,7 @@ fn an_idle_claude_session_is_woken_through_its_inbox() {
 }
 
 #[test]
-fn a_claude_session_that_bypasses_permissions_is_woken_by_a_hook_in_its_background() {
+fn claude_that_bypasses_permissions_is_woken_by_a_hook_in_its_background() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Claude, || stage.claude().open("claude", Session::New));
@@ -118,7 +126,7 @@ fn a_claude_session_that_bypasses_permissions_is_woken_by_a_hook_in_its_backgrou
 }
 
 #[test]
-fn an_idle_codex_thread_is_woken_through_its_queue() {
+fn codex_is_woken_through_its_queue() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Codex, || stage.open(Agent::Codex, Session::New));
@@ -134,7 +142,7 @@ fn an_idle_codex_thread_is_woken_through_its_queue() {
 }
 
 #[test]
-fn a_codex_thread_whose_terminal_was_closed_is_not_woken() {
+fn codex_whose_terminal_was_closed_is_not_woken() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
         let (terminal, name) =
@@ -160,7 +168,7 @@ fn a_codex_thread_whose_terminal_was_closed_is_not_woken() {
 }
 
 #[test]
-fn an_idle_gemini_session_is_woken_in_its_terminal() {
+fn gemini_is_woken_in_its_terminal() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Gemini], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Gemini, || stage.open(Agent::Gemini, Session::New));
@@ -181,7 +189,7 @@ fn an_idle_gemini_session_is_woken_in_its_terminal() {
         }
         // What its person is typing is left alone, and sent by nobody.
         terminal.type_text("half a sentence");
-        terminal.wait_for("half a sentence", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        wait_for_screen(&terminal, Agent::Gemini, &Screen::Draft("half a sentence".to_owned()));
         let sent = stage.json(&["send", &name, "WHILE-TYPING"]);
         assert!(
             ["skipped_draft", "skipped_debounced"].contains(&sent["wake"].as_str().unwrap_or_default()),
@@ -194,33 +202,62 @@ fn an_idle_gemini_session_is_woken_in_its_terminal() {
     });
 }
 
-/// A dialog that waits for the person's yes. Wakes must not answer it, and the mail comes once it is closed.
-fn a_dialog_is_left_alone<'a>(
-    stage: &'a Stage,
-    agent: Agent,
-    question: &str,
-    open: impl FnOnce() -> Tmux<'a>,
-) {
+/// An idle session that a plugin of ours brings its mail, with the extension beside it that does the same by hand.
+fn woken_by_its_plugin(stage: &Stage, agent: Agent) {
+    let (terminal, name) = idle(stage, agent, || stage.open(agent, Session::New));
+    let session = of(stage, &name)["session_id"].as_str().expect("an id").to_owned();
+    woken(stage, &terminal, &name, "plugin", Some(&|text| hand::wake(stage, &session, text)));
+    assert_eq!(stage.model.sightings("half a sentence").requests, 0, "the draft was sent");
+}
+
+#[test]
+fn opencode_is_woken_by_its_plugin() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::OpenCode], Script::by(|_| Step::say("fine")));
+        hand::for_opencode(&stage);
+        woken_by_its_plugin(&stage, Agent::OpenCode);
+    });
+}
+
+#[test]
+fn pi_is_woken_by_its_extension() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::Pi], Script::by(|_| Step::say("fine")));
+        hand::for_pi(&stage);
+        woken_by_its_plugin(&stage, Agent::Pi);
+    });
+}
+
+#[test]
+fn copilot_is_woken_by_its_extension() {
+    isolated(|| {
+        let stage = pushing(Script::by(|_| Step::say("fine")));
+        hand::for_copilot(&stage);
+        woken_by_its_plugin(&stage, Agent::Copilot);
+    });
+}
+
+/// Wakes while a dialog is open.
+const AT_A_DIALOG: usize = 20;
+
+/// A dialog that waits for the person's yes. Wakes must not answer it, and the mail comes once it is closed. Pi has no dialogs.
+fn a_dialog_is_left_alone<'a>(stage: &'a Stage, agent: Agent, open: impl FnOnce() -> Tmux<'a>) {
     let terminal = open();
-    terminal.submit("please run it");
-    terminal.wait_for(question, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    submit(&terminal, agent, "please run it");
+    wait_for_screen(&terminal, agent, &Screen::Dialog);
     let name = stage.name_of(agent);
     is_in_state(stage, &name, "blocked");
-    let bodies: Vec<String> = (0..20).map(|n| format!("MAIL-AT-THE-DIALOG-{n}.")).collect();
+    let requests = stage.model.requests().len();
+    let bodies: Vec<String> = (0..AT_A_DIALOG).map(|n| format!("MAIL-AT-THE-DIALOG-{n}.")).collect();
     for body in &bodies {
         assert_eq!(stage.json(&["send", &name, body])["wake"], "skipped_dialog", "{}", stage.trouble());
+        assert_eq!(stage.json(&["wake", &name])["outcome"], "skipped_dialog", "{}", stage.trouble());
     }
-    assert_eq!(stage.json(&["wake", &name])["outcome"], "skipped_dialog");
-    assert!(terminal.screen().contains(question), "{}", terminal.screen());
+    assert_eq!(screen_of(&terminal, agent), Screen::Dialog, "{}", terminal.screen());
     assert!(!stage.sandbox.path("project/approved.txt").exists(), "a wake approved it");
-    // The dialog ignores keys that come right with it.
-    let closed = wait::until(LIMIT, || {
-        terminal.press(&["Escape"]);
-        std::thread::sleep(Duration::from_millis(300));
-        !terminal.screen().contains(question)
-    });
-    assert!(closed, "{}", terminal.screen());
-    // Nobody types anything now: the server of the session notices that it is idle, and that mail waits.
+    assert_eq!(stage.model.requests().len(), requests, "nothing was asked");
+    press_until(&terminal, &["Escape"], |_| screen_of(&terminal, agent) != Screen::Dialog);
+    // Nobody types anything now: the server or the plugin of the session notices that it is idle, and that mail waits.
     for body in &bodies {
         stage.request(|request| request.shows(body));
         stage.shown_once(body);
@@ -246,27 +283,52 @@ fn asks_first() -> Script {
 }
 
 #[test]
-fn a_dialog_of_claude_is_left_alone_and_the_mail_comes_once_it_is_closed() {
+fn claude_at_a_dialog_is_left_alone() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], asks_first());
-        a_dialog_is_left_alone(&stage, Agent::Claude, "Do you want", || {
-            stage.claude().asking().open("claude", Session::New)
-        });
+        let claude = stage.claude().asking();
+        a_dialog_is_left_alone(&stage, Agent::Claude, || claude.open("claude", Session::New));
     });
 }
 
 #[test]
-fn a_dialog_of_codex_is_left_alone_and_the_mail_comes_once_it_is_closed() {
+fn codex_at_a_dialog_is_left_alone() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Codex], asks_first());
-        a_dialog_is_left_alone(&stage, Agent::Codex, "Would you like to", || {
-            stage.codex().asking().open("codex", Session::New)
-        });
+        let codex = stage.codex().asking();
+        a_dialog_is_left_alone(&stage, Agent::Codex, || codex.open("codex", Session::New));
     });
 }
 
 #[test]
-fn fifty_messages_of_one_second_are_one_wake_and_come_once_each() {
+fn opencode_at_a_dialog_is_left_alone() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::OpenCode], asks_first());
+        let opencode = stage.opencode().asking();
+        a_dialog_is_left_alone(&stage, Agent::OpenCode, || opencode.open(Session::New));
+    });
+}
+
+#[test]
+fn gemini_at_a_dialog_is_left_alone() {
+    isolated(|| {
+        let stage = Stage::with(&[Agent::Gemini], asks_first());
+        let gemini = Gemini::new(&stage.sandbox, &stage.model).asking();
+        a_dialog_is_left_alone(&stage, Agent::Gemini, || gemini.open("gemini", Session::New));
+    });
+}
+
+#[test]
+fn copilot_at_a_dialog_is_left_alone() {
+    isolated(|| {
+        let stage = pushing(asks_first());
+        let copilot = Copilot::new(&stage.sandbox, &stage.model).asking();
+        a_dialog_is_left_alone(&stage, Agent::Copilot, || copilot.open("copilot", Session::New));
+    });
+}
+
+#[test]
+fn claude_takes_fifty_messages_of_one_second_by_one_wake() {
     isolated(|| {
         let slow = Duration::from_secs(3);
         let stage = Stage::with(&[Agent::Claude], Script::by(move |_| Step::say("fine").after(slow)));
@@ -287,7 +349,7 @@ fn fifty_messages_of_one_second_are_one_wake_and_come_once_each() {
 }
 
 #[test]
-fn a_wake_whose_sender_was_killed_is_made_up_for() {
+fn claude_is_woken_though_the_sender_was_killed() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (_terminal, name) =
@@ -305,7 +367,7 @@ fn a_wake_whose_sender_was_killed_is_made_up_for() {
 }
 
 #[test]
-fn whoever_does_not_want_to_be_disturbed_gets_urgent_mail_only() {
+fn claude_that_does_not_want_to_be_disturbed_is_left_in_peace() {
     isolated(|| {
         let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Claude, || stage.claude().open("claude", Session::New));

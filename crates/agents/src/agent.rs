@@ -138,6 +138,11 @@ pub trait Agent: Sync {
         true
     }
 
+    /// Whether only its transcript says that the conversation was summarized.
+    fn writes_summaries(&self) -> bool {
+        false
+    }
+
     /// Whether the hook of a prompt that is typed into a running turn runs at once, with that turn's id, while its text is held back and
     /// may be taken back without a trace.
     fn holds_typed_ahead(&self) -> bool {

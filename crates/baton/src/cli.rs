@@ -60,6 +60,11 @@ enum Command {
     Wake(commands::wake::Wake),
     /// Let mail for a session wait, or come again
     Dnd(commands::wake::Dnd),
+    /// Hand tasks to other agents, and look after them
+    #[command(subcommand)]
+    Job(commands::job::Job),
+    /// Hand a task to another agent and wait for its result
+    Run(commands::job::Run),
     /// The trail of everything that happened
     Log(commands::log::Log),
     /// The rules that tool calls are judged by
@@ -76,6 +81,12 @@ enum Command {
     Mcp(commands::mcp::Mcp),
     /// Called by the agents' plugins: events and answers as JSON lines
     Link(commands::link::Link),
+    /// The process that watches a job; started by `baton job start`
+    #[command(hide = true)]
+    JobWorker(commands::job::JobWorker),
+    /// The process that keeps the server which jobs of OpenCode share
+    #[command(hide = true)]
+    KeepServer(commands::job::KeepServer),
     /// Called by the agents: one native payload on stdin, one native answer on stdout
     Hook,
 }
@@ -109,6 +120,10 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
         Command::Demo => return commands::demo::run(&session, out),
         Command::Mcp(mcp) => return mcp.run(&session),
         Command::Link(link) => return link.run(&session),
+        Command::JobWorker(worker) => return worker.run(&session),
+        Command::KeepServer(keeper) => return keeper.run(),
+        Command::Job(job) => job.run(&session, out),
+        Command::Run(run) => run.run(&session, out),
         Command::Who(who) => who.run(&session, out),
         Command::Whoami => commands::who::whoami(&session, out),
         Command::Name(name) => name.run(&session, out),

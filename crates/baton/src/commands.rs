@@ -6,6 +6,7 @@ pub mod demo;
 pub mod doctor;
 pub mod guard;
 pub mod inbox;
+pub mod job;
 pub mod link;
 pub mod log;
 pub mod mail;

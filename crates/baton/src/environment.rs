@@ -71,6 +71,17 @@ pub fn own_names() -> Vec<OsString> {
     names.filter(|name| name.as_encoded_bytes().starts_with(b"BATON_")).collect()
 }
 
+/// The whole environment, for the agents that jobs run in.
+pub fn all() -> Vec<(OsString, OsString)> {
+    std::env::vars_os().collect()
+}
+
+/// This program, for those that it starts again.
+pub fn own_program() -> Result<PathBuf, Error> {
+    std::env::current_exe()
+        .map_err(|error| Error::new(Code::Internal, format!("baton does not know its own program: {error}")))
+}
+
 /// Where temporary files lie.
 pub fn temp_dir() -> PathBuf {
     std::env::temp_dir()

@@ -11,8 +11,10 @@ use baton_agents::install::{GUARD, WAIT};
 use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
 use baton_core::event::{EventKind, Reply};
+use baton_core::id::ParticipantId;
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
+use baton_jobs::Host;
 use baton_mail::line::{self, Caller, Outcome};
 use baton_mail::wake::waiter::{self, Waited};
 use baton_mail::{bell, identity, unknown};
@@ -244,10 +246,30 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     if let Some(participant) = outcome.rings {
         bell::ring(home, participant);
     }
+    if let Some((asker, seen)) = outcome.jobs {
+        // The answer is out; what goes wrong here is found by the next one who looks.
+        look_after_jobs(home, &mut store, asker, seen, limits()).ok();
+    }
     // Also after silence: where nobody sends anything, what sessions do is all that is ever written.
     store.tidy();
     std::mem::forget(store);
     Ok(())
+}
+
+fn look_after_jobs(
+    home: &Path,
+    store: &mut Store,
+    asker: ParticipantId,
+    seen: i64,
+    limits: Limits,
+) -> Result<(), Error> {
+    let host = Host {
+        home: home.to_owned(),
+        program: environment::own_program()?,
+        environment: environment::all(),
+        limits,
+    };
+    baton_jobs::reconcile::look_after(&host, store, asker, seen)
 }
 
 /// Prints the answer. What could not be printed whole was not delivered, and goes back to the queue.

@@ -4,6 +4,7 @@
 //! goes through the table, so a new one is one row.
 
 use crate::environment;
+use baton_core::job::Allow;
 use baton_core::limits::Limits;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
@@ -28,6 +29,8 @@ enum Setting {
     Length(Span),
     /// Off or on, and the word for the latter.
     Switch(bool, &'static str),
+    /// One of some words, the tightest first.
+    Word(usize, &'static [&'static str]),
 }
 
 impl std::fmt::Display for Setting {
@@ -36,6 +39,7 @@ impl std::fmt::Display for Setting {
             Self::Count(count) => write!(f, "{count}"),
             Self::Length(span) => f.write_str(&span.coarse()),
             Self::Switch(on, word) => f.write_str(if *on { word } else { "off" }),
+            Self::Word(at, words) => f.write_str(words[*at]),
         }
     }
 }
@@ -110,6 +114,9 @@ macro_rules! switch {
     };
 }
 
+/// The words of [`Allow`], the tightest first.
+const ALLOW: &[&str] = &["ask", "edits", "all"];
+
 /// Every setting.
 const TABLE: &[Row] = &[
     count!(
@@ -180,6 +187,48 @@ const TABLE: &[Row] = &[
         u32,
         (0, 3600),
         "automatic wakes of one session within an hour"
+    ),
+    Row {
+        key: "jobs.allow",
+        meaning: "what a job may do without asking: ask, edits, or all; what its agent or the guard denies stays denied",
+        range: (Setting::Word(0, ALLOW), Setting::Word(ALLOW.len() - 1, ALLOW)),
+        setter: Setter::Anybody,
+        get: |limits| {
+            Setting::Word(
+                ALLOW.iter().position(|word| *word == limits.job_allow.as_str()).unwrap_or(0),
+                ALLOW,
+            )
+        },
+        set: |limits, value| {
+            if let Setting::Word(at, words) = value {
+                limits.job_allow = Allow::parse(words[at]).unwrap_or(Allow::Ask);
+            }
+        },
+    },
+    length!(
+        "jobs.timeout",
+        job_timeout,
+        (Span::seconds(1), Span::days(7)),
+        "how long a job may take in all; its turn is stopped then"
+    ),
+    length!(
+        "jobs.idle",
+        job_idle,
+        (Span::seconds(10), Span::days(1)),
+        "a job in which nothing happens for so long has stalled; a living tool extends it three times"
+    ),
+    length!(
+        "jobs.retry",
+        job_retry,
+        (Span::seconds(10), Span::days(1)),
+        "how long a job's model may be out of reach"
+    ),
+    count!("jobs.depth", job_depth, u32, (0, 5), "how many jobs may stand above one another"),
+    length!(
+        "jobs.keep",
+        job_keep,
+        (Span::minutes(60), Span::days(3650)),
+        "how long ended jobs are kept by prune"
     ),
 ];
 
@@ -286,6 +335,11 @@ fn value_of(row: &Row, item: &Item) -> Result<Setting, String> {
             Setting::Switch(false, word)
         }
         (Setting::Switch(_, word), _) => return Err(format!("must be \"{word}\" or \"off\"")),
+        (Setting::Word(_, words), item) => {
+            let text = item.and_then(Value::as_str);
+            let at = text.and_then(|text| words.iter().position(|word| *word == text));
+            Setting::Word(at.ok_or_else(|| format!("must be one of {}", words.join(", ")))?, words)
+        }
         (Setting::Count(_), _) => return Err("must be a whole number".to_owned()),
         (Setting::Length(_), _) => return Err("must be a duration such as \"10m\"".to_owned()),
     };

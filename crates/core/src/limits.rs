@@ -1,5 +1,6 @@
 //! Every limit of baton, each with a name and a reason. Those that a person may set are in [`Limits`].
 
+use crate::job::Allow;
 use crate::time::Span;
 
 /// Longest body of a message. More belongs in a file, whose path is the message.
@@ -77,6 +78,18 @@ pub struct Limits {
     pub wakes_per_hour: u32,
     /// Whether a session may be woken although nobody sits in front of it.
     pub wake_unattended: bool,
+    /// What a job may do without asking.
+    pub job_allow: Allow,
+    /// How long a job may take in all.
+    pub job_timeout: Span,
+    /// A job in which nothing happens for so long has stalled.
+    pub job_idle: Span,
+    /// A job's model may be out of reach for so long.
+    pub job_retry: Span,
+    /// So many jobs may stand above one another.
+    pub job_depth: u32,
+    /// How long ended jobs are kept.
+    pub job_keep: Span,
 }
 
 impl Default for Limits {
@@ -95,6 +108,12 @@ impl Default for Limits {
             wake: true,
             wakes_per_hour: 60,
             wake_unattended: false,
+            job_allow: Allow::Edits,
+            job_timeout: Span::minutes(240),
+            job_idle: Span::minutes(60),
+            job_retry: Span::minutes(10),
+            job_depth: 1,
+            job_keep: Span::days(30),
         }
     }
 }

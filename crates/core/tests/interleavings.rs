@@ -1,5 +1,7 @@
-//! Plays random interleavings of hooks, kills, interrupts, clears, resumes and late transcripts against models of the real
+//! Plays random interleavings of hooks, kills, interrupts, clears, resumes, wakes and late transcripts against models of the real
 //! agents, and checks the contract: each message enters the context exactly once, in order, and `seen` is never a lie.
+//!
+//! A wake comes as a prompt of its own, at any moment: for mail that waits, twice, hours late, into a running turn, or for nothing.
 //!
 //! The agent models take or drop output as the real ones do: one writes its transcript late and starts tools while a response is
 //! still streaming, takes what a killed hook had printed, and loses unwritten lines when killed; the other writes at once, runs a
@@ -54,10 +56,12 @@ struct TurnScript {
     batches: u8,
     tools: u8,
     interrupt: Option<u8>,
+    /// It begins with the line that wakes the session, and not with the person's prompt.
+    woken: bool,
     /// Another tool's hook blocks the prompt.
     blocked: bool,
-    /// The person types another prompt while the turn runs.
-    typed_ahead: bool,
+    /// The person types another prompt while the turn runs, or such a line comes.
+    typed_ahead: Option<EventKind>,
     flushes: Vec<u8>,
     sends: Vec<u8>,
 }
@@ -83,6 +87,15 @@ struct Offer {
     position: usize,
     turn_start: usize,
     messages: Vec<MessageRow>,
+}
+
+/// What a hook printed.
+enum Printed {
+    Nothing,
+    /// Mail: the text of the offer, and what it holds.
+    Mail(String, Vec<MessageRow>),
+    /// That the line which woke the session goes no further.
+    Swallow,
 }
 
 struct World {
@@ -167,11 +180,20 @@ impl World {
         search.look()
     }
 
-    /// One hook run; returns what it printed and what that holds.
-    fn hook(&mut self, event: &Event, fate: Fate) -> Option<(String, Vec<MessageRow>)> {
+    /// One hook run; returns what the agent takes of what it printed.
+    fn hook(&mut self, event: &Event, fate: Fate) -> Printed {
         if matches!(fate, Fate::KilledEarly) {
-            return None;
+            return Printed::Nothing;
         }
+        let printed = self.decide(event);
+        match (fate, self.style) {
+            (Fate::KilledUnprinted, _) | (Fate::KilledPrinted, Style::Prompt) => Printed::Nothing,
+            _ => printed,
+        }
+    }
+
+    /// What a hook decides, and notes in the store.
+    fn decide(&mut self, event: &Event) -> Printed {
         let current = self.sessions.len() - 1;
         if let Some(id) = self.mailbox.open() {
             let offer = &self.offers[id.0 as usize];
@@ -187,13 +209,17 @@ impl World {
             open: self.mailbox.open().is_some(),
             queued: self.mailbox.entries().iter().any(|entry| entry.state == Delivery::Queued),
             stops: self.stops,
-            turn_running: event.kind == EventKind::Prompt && self.is_running(&event.turn),
+            turn_running: matches!(event.kind, EventKind::Prompt | EventKind::Woken)
+                && self.is_running(&event.turn),
         };
+        if turn::is_in_vain(event, view) {
+            return Printed::Swallow;
+        }
         if event.turn.is_some() {
             self.begin(event.turn.clone());
         }
         if !turn::may_deliver(event, view, true, &self.limits) {
-            return None;
+            return Printed::Nothing;
         }
         let id = OfferId(self.offers.len() as i64);
         let messages = self.mailbox.claim(id, 3);
@@ -203,7 +229,7 @@ impl World {
         let (turn_start, turn) = (self.session().turn_start, self.session().turn.clone());
         let anchor = match event.kind {
             EventKind::Start(_) => Anchor::Start,
-            EventKind::Prompt => Anchor::Prompt,
+            EventKind::Prompt | EventKind::Woken => Anchor::Prompt,
             EventKind::Stop => Anchor::Stop,
             _ => Anchor::Tools(event.calls.clone()),
         };
@@ -220,14 +246,11 @@ impl World {
         if event.kind == EventKind::Stop {
             self.stops += 1;
         }
-        match (fate, self.style) {
-            (Fate::KilledUnprinted, _) | (Fate::KilledPrinted, Style::Prompt) => None,
-            _ => Some((text, messages)),
-        }
+        Printed::Mail(text, messages)
     }
 
-    fn take(&mut self, printed: &Option<(String, Vec<MessageRow>)>) {
-        if let Some((text, messages)) = printed {
+    fn take(&mut self, printed: &Printed) {
+        if let Printed::Mail(text, messages) = printed {
             self.write(Item::Injected { text: text.clone() });
             self.session().context.extend(messages);
             self.session().marks.push(text.clone());
@@ -301,10 +324,17 @@ impl World {
             script.interrupt.is_some_and(|at| usize::from(at) == moment)
         };
         let prompt = self.fresh("p");
-        self.stops = 0;
-        let mut event = self.event(EventKind::Prompt);
+        if !script.woken {
+            // A person is there again.
+            self.stops = 0;
+        }
+        let mut event = self.event(if script.woken { EventKind::Woken } else { EventKind::Prompt });
         event.turn = Some(prompt.clone());
         let printed = self.hook(&event, fates.next().unwrap());
+        if let Printed::Swallow = printed {
+            assert!(script.woken && !self.is_waiting(), "a prompt was swallowed");
+            return;
+        }
         if script.blocked {
             return;
         }
@@ -322,11 +352,15 @@ impl World {
             }
             return;
         }
-        if script.typed_ahead {
+        if let Some(kind) = script.typed_ahead {
             // A person needs longer to type than an agent to write.
             self.flush(1_000_000);
-            let printed = self.hook(&event, fates.next().unwrap());
-            assert!(printed.is_none(), "mail with a prompt that may be held or taken back");
+            let ahead = Event { kind, ..event.clone() };
+            let printed = self.hook(&ahead, fates.next().unwrap());
+            assert!(
+                matches!(printed, Printed::Nothing),
+                "mail with a prompt that may be held or taken back, or a line swallowed that began this turn"
+            );
         }
         for _ in 0..script.batches {
             let calls = self.response(usize::from(script.tools).max(1));
@@ -375,7 +409,7 @@ impl World {
             let mut event = self.event(EventKind::Stop);
             event.turn = Some(prompt.clone());
             let printed = self.hook(&event, fates.next().unwrap());
-            if let Some((text, _)) = &printed
+            if let Printed::Mail(text, _) = &printed
                 && self.style == Style::Late
             {
                 self.write(Item::HookRan { output: text.clone() });
@@ -384,7 +418,7 @@ impl World {
             if self.style == Style::Late {
                 self.write(Item::StopHandled);
             }
-            if between(self) || printed.is_none() {
+            if between(self) || matches!(printed, Printed::Nothing) {
                 return;
             }
         }
@@ -435,7 +469,7 @@ impl World {
             }
             Step::Compact => {
                 let event = self.event(EventKind::Start(Source::Compact));
-                assert!(self.hook(&event, Fate::Fine).is_none());
+                assert!(matches!(self.hook(&event, Fate::Fine), Printed::Nothing));
             }
         }
         self.seen_is_never_a_lie();
@@ -444,6 +478,11 @@ impl World {
     fn messages_of(&self, marks: &[String]) -> Vec<MessageRow> {
         let offer = |mark: &String| self.offers.iter().find(|offer| proof::mark(&offer.nonce) == *mark);
         marks.iter().filter_map(offer).flat_map(|offer| offer.messages.clone()).collect()
+    }
+
+    /// Whether something is still to be brought, or to be proven.
+    fn is_waiting(&self) -> bool {
+        self.mailbox.entries().iter().any(|entry| !entry.state.is_end())
     }
 
     fn seen_is_never_a_lie(&self) {
@@ -473,14 +512,25 @@ fn step() -> impl Strategy<Value = Step> {
         1u8..4,
         (
             proptest::option::weighted(0.3, 1u8..14),
+            proptest::bool::weighted(0.4),
             proptest::bool::weighted(0.1),
-            proptest::bool::weighted(0.2),
+            proptest::option::weighted(0.3, prop_oneof![Just(EventKind::Prompt), Just(EventKind::Woken)]),
         ),
         proptest::collection::vec(0u8..6, 0..14),
         proptest::collection::vec(0u8..2, 0..14),
     )
-        .prop_map(|(fates, batches, tools, (interrupt, blocked, typed_ahead), flushes, sends)| {
-            Step::Turn(TurnScript { fates, batches, tools, interrupt, blocked, typed_ahead, flushes, sends })
+        .prop_map(|(fates, batches, tools, (interrupt, woken, blocked, typed_ahead), flushes, sends)| {
+            Step::Turn(TurnScript {
+                fates,
+                batches,
+                tools,
+                interrupt,
+                woken,
+                blocked,
+                typed_ahead,
+                flushes,
+                sends,
+            })
         });
     prop_oneof![
         3 => (1u8..5).prop_map(Step::Send),
@@ -499,19 +549,20 @@ proptest! {
     fn every_message_enters_exactly_one_context_once(
         style in prop_oneof![Just(Style::Late), Just(Style::Prompt)],
         steps in proptest::collection::vec(step(), 1..14),
+        woken: bool,
     ) {
         let mut world = World::new(style);
         world.start(Source::Startup, Fate::Fine);
         for step in &steps {
             world.play(step);
         }
-        // Then peace: enough clean turns for every batch, each with an event after the transcript has caught up.
+        // Then peace: enough clean turns for every batch, each with an event after the transcript has caught up. Wakes alone are enough.
         for _ in 0..200 {
-            if world.mailbox.entries().iter().all(|entry| entry.state.is_end()) {
+            if !world.is_waiting() {
                 break;
             }
             world.flush(1_000_000);
-            world.turn(&TurnScript { batches: 1, flushes: vec![60; 64], ..TurnScript::default() });
+            world.turn(&TurnScript { woken, batches: 1, flushes: vec![60; 64], ..TurnScript::default() });
         }
         for entry in world.mailbox.entries() {
             prop_assert_eq!(entry.state, Delivery::Seen, "{:?}", entry);

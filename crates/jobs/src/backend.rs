@@ -7,8 +7,14 @@
 pub mod child;
 pub mod claude;
 pub mod codex;
+pub mod copilot;
+pub mod cursor;
+pub mod gemini;
+mod headless;
+pub mod opencode;
 pub mod pi;
 pub mod replies;
+mod tree;
 mod words;
 
 use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
@@ -19,7 +25,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Every backend. Adding one is a file and a row here.
-pub const ALL: &[&dyn Backend] = &[&claude::Claude, &codex::Codex, &pi::Pi];
+pub const ALL: &[&dyn Backend] = &[
+    &claude::Claude,
+    &codex::Codex,
+    &opencode::OpenCode,
+    &gemini::Gemini,
+    &copilot::Copilot,
+    &cursor::Cursor,
+    &pi::Pi,
+];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {

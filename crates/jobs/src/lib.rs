@@ -7,6 +7,7 @@
 pub mod answers;
 pub mod backend;
 pub mod cancel;
+pub mod describe;
 pub mod place;
 pub mod processes;
 pub mod reconcile;

@@ -7,12 +7,13 @@
 use crate::place::{Held, Place};
 use crate::request::Request;
 use crate::{Host, backend, processes, tell, worker};
+use baton_core::id::ParticipantId;
 use baton_core::job::judge::Verdict;
 use baton_core::job::{Fault, Status};
 use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_mail::process;
-use baton_store::{JobEnd, JobFilter, JobRow, Jobs, Process};
+use baton_store::{JobEnd, JobFilter, JobRow, Jobs, Process, Store};
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -60,11 +61,25 @@ pub fn one(host: &Host, jobs: &mut Jobs, row: JobRow) -> JobRow {
     all(host, jobs, vec![row.clone()]).pop().unwrap_or(row)
 }
 
-/// Looks after the jobs that somebody asked for. Whether any of them still runs.
-pub fn owed_to(host: &Host, asker: baton_core::id::ParticipantId) -> Result<bool, Error> {
-    let Some(mut jobs) = Jobs::open_if_any(&host.home)? else { return Ok(false) };
+/// Looks after the jobs that somebody asked for. `seen` is the number that its events were told with; when nothing is left to look after, they
+/// are told nothing any more.
+pub fn look_after(host: &Host, store: &mut Store, asker: ParticipantId, seen: i64) -> Result<(), Error> {
+    if owed_to(host, asker)?.iter().all(|row| row.status.is_end() && row.told) {
+        store.clear_jobs(asker, seen)?;
+    }
+    Ok(())
+}
+
+/// The jobs that somebody asked for and that have not ended, or had not when he was told last; as they really stand.
+pub fn owed_to(host: &Host, asker: ParticipantId) -> Result<Vec<JobRow>, Error> {
+    let Some(mut jobs) = Jobs::open_if_any(&host.home)? else { return Ok(Vec::new()) };
     let rows = jobs.list(JobFilter::Owed(asker), 1000)?;
-    Ok(all(host, &mut jobs, rows).iter().any(|row| !row.status.is_end()))
+    Ok(all(host, &mut jobs, rows))
+}
+
+/// Whether a job counts as going on, but nobody looks after it.
+pub fn is_dead(host: &Host, row: &JobRow) -> bool {
+    !row.status.is_end() && is_suspect(host, row)
 }
 
 /// Whether what stands there may not be all there is to say.
@@ -92,7 +107,7 @@ fn look_closer(host: &Host, jobs: &mut Jobs, seen: &JobRow) -> JobRow {
     };
     if row.status.is_end() {
         tell::ended(host, jobs, &row.id);
-        return row;
+        return jobs.get(&row.id).ok().flatten().unwrap_or(row);
     }
     bury(host, jobs, &row, &worker_gone(&row))
 }

@@ -9,7 +9,7 @@ use baton_core::job::{Allow, Fault, Status};
 use baton_core::time::Span;
 use baton_core::{Code, Error, frame};
 use baton_mail::identity::Identity;
-use baton_mail::project;
+use baton_mail::{bell, project};
 use baton_store::{JobEnd, JobRow, Jobs, NewJob, Store};
 use sha2::{Digest as _, Sha256};
 use std::ffi::OsStr;
@@ -136,6 +136,8 @@ pub fn start(host: &Host, store: &mut Store, me: &Identity, wish: &Wish<'_>) -> 
         jobs.end(&id, &end)?;
         return Err(fault.error);
     }
+    // Its own server, if it has one, watches over the new job too.
+    bell::ring(&host.home, me.participant.id);
     Ok(Accepted { id, again: false })
 }
 

@@ -20,7 +20,12 @@ pub fn ended(host: &Host, jobs: &mut Jobs, id: &JobId) {
     if !row.status.is_end() || row.told {
         return;
     }
-    if say(host, &row, &format!("job:{}:end", row.id), &end_in_words(&row)) {
+    let said = say(host, &row, &format!("job:{}:end", row.id), &end_in_words(&row));
+    if said == Said::Mailed && row.result.as_ref().is_none_or(|result| fits(result)) {
+        // All there is to read stands in the mail.
+        jobs.set_read(id, baton_mail::now()).ok();
+    }
+    if said != Said::NotYet {
         jobs.set_told(id).ok();
     }
 }
@@ -51,13 +56,12 @@ fn end_in_words(row: &JobRow) -> String {
         }
     }
     if let Some(result) = &row.result {
-        let whole = result.chars().count() <= RESULT_CHARS;
         let beginning: String = result.chars().take(RESULT_CHARS).collect();
         body.push_str(&format!(
             "\n{}:\n{beginning}",
             if row.status == Status::Completed { "Result" } else { "It had said" }
         ));
-        if !whole {
+        if !fits(result) {
             body.push_str(&format!("\n[… the rest: `baton job result {}`]", row.id));
         }
     } else {
@@ -66,23 +70,37 @@ fn end_in_words(row: &JobRow) -> String {
     body
 }
 
-/// Whether the asker knows now, or needs no mail: a person or a script looks for himself.
-fn say(host: &Host, row: &JobRow, key: &str, body: &str) -> bool {
-    let Ok(mut store) = Store::open(&host.home, Role::Command) else { return false };
-    let Ok(Some(mut asker)) = store.participant(row.asker) else { return true };
+fn fits(result: &str) -> bool {
+    result.chars().count() <= RESULT_CHARS
+}
+
+/// What became of telling.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Said {
+    /// The asker has mail.
+    Mailed,
+    /// It needs none: a person or a script looks for himself.
+    NotNeeded,
+    /// It could not be said now.
+    NotYet,
+}
+
+fn say(host: &Host, row: &JobRow, key: &str, body: &str) -> Said {
+    let Ok(mut store) = Store::open(&host.home, Role::Command) else { return Said::NotYet };
+    let Ok(Some(mut asker)) = store.participant(row.asker) else { return Said::NotNeeded };
     if asker.project.is_empty() {
-        return true;
+        return Said::NotNeeded;
     }
     match store.tell_of_job(row.asker, key, body, baton_mail::now()) {
-        Ok(false) => true,
+        Ok(false) => Said::Mailed,
         Ok(true) => {
             bell::ring(&host.home, row.asker);
             let wish = Wish { home: &host.home, rules: &host.limits, wanted: true, by_hand: false };
             // Waking only makes it faster; the mail is there.
             wake::wake(&mut store, &mut asker, &wish).ok();
             store.tidy();
-            true
+            Said::Mailed
         }
-        Err(_) => false,
+        Err(_) => Said::NotYet,
     }
 }

@@ -156,7 +156,7 @@ impl<O: Write> Link<O> {
         let outcome = self.with_store(&event, |store, caller| line::handle(store, caller, &event));
         let outcome = outcome.unwrap_or_else(|error| {
             self.note(&format!("{}: {}: {error}", event.native, error.code()));
-            line::Outcome { reply: Reply::Silent, offer: None, rings: None }
+            line::Outcome { reply: Reply::Silent, offer: None, rings: None, jobs: None }
         });
         let rendered = self.options.agent.render(&event, &outcome.reply);
         let answer = serde_json::from_str(&rendered).unwrap_or(Value::Null);

@@ -88,6 +88,16 @@ pub fn turn_is_taken_back(agent: &dyn Agent, transcript: &Path, from: u64) -> bo
     taken_back
 }
 
+/// Whether a summary has taken the place of the conversation since `from`.
+pub fn is_summarized(agent: &dyn Agent, transcript: &Path, from: u64) -> bool {
+    let mut summarized = false;
+    read_items(agent, transcript, from, |item, _| {
+        summarized = matches!(item, Item::Summarized);
+        !summarized
+    });
+    summarized
+}
+
 /// Whether a subagent is at work that writes into this folder: it wrote after its parent did, who waits for it.
 pub fn subagent_works(folder: &Path, transcript: &Path) -> bool {
     let written = |file: &Path| std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();

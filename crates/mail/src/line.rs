@@ -33,11 +33,13 @@ pub struct Outcome {
     pub offer: Option<OfferId>,
     /// Whose doorbell is to be rung then: there is something new about it.
     pub rings: Option<ParticipantId>,
+    /// Whose jobs are to be looked after then, with the number that says until when (`clear_jobs`).
+    pub jobs: Option<(ParticipantId, i64)>,
 }
 
 impl Outcome {
     fn silent() -> Self {
-        Self { reply: Reply::Silent, offer: None, rings: None }
+        Self { reply: Reply::Silent, offer: None, rings: None, jobs: None }
     }
 }
 
@@ -81,7 +83,8 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
     }
     let view =
         known.ok_or_else(|| Error::new(Code::Internal, "a session that was just registered is not there"))?;
-    step(store, caller, event, &view, resumed)
+    let outcome = step(store, caller, event, &view, resumed)?;
+    Ok(Outcome { jobs: (view.jobs != 0).then_some((view.participant, view.jobs)), ..outcome })
 }
 
 /// Whether only urgent mail may reach the session now.
@@ -278,7 +281,7 @@ fn step(
     // A session that was registered by a command of its own, before its hooks spoke, has no transcript yet.
     let named = event.transcript.as_ref().map(|path| path.to_string_lossy().into_owned());
     let new_transcript = named.filter(|path| view.transcript.as_ref() != Some(path));
-    let reminder = reminder(store, agent, event, view)?;
+    let reminder = if in_vain { None } else { reminder(store, agent, event, view, transcript)? };
     let confirms = view.wake.filter(|_| session::after(event) == Some(session::State::Busy));
     if !deliver
         && state.is_none()
@@ -293,7 +296,7 @@ fn step(
             None if in_vain => Reply::Block(wake::NOTHING_WAITS.to_owned()),
             None => Reply::Silent,
         };
-        return Ok(Outcome { reply, offer: None, rings: None });
+        return Ok(Outcome { reply, ..Outcome::silent() });
     }
     let length = length
         .unwrap_or_else(|| if deliver || new_turn || by_person { evidence::length(transcript) } else { 0 });
@@ -336,10 +339,10 @@ fn step(
     let rings = (left || confirms.is_some() || event.kind == EventKind::End).then_some(view.participant);
     Ok(match (claimed, reminder) {
         (None, _) if in_vain => {
-            Outcome { reply: Reply::Block(wake::NOTHING_WAITS.to_owned()), offer: None, rings }
+            Outcome { reply: Reply::Block(wake::NOTHING_WAITS.to_owned()), rings, ..Outcome::silent() }
         }
         (None, None) => Outcome { rings, ..Outcome::silent() },
-        (None, Some(text)) => Outcome { reply: Reply::Context(text), offer: None, rings },
+        (None, Some(text)) => Outcome { reply: Reply::Context(text), rings, ..Outcome::silent() },
         (Some(claimed), reminder) => {
             let text = match reminder {
                 Some(reminder) => format!("{reminder}\n{}", claimed.text),
@@ -347,7 +350,7 @@ fn step(
             };
             let reply =
                 if event.kind == EventKind::Stop { Reply::Continue(text) } else { Reply::Context(text) };
-            Outcome { reply, offer: Some(claimed.offer), rings }
+            Outcome { reply, offer: Some(claimed.offer), rings, jobs: None }
         }
     })
 }
@@ -378,25 +381,32 @@ fn frame_mail(
 }
 
 /// After a clear or a compaction, the asks that are still open. They were delivered before; this only says so. Where the agent drops what it is
-/// told at a start, they are told with the first prompt after a clear.
+/// told at a start, they are told with the first prompt after a clear; where only its transcript tells of a compaction, with the first prompt after it.
 fn reminder(
     store: &Store,
     agent: &dyn Agent,
     event: &Event,
     view: &HookView,
+    transcript: Option<&Path>,
 ) -> Result<Option<String>, Error> {
+    let asks = || -> Result<_, Error> {
+        let (mine, theirs) = store.open_asks(view.participant, REMINDER_ASKS)?;
+        Ok(frame::remind(&mine, &theirs))
+    };
     let is_new_context = match event.kind {
+        EventKind::Prompt | EventKind::Woken if agent.writes_summaries() => {
+            // Few sessions have open asks, so that is looked up first.
+            let reminder = asks()?;
+            let summarized = |file| evidence::is_summarized(agent, file, view.turn_from);
+            return Ok(reminder.filter(|_| transcript.is_some_and(summarized)));
+        }
         EventKind::Start(Source::Clear | Source::Compact) => agent.hears_at_start(),
         EventKind::Prompt if view.fresh && !agent.hears_at_start() => {
             store.is_continuation(view.session, view.participant)?
         }
         _ => false,
     };
-    if !is_new_context {
-        return Ok(None);
-    }
-    let (mine, theirs) = store.open_asks(view.participant, REMINDER_ASKS)?;
-    Ok(frame::remind(&mine, &theirs))
+    if is_new_context { asks() } else { Ok(None) }
 }
 
 fn settle_open(

@@ -1,6 +1,7 @@
 //! Bringing the store up to date with the world before it is shown: open offers whose proof is there by now, sessions whose process is
 //! gone, and what the agents' own registries say.
 
+use crate::wake::terminal;
 use crate::{evidence, process};
 use baton_core::Error;
 use baton_core::id::ParticipantId;
@@ -22,7 +23,8 @@ pub fn offers(store: &mut Store, participant: Option<ParticipantId>) -> Result<(
     Ok(())
 }
 
-/// What a participant is doing now: a dead process is gone, and the agent's own registry wins over events that never came.
+/// What a participant is doing now: a dead process is gone, and the agent's own registry wins over events that never came. An agent without one
+/// says nothing when its person turns a question away; then its terminal does.
 pub fn state(store: &mut Store, participant: &mut Participant) -> Result<(), Error> {
     let (Some(session), Some((pid, start))) = (participant.session, participant.process) else {
         return Ok(());
@@ -30,8 +32,9 @@ pub fn state(store: &mut Store, participant: &mut Participant) -> Result<(), Err
     if participant.state == State::Gone {
         return Ok(());
     }
-    let now = if process::is_alive(Process { pid, start }) {
-        registry(participant, pid)
+    let process = Process { pid, start };
+    let now = if process::is_alive(process) {
+        registry(participant, pid).or_else(|| unblocked(participant, process))
     } else {
         Some(State::Gone)
     };
@@ -41,6 +44,12 @@ pub fn state(store: &mut Store, participant: &mut Participant) -> Result<(), Err
         participant.state_since = crate::now();
     }
     Ok(())
+}
+
+/// Whether an agent that asked its person something does so no more, by what its terminal shows.
+fn unblocked(participant: &Participant, process: Process) -> Option<State> {
+    let agent = baton_agents::by_name(&participant.agent).ok()?;
+    (participant.state == State::Blocked && terminal::is_ready(agent, process)).then_some(State::Idle)
 }
 
 fn registry(participant: &Participant, pid: i32) -> Option<State> {

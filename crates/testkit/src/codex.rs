@@ -21,10 +21,10 @@ use crate::tmux::Tmux;
 use crate::transcript;
 
 /// A headless run with a scripted model takes about a second.
-const RUN_LIMIT: Duration = Duration::from_secs(60);
+const RUN_LIMIT: Duration = Duration::from_secs(120);
 
 /// Until the interactive screen is there.
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_secs(90);
 
 /// Whether hooks must be trusted in the configuration to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

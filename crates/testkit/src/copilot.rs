@@ -18,7 +18,7 @@ use crate::tmux::Tmux;
 use crate::transcript;
 
 /// Until the interactive screen is there.
-const START_LIMIT: Duration = Duration::from_secs(60);
+const START_LIMIT: Duration = Duration::from_secs(90);
 
 /// Copilot, ready to start.
 #[derive(Debug)]

@@ -18,10 +18,10 @@ use crate::tmux::Tmux;
 use crate::transcript;
 
 /// A headless run with a scripted model takes a few seconds.
-const RUN_LIMIT: Duration = Duration::from_secs(60);
+const RUN_LIMIT: Duration = Duration::from_secs(120);
 
 /// Until the interactive screen is there.
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_secs(90);
 
 /// Whether tools run without asking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,10 +16,10 @@ use crate::tmux::Tmux;
 use crate::wait;
 
 /// Until the interactive screen is there.
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_secs(90);
 
 /// No call of a server takes longer, a whole turn included.
-const CALL_LIMIT: Duration = Duration::from_secs(60);
+const CALL_LIMIT: Duration = Duration::from_secs(120);
 
 /// OpenCode, ready to start.
 #[derive(Debug)]

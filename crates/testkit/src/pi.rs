@@ -19,7 +19,7 @@ use crate::tmux::Tmux;
 use crate::transcript;
 
 /// Until the interactive screen is there.
-const START_LIMIT: Duration = Duration::from_secs(30);
+const START_LIMIT: Duration = Duration::from_secs(90);
 
 /// Pi, ready to start.
 #[derive(Debug)]

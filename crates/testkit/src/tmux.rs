@@ -18,8 +18,11 @@ const SIZE: (u16, u16) = (160, 50);
 /// Between text and Enter: agents take both at once for a paste.
 const BEFORE_ENTER: Duration = Duration::from_millis(400);
 
-/// A tmux call itself takes milliseconds.
-const CALL_LIMIT: Duration = Duration::from_secs(10);
+/// A tmux call itself takes milliseconds, on an idle machine.
+const CALL_LIMIT: Duration = Duration::from_secs(30);
+
+/// Until a program has drawn what was typed.
+const ECHO_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running terminal.
 #[derive(Debug)]
@@ -114,9 +117,13 @@ impl<'a> Tmux<'a> {
         self.call(["send-keys", "-t", "test"].iter().chain(keys).map(OsString::from));
     }
 
-    /// Types a line the way a person does: text, a moment, Enter.
+    /// Types a line the way a person does: text, a look whether it is there, a moment, Enter.
+    #[track_caller]
     pub fn submit(&self, text: &str) {
+        let before = times_shown(&self.screen(), text);
         self.type_text(text);
+        let typed = |screen: &str| times_shown(screen, text) > before;
+        self.wait_until(text, ECHO_LIMIT, typed).unwrap_or_else(|error| panic!("{error}"));
         thread::sleep(BEFORE_ENTER);
         self.press(&["Enter"]);
     }
@@ -147,6 +154,12 @@ impl<'a> Tmux<'a> {
         crate::process::signal_group(self.pid(), rustix::process::Signal::KILL);
         assert!(self.wait_for_end(CALL_LIMIT), "the program in the terminal does not end");
     }
+}
+
+/// How often a screen shows a text, wherever the program puts blanks.
+fn times_shown(screen: &str, text: &str) -> usize {
+    let without_blanks = |text: &str| text.split_whitespace().collect::<String>();
+    without_blanks(screen).matches(&without_blanks(text)).count()
 }
 
 impl Drop for Tmux<'_> {

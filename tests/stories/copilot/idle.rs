@@ -2,8 +2,10 @@
 //! lost, a turn for nothing.
 
 use super::{WHO, stage};
+use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, rounds};
+use crate::stage::{LIMIT, Stage, press_until, rounds, screen_of};
+use baton_agents::Screen;
 use baton_testkit::agents::Session;
 use baton_testkit::copilot::Copilot;
 use baton_testkit::model::{Kind, Request};
@@ -16,7 +18,7 @@ use std::time::Duration;
 const WAKE: &str = "[baton] Mail is waiting for you.";
 
 /// A stage on which Copilot loads its extensions.
-fn pushing(script: Script) -> Stage {
+pub fn pushing(script: Script) -> Stage {
     let stage = stage(script);
     Copilot::new(&stage.sandbox, &stage.model).turn_extensions_on();
     stage
@@ -26,75 +28,26 @@ fn talk() -> Script {
     Script::by(|_| Step::say("finished"))
 }
 
-fn idle(stage: &Stage) {
-    let idle = wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle");
-    assert!(idle, "it is never idle: {}{}", stage.json(&["who"]), stage.trouble());
-}
-
-/// It came to the model, once, and its sender can see that.
-#[track_caller]
-fn arrived(stage: &Stage, body: &str) {
-    stage.request(|request| request.shows(body));
-    stage.seen_once(body);
-}
-
 #[test]
 fn an_idle_copilot_gets_its_mail_at_once() {
     isolated(|| {
         for _ in 0..rounds() {
             let stage = pushing(talk());
-            let terminal = stage.open(WHO, Session::New);
-            // Before anything was ever asked.
-            let name = stage.name_of(WHO);
-            assert_eq!(stage.json(&["send", &name, "MAIL-IDLE-1"])["wake"], "pushed", "{}", stage.trouble());
-            arrived(&stage, "MAIL-IDLE-1");
-            idle(&stage);
-            terminal.submit("PROMPT-OF-THE-PERSON");
-            stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
-            idle(&stage);
-            for body in ["MAIL-IDLE-2", "MAIL-IDLE-3", "MAIL-IDLE-4"] {
-                assert_eq!(stage.json(&["who"]).as_array().map(Vec::len), Some(1), "one participant");
-                stage.send(&name, body);
-                arrived(&stage, body);
-                idle(&stage);
-            }
+            moments::while_idle(&stage, WHO);
+            assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
             let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
             assert_eq!(last.count(WAKE), 4, "a wake for each message: {:?}", last.said());
         }
     });
 }
 
-/// Two to five at the same instant, while the session is idle, or just becoming so.
 #[test]
 fn copilot_messages_of_one_instant_come_once_each() {
     isolated(|| {
         let stage = pushing(talk());
         let _terminal = stage.open(WHO, Session::New);
         let name = stage.name_of(WHO);
-        for round in 0..rounds().max(4) {
-            let bodies: Vec<_> = (0..2 + round % 4).map(|n| format!("MAIL-WAKE-{round}-{n}.")).collect();
-            std::thread::scope(|scope| {
-                for body in &bodies {
-                    scope.spawn(|| stage.send(&name, body));
-                }
-            });
-            for body in &bodies {
-                stage.request(|request| request.shows(body));
-                stage.shown_once(body);
-            }
-            // Every second round begins while the turn of the last is still ending.
-            if round % 2 == 0 {
-                for body in &bodies {
-                    assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
-                }
-            }
-        }
-        let last = stage.model.requests_of(Kind::Main).pop().unwrap();
-        for round in 0..rounds().max(4) {
-            for n in 0..2 + round % 4 {
-                assert_eq!(last.count(&format!("MAIL-WAKE-{round}-{n}.")), 1, "round {round}, {n}");
-            }
-        }
+        moments::of_one_instant(&stage, &name);
     });
 }
 
@@ -142,7 +95,7 @@ fn copilot_is_not_woken_while_it_asks_for_a_permission() {
         terminal
             .wait_for("Do you want to run this command?", LIMIT)
             .unwrap_or_else(|error| panic!("{error}"));
-        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "blocked"), "{}", stage.trouble());
+        stage.is_in_state("blocked");
         let question = || terminal.screen().split_once("\n╭").map(|(_, dialog)| dialog.to_owned());
         let dialog = question();
         let asked = stage.model.requests().len();
@@ -158,7 +111,7 @@ fn copilot_is_not_woken_while_it_asks_for_a_permission() {
         assert_eq!(stage.state_of("MAIL-PENDING-0."), "queued");
         terminal.press(&["Enter"]);
         for round in 0..rounds().max(5) {
-            arrived(&stage, &format!("MAIL-PENDING-{round}."));
+            stage.arrives(&format!("MAIL-PENDING-{round}."));
         }
         let ran = fs::read_to_string(stage.sandbox.project().join("ran.txt")).unwrap_or_default();
         assert_eq!(ran.lines().count(), 1, "the tool ran once");
@@ -177,13 +130,13 @@ fn a_draft_in_copilots_input_line_survives_a_push() {
             terminal.wait_for(&format!("❯ {draft}"), LIMIT).unwrap_or_else(|error| panic!("{error}"));
             let body = format!("MAIL-BESIDE-A-DRAFT-{round}");
             stage.send(&name, &body);
-            arrived(&stage, &body);
-            idle(&stage);
+            stage.arrives(&body);
+            stage.is_in_state("idle");
             assert!(terminal.screen().contains(&format!("❯ {draft}")), "it stays: {}", terminal.screen());
             assert_eq!(stage.model.sightings(&draft).requests, 0, "and was not sent");
             terminal.press(&["Enter"]);
             stage.request(|request| request.shows(&draft));
-            idle(&stage);
+            stage.is_in_state("idle");
         }
     });
 }
@@ -196,14 +149,14 @@ fn a_wake_that_finds_no_mail_is_blocked() {
         let terminal = stage.open(WHO, Session::New);
         terminal.submit("please begin");
         stage.request(|request| request.shows("please begin"));
-        idle(&stage);
+        stage.is_in_state("idle");
         let asked = stage.model.requests().len();
         // As the extension would hand it over.
         terminal.submit(WAKE);
         terminal
             .wait_for("the mail has been taken meanwhile", LIMIT)
             .unwrap_or_else(|error| panic!("{error}"));
-        assert_eq!(stage.json(&["who"])[0]["state"], "idle");
+        stage.is_in_state("idle");
         terminal.submit("go on");
         let next = stage.request(|request| request.shows("go on"));
         assert_eq!((next.index, next.count(WAKE)), (asked, 0), "{:?}", next.said());
@@ -211,17 +164,24 @@ fn a_wake_that_finds_no_mail_is_blocked() {
 }
 
 #[test]
-fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
+fn copilot_takes_mail_after_a_compaction_and_knows_its_asks() {
     isolated(|| {
-        let stage = pushing(Script::by(|request| {
-            let compacts = request.shows("create a detailed summary") || request.kind != Kind::Main;
-            Step::say("finished").after(Duration::from_secs(if compacts { 3 } else { 0 }))
+        let sent = Gate::default();
+        let before_it = sent.clone();
+        let stage = pushing(Script::by(move |request| {
+            if request.shows("create a detailed summary") {
+                before_it.wait(1);
+            }
+            Step::say("finished")
         }));
         let terminal = stage.open(WHO, Session::New);
         let name = stage.name_of(WHO);
         stage.send(&name, "MAIL-BEFORE");
-        arrived(&stage, "MAIL-BEFORE");
-        idle(&stage);
+        stage.arrives("MAIL-BEFORE");
+        stage.is_in_state("idle");
+        let mut ask = stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &name, "QUESTION-1"]));
+        stage.arrives("QUESTION-1");
+        stage.is_in_state("idle");
         let before = stage.model.requests().len();
         terminal.submit("/compact");
         assert!(wait::until(LIMIT, || stage.model.requests().len() > before), "{}", terminal.screen());
@@ -229,12 +189,22 @@ fn mail_sent_while_copilot_compacts_comes_once_afterwards() {
         assert!(compaction.shows("create a detailed summary"), "{:?}", compaction.said());
         stage.send(&name, "MAIL-MEANWHILE");
         assert!(!terminal.screen().contains("Compaction completed"), "it takes a while");
+        sent.open();
         let after = stage.request(|request| request.index > before && request.shows("MAIL-MEANWHILE"));
         assert!(!compaction.shows("MAIL-MEANWHILE"), "the compaction is no turn");
         assert!(after.index > compaction.index);
         stage.seen_once("MAIL-MEANWHILE");
+        stage.is_in_state("idle");
         terminal.submit("go on");
-        let last = stage.request(|request| request.shows("go on"));
+        let next = stage.request(|request| request.shows("go on"));
+        // By the wake, or, where Copilot had not written it down by then, by the prompt.
+        assert_eq!(next.count("<baton-asks>"), 1, "{:?}", next.said());
+        assert_eq!(next.count("asked you in"), 1, "{:?}", next.said());
+        stage.is_in_state("idle");
+        ask.kill();
+        terminal.submit("and on");
+        let last = stage.request(|request| request.shows("and on"));
+        assert_eq!(last.count("<baton-asks>"), 1, "it is said once: {:?}", last.said());
         assert!(last.count("MAIL-BEFORE") <= 1 && last.count("MAIL-MEANWHILE") == 1, "{:?}", last.said());
     });
 }
@@ -251,7 +221,7 @@ fn an_idle_copilot_that_is_killed_has_it_once_after_its_resume() {
             let terminal = stage.open(WHO, Session::New);
             terminal.submit("please begin");
             stage.request(|request| request.shows("please begin"));
-            idle(&stage);
+            stage.is_in_state("idle");
             let copilot = Copilot::new(&stage.sandbox, &stage.model);
             // Before that there is nothing to resume.
             assert!(wait::until(LIMIT, || !copilot.transcripts().is_empty()), "{}", stage.trouble());
@@ -263,7 +233,7 @@ fn an_idle_copilot_that_is_killed_has_it_once_after_its_resume() {
             terminal.kill();
             let before = stage.model.requests().len();
             let again = copilot.open("again", Session::Resume(&session));
-            idle(&stage);
+            stage.is_in_state("idle");
             again.submit("go on again");
             let shows = |request: &Request| request.shows("go on again") && request.shows(&body);
             stage.request(|request| request.index >= before && shows(request));
@@ -282,12 +252,7 @@ fn copilot_with_two_extensions_acts_once() {
         stage.baton(&["setup", "copilot", "--project"]).expect_ok();
         let _terminal = stage.open(WHO, Session::New);
         let name = stage.name_of(WHO);
-        for round in 0..3 {
-            let body = format!("MAIL-TWICE-{round}");
-            stage.send(&name, &body);
-            arrived(&stage, &body);
-            idle(&stage);
-        }
+        moments::one_by_one(&stage, &name, 3);
         let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
         assert_eq!(last.count(WAKE), 3, "one wake for each: {:?}", last.said());
     });
@@ -313,10 +278,9 @@ fn a_link_of_copilots_that_dies_is_started_again() {
         let name = stage.name_of(WHO);
         let link = link_process(&stage).expect("its process");
         stage.sandbox.run(stage.sandbox.command("kill").args(["-9", &link]), LIMIT).expect_ok();
-        let outcome = || stage.json(&["who"])[0]["wake"].clone();
-        assert!(wait::until(LIMIT, || outcome() == "no_route"), "nobody attends: {}", stage.trouble());
+        stage.would_be("no_route");
         stage.send(&name, "MAIL-WITHOUT-A-LINK");
-        arrived(&stage, "MAIL-WITHOUT-A-LINK");
+        stage.arrives("MAIL-WITHOUT-A-LINK");
         assert_ne!(link_process(&stage).expect("another one"), link);
         assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
     });
@@ -326,13 +290,17 @@ fn a_link_of_copilots_that_dies_is_started_again() {
 #[test]
 fn copilot_without_a_terminal_is_not_woken() {
     isolated(|| {
-        let stage = pushing(moments::tools(1, 0.5));
+        let stage = pushing(Script::by(|request| match request.results().len() {
+            0 if request.shows("go on") => Step::shell(UNTIL_TOLD),
+            _ => Step::say("finished"),
+        }));
         let run = stage.run(WHO, Session::New, "please begin");
         let session = stage.session_id(WHO, &run);
         stage.send(&session, "MAIL-HEADLESS-1");
         let agent = stage.start(WHO, Session::Resume(&session), "go on");
         stage.request(|request| request.shows("MAIL-HEADLESS-1"));
         stage.send(&session, "MAIL-HEADLESS-2");
+        end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
         for body in ["MAIL-HEADLESS-1", "MAIL-HEADLESS-2"] {
             stage.seen_once(body);
@@ -346,19 +314,18 @@ fn copilot_without_a_terminal_is_not_woken() {
 fn an_interrupted_copilot_is_idle_and_gets_its_mail() {
     isolated(|| {
         let stage = pushing(Script::by(|request| match request.results().len() {
-            0 if request.last_user_text().contains("be slow") => Step::shell("sleep 30"),
+            0 if request.last_user_text().contains("be slow") => Step::shell("sleep 600"),
             _ => Step::say("finished"),
         }));
         let terminal = stage.open(WHO, Session::New);
         let name = stage.name_of(WHO);
         terminal.submit("be slow");
         stage.request(|request| request.shows("be slow"));
-        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "busy"), "{}", stage.trouble());
-        terminal.wait_for("sleep 30", LIMIT).unwrap_or_else(|error| panic!("{error}"));
-        terminal.press(&["Escape"]);
-        idle(&stage);
+        stage.is_in_state("busy");
+        terminal.wait_for("sleep 600", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        press_until(&terminal, &["Escape", "Escape"], |_| stage.json(&["who"])[0]["state"] == "idle");
         stage.send(&name, "MAIL-AFTER-ESC");
-        arrived(&stage, "MAIL-AFTER-ESC");
+        stage.arrives("MAIL-AFTER-ESC");
     });
 }
 
@@ -377,7 +344,7 @@ fn copilot_nested_subagents_do_not_eat_their_roots_mail() {
         let script = Script::by(move |request| {
             let outer = request.shows("OUTER-PROMPT") && !request.shows("use subagents");
             match (is_nested(request), outer, request.results().len()) {
-                (true, _, 0) => Step::shell("sleep 1; echo nested"),
+                (true, _, 0) => Step::shell(format!("{UNTIL_TOLD}; echo nested")),
                 (true, _, 1) => Step::mcp("baton", "read_messages", json!({})),
                 (true, _, 2) => Step::shell("baton inbox; true"),
                 (true, ..) => Step::say("nested finished"),
@@ -395,6 +362,7 @@ fn copilot_nested_subagents_do_not_eat_their_roots_mail() {
         terminal.submit("use subagents");
         assert!(stage.model.wait_for(LIMIT, is_nested).is_some(), "no nested subagent: {}", stage.trouble());
         stage.send(&name, "MAIL-FOR-THE-ROOT");
+        end_tools(&stage);
         stage.request(|request| request.shows("use subagents") && request.shows("MAIL-FOR-THE-ROOT"));
         let below = |request: &Request| !request.shows("use subagents");
         assert_eq!(
@@ -406,9 +374,9 @@ fn copilot_nested_subagents_do_not_eat_their_roots_mail() {
         assert!(stage.model.sightings_where("nested", is_nested).first.is_some(), "it had its turns");
         stage.seen_once("MAIL-FOR-THE-ROOT");
         assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
-        idle(&stage);
+        stage.is_in_state("idle");
         stage.send(&name, "MAIL-AFTER-THEM");
-        arrived(&stage, "MAIL-AFTER-THEM");
+        stage.arrives("MAIL-AFTER-THEM");
     });
 }
 
@@ -416,25 +384,24 @@ fn copilot_nested_subagents_do_not_eat_their_roots_mail() {
 #[test]
 fn mail_that_was_taken_back_with_a_wake_comes_again_with_the_next_turn() {
     isolated(|| {
-        let stage = pushing(Script::by(|request| {
-            let first = request.index == 1;
-            Step::say("finished").after(Duration::from_secs(if first { 30 } else { 0 }))
-        }));
+        let stage = pushing(Script::by(
+            |request| {
+                if request.index == 1 { Step::Hang } else { Step::say("finished") }
+            },
+        ));
         let terminal = stage.open(WHO, Session::New);
         let name = stage.name_of(WHO);
         terminal.submit("please begin");
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
-        idle(&stage);
+        stage.is_in_state("idle");
         stage.send(&name, "MAIL-TAKEN-BACK");
         stage.request(|request| request.index == 1 && request.shows("MAIL-TAKEN-BACK"));
-        terminal.press(&["Escape"]);
-        std::thread::sleep(Duration::from_millis(200));
-        terminal.press(&["Escape"]);
-        let back = |screen: &str| screen.contains(&format!("❯ {WAKE}")) && !screen.contains("Working");
-        terminal
-            .wait_until("the line in the input line", LIMIT, back)
-            .unwrap_or_else(|error| panic!("{error}"));
-        idle(&stage);
+        // A line that nobody typed may come into the input line, or not.
+        press_until(&terminal, &["Escape", "Escape"], |screen| {
+            screen.contains("Operation cancelled")
+                || screen_of(&terminal, WHO) == Screen::Draft(WAKE.to_owned())
+        });
+        stage.is_in_state("idle");
         // Longer than the first pause before a wake is repeated.
         std::thread::sleep(Duration::from_secs(3));
         terminal.press(&["C-u"]);
@@ -455,7 +422,7 @@ fn after_clear_an_idle_copilot_is_woken_in_its_new_session() {
         let name = stage.name_of(WHO);
         terminal.submit("please begin");
         stage.request(|request| request.shows("please begin"));
-        idle(&stage);
+        stage.is_in_state("idle");
         let before = stage.json(&["who"])[0].clone();
         terminal.submit("/clear");
         let anew = |row: &Value| row["session_id"].is_string() && row["session_id"] != before["session_id"];

@@ -154,6 +154,11 @@ impl Agent for Copilot {
         Some(json!({ "metaToUse": meta }).to_string())
     }
 
+    /// `preCompact` comes before the summary is made, which may fail.
+    fn writes_summaries(&self) -> bool {
+        true
+    }
+
     fn render(&self, _event: &Event, reply: &Reply) -> String {
         // Flat: what other agents want inside `hookSpecificOutput` is ignored there.
         match reply {

@@ -8,6 +8,8 @@
 //! A hook's payload does not name the tool call. But `hook.start` repeats its time, between the response that has the call and the call's
 //! result; so it is taken for a further piece of that response, and the time for the call's id. It is also the prompt's id.
 //!
+//! A compaction that came to its end is a `session.compaction_complete`, which says whether there is a summary now.
+//!
 //! When the person takes a prompt back (Esc, Esc), its lines are taken out of the file, and with them what a hook had added to it.
 //!
 //! Lines with an `agentId` are a subagent's. An `assistant.message` without a model was made up by the program.
@@ -56,6 +58,8 @@ struct Data {
     input: Value,
     #[serde(default)]
     output: Value,
+    #[serde(default)]
+    success: bool,
 }
 
 #[derive(Deserialize)]
@@ -109,6 +113,7 @@ impl Reader {
                 }
                 Vec::new()
             }
+            ("session.compaction_complete", _) if data.success => vec![Item::Summarized],
             _ => Vec::new(),
         }
     }

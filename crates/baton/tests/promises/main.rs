@@ -36,6 +36,8 @@ mod guard;
 #[cfg(target_os = "linux")]
 mod identity;
 #[cfg(test)]
+mod jobs;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod killed;
 #[cfg(test)]

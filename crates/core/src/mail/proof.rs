@@ -98,6 +98,8 @@ pub enum Item {
         /// What is left of the conversation.
         text: String,
     },
+    /// The agent's note that a summary has taken the place of what was said so far. It says nothing about an offer: what was not answered stays.
+    Summarized,
     /// The agent's note that all stop hooks of a turn have ended and their output was handled.
     StopHandled,
     /// A tool call's result, as the model sees it.
@@ -207,6 +209,7 @@ impl<'a> Search<'a> {
                 (after_offer && self.injected && !text.contains(&self.mark)).then_some(Look::Passed)
             }
             Item::StopHandled => (self.our_run && !self.injected).then_some(Look::Passed),
+            Item::Summarized => None,
         }
     }
 

@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// The longest line that is read whole; what is longer is cut, and is then no JSON any more.
 const LINE_BYTES: u64 = 64 << 20;
+/// The longest line of its errors that is read at once.
+const ERROR_BYTES: u64 = 64 << 10;
 /// How much of its last words is told with its end.
 const LAST_WORDS: usize = 4096;
 /// How long its output may stay open after its end, because something that it started holds it.
@@ -69,7 +71,18 @@ impl Child {
     pub fn start(
         command: &mut Command,
         stderr: &std::path::Path,
+        line: impl FnMut(&str) + Send + 'static,
+        ended: impl FnOnce(Ended) + Send + 'static,
+    ) -> io::Result<Arc<Self>> {
+        Self::start_listening(command, stderr, line, |_| (), ended)
+    }
+
+    /// The same, and `error_line` gets each line of what it says on stderr.
+    pub fn start_listening(
+        command: &mut Command,
+        stderr: &std::path::Path,
         mut line: impl FnMut(&str) + Send + 'static,
+        mut error_line: impl FnMut(&str) + Send + 'static,
         ended: impl FnOnce(Ended) + Send + 'static,
     ) -> io::Result<Arc<Self>> {
         let log = OpenOptions::new().create(true).append(true).mode(0o600).open(stderr)?;
@@ -97,7 +110,7 @@ impl Child {
         if let Some(errors) = errors {
             let words = Arc::clone(&words);
             thread::spawn(move || {
-                keep_words(errors, log, &words);
+                keep_words(errors, log, &words, &mut error_line);
                 drained.send(()).ok();
             });
         }
@@ -202,18 +215,23 @@ fn each_line(output: impl Read, line: &mut impl FnMut(&str)) {
     }
 }
 
-fn keep_words(mut errors: impl Read, mut log: File, words: &Mutex<Vec<u8>>) {
-    let mut piece = [0; 4096];
-    while let Ok(count) = errors.read(&mut piece) {
+fn keep_words(errors: impl Read, mut log: File, words: &Mutex<Vec<u8>>, line: &mut impl FnMut(&str)) {
+    let mut reader = BufReader::new(errors);
+    let mut piece = Vec::new();
+    while let Ok(count) = (&mut reader).take(ERROR_BYTES).read_until(b'\n', &mut piece) {
         if count == 0 {
             return;
         }
         // A full disk must not stop the program.
-        log.write_all(&piece[..count]).ok();
-        let mut words = lock(words);
-        words.extend_from_slice(&piece[..count]);
-        let surplus = words.len().saturating_sub(LAST_WORDS);
-        words.drain(..surplus);
+        log.write_all(&piece).ok();
+        {
+            let mut words = lock(words);
+            words.extend_from_slice(&piece);
+            let surplus = words.len().saturating_sub(LAST_WORDS);
+            words.drain(..surplus);
+        }
+        line(String::from_utf8_lossy(&piece).trim_end_matches(['\n', '\r']));
+        piece.clear();
     }
 }
 

@@ -10,11 +10,10 @@ mod recall;
 mod stream;
 
 use super::child::Child;
-use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn};
+use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, tree};
 use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
 use baton_core::{Code, Error};
 use baton_store::Process;
-use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -238,8 +237,10 @@ impl Turn for Running {
         lock(&self.stream).closing();
         self.child.close_input();
         if !self.child.wait(LEAVE) {
-            self.child.signal(Signal::INT);
+            // Its commands are in groups of their own.
+            let below = tree::below(self.child.process());
             self.child.end(Duration::from_secs(1));
+            tree::kill(&below);
         }
     }
 }

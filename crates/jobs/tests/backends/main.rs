@@ -3,5 +3,9 @@
 mod bench;
 mod claude;
 mod codex;
+mod copilot;
+mod cursor;
+mod gemini;
+mod opencode;
 mod pi;
 mod stream;

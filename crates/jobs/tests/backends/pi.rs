@@ -278,14 +278,21 @@ fn an_abort_stops_the_turn_and_its_command_or_its_question() {
 #[test]
 fn a_model_that_hangs_leaves_the_turn_busy_and_an_abort_frees_it() {
     isolated(|| {
-        let world = World::steps([Step::Hang]);
-        let job = world.start();
-        world.model.wait_for(LIMIT, |_| true).expect("a request");
-        job.wait("busy", LIMIT, |seen| (*seen == Observation::Busy).then_some(()));
-        let look = job.look();
-        assert_eq!((look.idle, look.said), (Some(false), None));
-        job.turn.abort().unwrap();
-        job.wait("abort", Duration::from_secs(2), |seen| (*seen == Observation::Aborted).then_some(()));
+        let within = Step::parts([Part::text("a whole message"), Part::Pause(Duration::from_secs(600))]);
+        for (step, begins) in [(Step::Hang, false), (within, true)] {
+            let world = World::steps([step]);
+            let job = world.start();
+            world.model.wait_for(LIMIT, |_| true).expect("a request");
+            job.wait("busy", LIMIT, |seen| (*seen == Observation::Busy).then_some(()));
+            if begins {
+                job.wait("words", LIMIT, |seen| matches!(seen, Observation::Progress(_)).then_some(()));
+            }
+            let look = job.look();
+            assert_eq!((look.idle, look.said), (Some(false), None));
+            assert!(!job.all().iter().any(|seen| matches!(seen, Observation::Said(_) | Observation::Idle)));
+            job.turn.abort().unwrap();
+            job.wait("abort", Duration::from_secs(2), |seen| (*seen == Observation::Aborted).then_some(()));
+        }
     });
 }
 

@@ -55,14 +55,7 @@ impl Stage {
     }
 
     pub fn start(&self, task: &Task) -> Job {
-        let seen = Arc::new((Mutex::new(Vec::new()), Condvar::new()));
-        let sink = Arc::clone(&seen);
-        let report = Arc::new(move |observation: Observation| {
-            sink.0.lock().unwrap().push((Instant::now(), observation));
-            sink.1.notify_all();
-        });
-        let turn = self.backend().start(task, report).expect("it starts");
-        Job { turn, seen }
+        Job::start(self.backend(), task)
     }
 
     pub fn file(&self, name: &str) -> PathBuf {
@@ -90,6 +83,17 @@ impl Drop for Job {
 }
 
 impl Job {
+    pub fn start(backend: &dyn Backend, task: &Task) -> Self {
+        let seen: Seen = Arc::default();
+        let sink = Arc::clone(&seen);
+        let report = Arc::new(move |observation: Observation| {
+            sink.0.lock().unwrap().push((Instant::now(), observation));
+            sink.1.notify_all();
+        });
+        let turn = backend.start(task, report).map_err(|fault| format!("{fault:?}")).expect("it starts");
+        Self { turn, seen }
+    }
+
     pub fn seen(&self) -> Vec<Observation> {
         self.seen.0.lock().unwrap().iter().map(|(_, observation)| observation.clone()).collect()
     }
@@ -288,10 +292,9 @@ pub fn a_turn_with_tools_ends_with_what_the_model_said(agent: Agent) {
 
 /// The prompt arrives byte for byte.
 #[track_caller]
-pub fn a_wild_prompt_arrives_whole(agent: Agent) {
+pub fn a_prompt_arrives_whole(agent: Agent, prompt: &str) {
     let stage = Stage::new(agent, Script::steps([Step::say("ok")]));
-    let prompt = wild_prompt();
-    let job = stage.start(&stage.task(&prompt));
+    let job = stage.start(&stage.task(prompt));
     job.done();
     let asked = stage.asked();
     let texts: Vec<_> = asked[0].shown().filter(|said| said.text.contains("-- task")).collect();

@@ -14,6 +14,7 @@ mod tmux;
 
 use crate::process;
 use baton_agents::{Agent, Screen};
+use baton_core::wake;
 use baton_store::Process;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -85,6 +86,18 @@ impl std::fmt::Display for Typed {
 pub fn type_line(agent: &dyn Agent, process: Process, line: &str) -> Typed {
     let attempt = Attempt::new(agent, process, line).and_then(|attempt| attempt.run());
     attempt.map_or_else(|refused| refused, |()| Typed::Typed)
+}
+
+/// Whether the terminal in which `agent` runs as `process` shows an empty input box, and nothing else is drawn there: then it asks its person nothing.
+pub fn is_ready(agent: &dyn Agent, process: Process) -> bool {
+    let rested = |attempt: Attempt<'_>| {
+        let look = attempt.look()?;
+        match agent.screen(&look.screen) {
+            Screen::Ready => attempt.settled(look).map(drop),
+            other => Err(refusal(&other)),
+        }
+    };
+    Attempt::new(agent, process, wake::LINE).and_then(rested).is_ok()
 }
 
 struct Attempt<'a> {

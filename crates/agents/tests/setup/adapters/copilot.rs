@@ -10,8 +10,8 @@ use baton_core::event::EventKind::{
 };
 use baton_core::event::{Reply, Source};
 use baton_core::frame::Unit;
-use baton_core::mail::Anchor;
 use baton_core::mail::Look::{self, Held, Open, Passed, Proven};
+use baton_core::mail::{Anchor, Item};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -347,4 +347,16 @@ fn results_of_our_own_tools_count_for_their_call_alone() {
     assert_eq!(sample.looks(&offer("call_1_0")), [Open, Passed]);
     let shell = Offer { anchor: Anchor::Shell, ..offer("") };
     assert_eq!(sample.looks(&shell), [Open, Held, Proven]);
+}
+
+#[test]
+fn a_summary_counts_once_it_is_there() {
+    let line = |success: bool, agent: Value| {
+        let data = json!({"success": success, "outcome": "applied", "preCompactionMessagesLength": 2, "messagesRemoved": 1});
+        json!({"type": "session.compaction_complete", "data": data, "agentId": agent}).to_string()
+    };
+    let mut read = Copilot.transcript();
+    assert_eq!(read(&line(true, Value::Null)), [Item::Summarized]);
+    assert_eq!(read(&line(false, Value::Null)), [], "it failed");
+    assert_eq!(read(&line(true, json!("a-subagent"))), [], "it is a subagent's");
 }

@@ -176,6 +176,7 @@ fn sketch(item: &Item) -> String {
         }
         Item::Replaced { .. } => "replaced".to_owned(),
         Item::StopHandled => "stop handled".to_owned(),
+        Item::Summarized => "summarized".to_owned(),
         Item::ToolResult { call, text } => format!("result {call}: {}", line(text)).trim_end().to_owned(),
         Item::Response { id, calls, .. } if calls.is_empty() => format!("response {id}"),
         Item::Response { id, calls, .. } => format!("response {id} calls {}", calls.join(", ")),

@@ -5,7 +5,7 @@
 use super::{MARK, recall};
 use crate::backend::child::{Child, Ended};
 use crate::backend::replies::Replies;
-use crate::backend::{Report, Turn, words};
+use crate::backend::{Report, Turn, tree, words};
 use baton_core::job::{Answer, Finish, Observation, Question, QuestionKind, Said, Snapshot, Tool, ToolState};
 use baton_core::time::Span;
 use baton_core::{Code, Error};
@@ -377,9 +377,11 @@ impl Turn for Running {
             // Its commands end with the turn; should it not answer, with the program.
             self.abort().ok();
         }
+        let below = self.root().map(tree::below).unwrap_or_default();
         self.child.close_input();
         if !self.child.wait(END) {
             self.child.end(END);
         }
+        tree::kill(&below);
     }
 }

@@ -1,0 +1,106 @@
+//! What Copilot has written down of a turn: `events.jsonl` of the session.
+
+use super::super::{Task, words};
+use baton_core::job::{Fault, Finish, Said, Snapshot, Tool, ToolState};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Where it keeps its files.
+pub(super) fn home(task: &Task) -> Option<PathBuf> {
+    let set = task.variable("COPILOT_HOME").filter(|folder| !folder.is_empty());
+    set.map(PathBuf::from).or_else(|| Some(task.user_home()?.join(".copilot")))
+}
+
+/// The transcript of a session.
+pub(super) fn transcript(task: &Task, session: &str) -> Option<PathBuf> {
+    let is_id = !session.is_empty() && session.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let file = home(task).filter(|_| is_id)?.join("session-state").join(session).join("events.jsonl");
+    file.is_file().then_some(file)
+}
+
+/// What is there of the turn that began with this prompt.
+pub(super) fn recall(file: &Path, prompt: &str) -> Option<Snapshot> {
+    let bytes = fs::read(file).ok()?;
+    let mut turn: Option<Snapshot> = None;
+    for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
+        let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
+        // Subagents have an id.
+        if event["agentId"].is_string() {
+            continue;
+        }
+        let data = &event["data"];
+        if event["type"] == "user.message" && data["content"] == prompt {
+            turn = Some(Snapshot::default());
+        } else if let Some(turn) = &mut turn {
+            take(turn, event["type"].as_str().unwrap_or_default(), data);
+        }
+        if let Some(turn) = &mut turn {
+            turn.version = number as u64;
+        }
+    }
+    turn
+}
+
+fn take(turn: &mut Snapshot, kind: &str, data: &Value) {
+    let text = |name: &str| data[name].as_str().unwrap_or_default();
+    match kind {
+        // A hook at the stop, or a task in the background, makes it go on.
+        "user.message" => *turn = Snapshot::default(),
+        "assistant.message" if data["model"].is_string() => {
+            let calls: Vec<Tool> = data["toolRequests"].as_array().into_iter().flatten().map(tool).collect();
+            let finish = if calls.is_empty() { Finish::End } else { Finish::ToolCalls };
+            turn.idle = calls.is_empty().then_some(true);
+            turn.said = Some(Said { text: text("content").to_owned(), finish });
+            turn.fault = None;
+            turn.tools.extend(calls);
+        }
+        "tool.execution_complete" => turn.tools.retain(|tool| tool.call != text("toolCallId")),
+        "session.error" => {
+            turn.fault = Some(fault(text("message")));
+            turn.said = None;
+            turn.idle = Some(true);
+        }
+        "abort" => {
+            turn.aborted = true;
+            turn.idle = Some(true);
+        }
+        _ => {}
+    }
+}
+
+fn tool(call: &Value) -> Tool {
+    let text = |name: &str| call[name].as_str().unwrap_or_default();
+    words::tool("copilot", text("toolCallId"), text("name"), &call["arguments"], ToolState::Running)
+}
+
+fn fault(message: &str) -> Fault {
+    words::fault("copilot", status(message), message, baton_mail::now())
+}
+
+/// The HTTP status in words like `(HTTP 401)` or `Last error: 429 slow down`.
+pub(super) fn status(message: &str) -> Option<u64> {
+    ["HTTP ", "Last error: ", "status "].iter().find_map(|mark| {
+        let rest = message.split_once(mark)?.1;
+        let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
+        digits.parse().ok().filter(|status| (400..600).contains(status))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_status_is_found_in_the_words() {
+        assert_eq!(
+            status("Authentication failed with provider at http://127.0.0.1:9214/v1 (HTTP 401)."),
+            Some(401)
+        );
+        assert_eq!(
+            status("retried 5 times (total retry wait time: 16 seconds) Last error: 429 slow"),
+            Some(429)
+        );
+        assert_eq!(status("Last error: inside boom"), None);
+    }
+}

@@ -1,0 +1,307 @@
+//! Gemini CLI: a headless run with lines of JSON as output.
+//!
+//! Nobody can be asked in such a run: tools that would need it don't exist for the model. (Its other way, `--acp`, asks, but runs none of the hooks
+//! by which the guard sees a tool.) What a read-only job must not do is denied by a policy file of ours at the highest level, which only ever
+//! denies; so the user's own rules stay.
+//!
+//! Its transcript does not tell a step from an end: a message is written before its tool calls are. So the end of a turn is kept in the job's folder.
+
+use super::child::{Child, Ended};
+use super::headless::{self, Listener};
+use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, words};
+use baton_core::job::{Allow, Fault, Finish, Observation, Said, Snapshot, Tool, ToolState};
+use baton_core::time::Moment;
+use baton_core::{Code, Error};
+use serde_json::Value;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// It reads 8 MiB of input and cuts off the rest; this much was seen to arrive.
+const PROMPT_BYTES: usize = 1 << 20;
+/// What a session of its own tells its children about itself.
+const OF_ANOTHER_SESSION: &[&str] =
+    &["GEMINI_CLI", "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR"];
+/// Any of these is a login.
+const LOGINS: &[&str] = &[
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_GENAI_USE_GCA",
+    "GOOGLE_GENAI_USE_VERTEXAI",
+];
+/// Where a login, or the name of one, may be.
+const LOGIN_FILES: &[&str] = &[".gemini/oauth_creds.json", ".gemini/settings.json", ".gemini/.env", ".env"];
+/// It exits so when it has no login, and when it does not trust the folder.
+const NO_LOGIN: i32 = 41;
+const NOT_TRUSTED: i32 = 55;
+
+/// What a read-only job must not do. Tools of servers other than ours may change anything.
+const READ_ONLY: &str = r#"[[rule]]
+toolName = ["run_shell_command", "write_file", "replace", "save_memory", "invoke_agent", "exit_plan_mode"]
+decision = "deny"
+priority = 999
+denyMessage = "This job is read-only."
+
+[[rule]]
+mcpName = "*"
+decision = "deny"
+priority = 998
+denyMessage = "This job is read-only."
+"#;
+
+/// Gemini CLI.
+#[derive(Debug)]
+pub struct Gemini;
+
+impl Backend for Gemini {
+    fn agent(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn capabilities(&self) -> Capabilities {
+        Capabilities {
+            model: true,
+            efforts: &[],
+            read_only: ReadOnly::Rules,
+            resume: true,
+            answers: false,
+            prompt_bytes: PROMPT_BYTES,
+        }
+    }
+
+    fn check(&self, task: &Task) -> Result<(), Error> {
+        super::check_options(self, task)?;
+        let set = |name: &&str| task.variable(name).is_some_and(|value| !value.is_empty());
+        let places = [home(task), Some(task.cwd.as_path())];
+        let has_file = |folder: &Path| LOGIN_FILES.iter().any(|file| folder.join(file).exists());
+        if !LOGINS.iter().any(set) && !places.into_iter().flatten().any(has_file) {
+            return Err(Error::new(Code::NotLoggedIn, "Gemini CLI has no login here")
+                .hint("run `gemini` in a terminal once and log in, or set GEMINI_API_KEY"));
+        }
+        Ok(())
+    }
+
+    fn start(&self, task: &Task, report: Report) -> Result<Box<dyn Turn>, Fault> {
+        if let Some(session) = &task.resume
+            && transcripts(task, session).is_empty()
+        {
+            let lost = format!("Gemini CLI kept no session {session}");
+            return Err(Fault::new(Code::NothingToResume, lost).hint("start the job without --resume"));
+        }
+        let session = task.resume.clone().unwrap_or_else(super::uuid);
+        let unwritable = |error: std::io::Error| {
+            let place = task.folder.display();
+            Fault::new(Code::BackendStart, format!("{place}: {error}"))
+                .hint("free some space, or check its rights")
+        };
+        let mut command = command(task, &session);
+        if task.read_only {
+            let policy = task.folder.join("read-only.toml");
+            fs::write(&policy, READ_ONLY).map_err(unwritable)?;
+            command.arg("--admin-policy").arg(policy);
+        }
+        let prompt = match names_files(&task.prompt) {
+            false => task.prompt.clone(),
+            true => {
+                fs::write(task.folder.join(PROMPT_FILE), &task.prompt).map_err(unwritable)?;
+                command.arg("--include-directories").arg(&task.folder);
+                pointer(&task.folder)
+            }
+        };
+        report(Observation::Session(session.clone()));
+        let listener = Stream::new(session, task.folder.clone());
+        headless::start(&mut command, task, &prompt, listener, report)
+    }
+
+    fn recall(&self, task: &Task, session: &str) -> Option<Snapshot> {
+        headless::kept_end(&task.folder, session).or_else(|| {
+            // It was begun, and that is all that can be said.
+            (!transcripts(task, session).is_empty()).then(Snapshot::default)
+        })
+    }
+}
+
+const PROMPT_FILE: &str = "prompt.md";
+
+/// Whether a prompt could name a file for it: then it would change the text, and add whatever is called like that.
+fn names_files(prompt: &str) -> bool {
+    let before = std::iter::once(' ').chain(prompt.chars());
+    before.zip(prompt.chars()).any(|(before, c)| c == '@' && before != '\\')
+}
+
+/// What it is told instead of such a prompt.
+fn pointer(folder: &Path) -> String {
+    let file = folder.join(PROMPT_FILE);
+    format!(
+        "Your task is in the file {}. Read the whole file first (with several calls if it is long), and then do what it says as if it had been written here.",
+        file.display()
+    )
+}
+
+fn home(task: &Task) -> Option<&Path> {
+    let set = task.variable("GEMINI_CLI_HOME").filter(|home| !home.is_empty());
+    set.map(Path::new).or_else(|| task.user_home())
+}
+
+fn command(task: &Task, session: &str) -> Command {
+    let mut command = Child::command(task);
+    for name in OF_ANOTHER_SESSION {
+        command.env_remove(name);
+    }
+    // Else it starts itself again, and the process that we see is not the one that works.
+    command.env("GEMINI_CLI_NO_RELAUNCH", "1");
+    let mode = match task.allow {
+        _ if task.read_only => "default",
+        Allow::Ask => "default",
+        Allow::Edits => "auto_edit",
+        Allow::All => "yolo",
+    };
+    command.args(["--output-format", "stream-json", "--approval-mode", mode]);
+    if let Some(model) = &task.model {
+        command.arg(format!("--model={model}"));
+    }
+    let which = if task.resume.is_some() { "resume" } else { "session-id" };
+    command.arg(format!("--{which}={session}"));
+    command
+}
+
+/// The transcripts of a session: their names end with the beginning of its id, their first lines name it.
+fn transcripts(task: &Task, session: &str) -> Vec<PathBuf> {
+    let Some(home) = home(task) else { return Vec::new() };
+    let ending = format!("-{}.jsonl", session.get(..8).unwrap_or(session));
+    let projects = fs::read_dir(home.join(".gemini/tmp")).into_iter().flatten().flatten();
+    let chats = projects
+        .flat_map(|project| fs::read_dir(project.path().join("chats")).into_iter().flatten().flatten());
+    let files = chats.map(|file| file.path()).filter(|path| path.to_string_lossy().ends_with(&ending));
+    files.filter(|path| first_line(path).is_some_and(|head| head["sessionId"] == session)).collect()
+}
+
+fn first_line(path: &Path) -> Option<Value> {
+    let mut line = String::new();
+    BufReader::new(fs::File::open(path).ok()?).read_line(&mut line).ok()?;
+    serde_json::from_str(&line).ok()
+}
+
+/// A turn as its output tells it.
+struct Stream {
+    session: String,
+    folder: PathBuf,
+    /// What the model has said since the last tool.
+    text: String,
+    tools: Vec<Tool>,
+    /// The last HTTP status that it named among its errors.
+    status: Option<u64>,
+}
+
+impl Stream {
+    fn new(session: String, folder: PathBuf) -> Self {
+        Self { session, folder, text: String::new(), tools: Vec::new(), status: None }
+    }
+
+    fn result(&mut self, line: &Value, now: Moment) -> Vec<Observation> {
+        let left = std::mem::take(&mut self.tools).into_iter();
+        let mut told: Vec<Observation> = left.map(|tool| ended(tool)).collect();
+        if line["status"] == "success" {
+            let said = Said { text: std::mem::take(&mut self.text), finish: Finish::End };
+            headless::keep_end(&self.folder, &self.session, &said);
+            told.extend([Observation::Said(said), Observation::Idle]);
+        } else {
+            let words = line["error"]["message"].as_str().unwrap_or_default();
+            told.push(Observation::Fault(fault(words, self.status, now)));
+        }
+        told
+    }
+}
+
+fn ended(tool: Tool) -> Observation {
+    Observation::Tool(Tool { state: ToolState::Ended, ..tool })
+}
+
+/// What went wrong, by words in which the provider's own answer may stand.
+fn fault(words: &str, status: Option<u64>, now: Moment) -> Fault {
+    let inner = words.find('{').zip(words.rfind('}')).and_then(|(from, to)| words.get(from..=to));
+    let answer: Option<Value> = inner.and_then(|inner| serde_json::from_str(inner).ok());
+    let error = answer.as_ref().map(|answer| &answer["error"]);
+    let status = error.and_then(|error| error["code"].as_u64()).or(status);
+    let message = error.and_then(|error| error["message"].as_str()).unwrap_or(words);
+    words::fault("gemini", status, message, now)
+}
+
+impl Listener for Stream {
+    fn line(&mut self, line: &str, now: Moment) -> Vec<Observation> {
+        let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
+        let text = |name: &str| line[name].as_str().unwrap_or_default();
+        match text("type") {
+            "init" => {
+                text("session_id").clone_into(&mut self.session);
+                vec![Observation::Session(self.session.clone())]
+            }
+            "message" if text("role") == "assistant" => {
+                self.text.push_str(text("content"));
+                vec![Observation::Progress(words::line(text("content")))]
+            }
+            "tool_use" => {
+                let said = Said { text: std::mem::take(&mut self.text), finish: Finish::ToolCalls };
+                let name = text("tool_name");
+                let tool =
+                    words::tool("gemini", text("tool_id"), name, &line["parameters"], ToolState::Running);
+                self.tools.push(tool.clone());
+                vec![Observation::Said(said), Observation::Tool(tool)]
+            }
+            "tool_result" => {
+                let at = self.tools.iter().position(|tool| tool.call == text("tool_id"));
+                at.map(|at| ended(self.tools.remove(at))).into_iter().collect()
+            }
+            "error" => vec![Observation::Progress(words::line(text("message")))],
+            "result" => self.result(&line, now),
+            _ => Vec::new(),
+        }
+    }
+
+    fn error_line(&mut self, line: &str, _now: Moment) -> Vec<Observation> {
+        if let Some(status) = line.trim().strip_prefix("status: ") {
+            self.status = status.parse().ok();
+        }
+        let retries = line.starts_with("Attempt ") && line.contains("Retrying");
+        let message = || line.split(". Retrying").next().unwrap_or(line).to_owned();
+        retries.then(|| Observation::Retrying { message: message(), until: None }).into_iter().collect()
+    }
+
+    fn ended(&mut self, ended: &Ended, now: Moment) -> Option<Fault> {
+        let words = ended.last_words.trim();
+        match ended.status.code()? {
+            NO_LOGIN => Some(words::fault("gemini", Some(401), words, now)),
+            NOT_TRUSTED => Some(Fault::new(Code::BadFolder, "Gemini CLI does not trust that folder").hint(
+                "run `gemini` there once and trust the folder, or set GEMINI_CLI_TRUST_WORKSPACE=true for the job",
+            )),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prompt_that_could_name_a_file_is_known() {
+        assert!(names_files("mail@example.org"));
+        assert!(names_files("see @file"));
+        assert!(names_files("\\@a @b"));
+        assert!(!names_files("see \\@file"));
+        assert!(!names_files("nothing"));
+    }
+
+    #[test]
+    fn the_providers_answer_is_found_in_the_words() {
+        let words =
+            r#"[API Error: {"error":{"code":401,"status":"UNAUTHENTICATED","message":"API key not valid"}}]"#;
+        let fault = fault(words, None, Moment(0));
+        assert_eq!((fault.error.code(), fault.error.message()), (Code::NotLoggedIn, "API key not valid"));
+        let quota =
+            super::fault("[API Error: You have exhausted your daily quota on this model.]", None, Moment(0));
+        assert_eq!(quota.error.code(), Code::RateLimited);
+    }
+}

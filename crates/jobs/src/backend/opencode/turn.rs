@@ -1,0 +1,547 @@
+//! A turn of OpenCode: its events as they come, what it has when it is asked, and what it can be told.
+//!
+//! The events of a folder are those of all its sessions; ours are those of the job's session and of the sessions that its subagents got. Their questions
+//! are the job's questions, and what they do is its progress.
+
+use super::api::{Api, Failure, Next};
+use super::keeper::Held;
+use super::read;
+use crate::backend::{Report, Turn};
+use baton_core::job::{
+    Allow, Answer, Channel, Fault, Observation, Question, QuestionKind, Snapshot, ToolState,
+};
+use baton_core::time::Moment;
+use baton_core::{Code, Error};
+use baton_mail::{now, process};
+use baton_store::Process;
+use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// No single call of a look takes longer; there are four.
+const LOOK_LIMIT: Duration = Duration::from_millis(2500);
+/// The same for an answer or an abort.
+const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// How many of the last messages a look reads. What is open stands in the last one or two.
+const LAST_MESSAGES: usize = 20;
+/// How often words that stream in are told as progress.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+/// Until the events are asked for again after they broke off.
+const RECONNECT: Duration = Duration::from_millis(500);
+/// How long an aborted turn may take until it is idle.
+const ABORT_LIMIT: Duration = Duration::from_secs(2);
+const ABORT_INTERVAL: Duration = Duration::from_millis(50);
+
+/// A turn that was begun.
+pub(super) struct Running {
+    its: Arc<Its>,
+    held: Mutex<Option<Held>>,
+}
+
+/// What the thread that reads the events shares with the callers.
+pub(super) struct Its {
+    pub(super) api: Api,
+    pub(super) session: String,
+    /// The id of the message that is our prompt.
+    pub(super) prompt: String,
+    allow: Allow,
+    server: Process,
+    report: Report,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// The job's session and those below it.
+    family: HashSet<String>,
+    /// The texts of the messages that are being written, by message and part, in the order of their ids.
+    texts: HashMap<String, Vec<(String, String)>>,
+    /// The messages that were told.
+    told: HashSet<String>,
+    /// What is asked, with its kind and how many answers it needs.
+    asked: HashMap<String, (QuestionKind, usize)>,
+    /// What ended the turn; it stands in no message if there is none yet.
+    fault: Option<Fault>,
+    aborted: bool,
+    connected: bool,
+    lost: bool,
+    closed: bool,
+    gone: bool,
+    last_progress: Option<Instant>,
+}
+
+impl Running {
+    /// Listens to the session. Returns when its events come, or could not be had.
+    pub(super) fn listen(
+        api: Api,
+        session: &str,
+        prompt: &str,
+        allow: Allow,
+        held: Held,
+        report: Report,
+    ) -> Self {
+        let state = State { family: HashSet::from([session.to_owned()]), ..State::default() };
+        let its = Arc::new(Its {
+            api,
+            session: session.to_owned(),
+            prompt: prompt.to_owned(),
+            allow,
+            server: held.server.process,
+            report,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        });
+        let reader = Arc::clone(&its);
+        thread::spawn(move || reader.read_events());
+        let state = its.state();
+        let waited = its
+            .changed
+            .wait_timeout_while(state, CALL_LIMIT, |state| !(state.connected || state.lost || state.gone));
+        drop(waited);
+        Self { its, held: Mutex::new(Some(held)) }
+    }
+}
+
+impl Turn for Running {
+    fn look(&self) -> Option<Result<Snapshot, String>> {
+        let seen = self.its.snapshot();
+        if seen == Err(Failure::Refused) {
+            self.its.tell_gone();
+        }
+        Some(seen.map_err(|failure| failure.in_words()))
+    }
+
+    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
+        self.its.answer(question, answer)
+    }
+
+    fn abort(&self) -> Result<(), String> {
+        self.its.abort()
+    }
+
+    fn root(&self) -> Option<Process> {
+        Some(self.its.server).filter(|server| process::is_alive(*server))
+    }
+
+    fn close(&self) {
+        let was_closed = std::mem::replace(&mut self.its.state().closed, true);
+        if was_closed {
+            return;
+        }
+        // Nobody would hear of it any more, and others use the same server.
+        if self.its.is_busy() {
+            self.its.api.post(&self.its.path("abort"), &json!({}), ABORT_LIMIT).ok();
+        }
+        drop(lock(&self.held).take());
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Its {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn tell(&self, observation: Observation) {
+        (self.report)(observation);
+    }
+
+    fn path(&self, call: &str) -> String {
+        format!("/session/{}/{call}", self.session)
+    }
+
+    /// Reads events until the turn is closed or the server is gone.
+    fn read_events(&self) {
+        loop {
+            let ended = self.api.events(|event| self.take(event));
+            if self.state().closed {
+                return;
+            }
+            let reason = match ended {
+                Ok(()) => return,
+                Err(failure) => failure.in_words(),
+            };
+            // A server that is gone is gone at once; one that lives may only have lost the line.
+            if !process::is_alive(self.server) || self.api.version(CALL_LIMIT) == Err(Failure::Refused) {
+                return self.tell_gone();
+            }
+            let was_lost = std::mem::replace(&mut self.state().lost, true);
+            if !was_lost {
+                self.tell(Observation::Lost(Channel::Stream, reason));
+            }
+            self.changed.notify_all();
+            thread::sleep(RECONNECT);
+        }
+    }
+
+    fn tell_gone(&self) {
+        let mut state = self.state();
+        if state.closed || std::mem::replace(&mut state.gone, true) {
+            return;
+        }
+        drop(state);
+        self.changed.notify_all();
+        self.tell(Observation::Gone("OpenCode's server is gone".to_owned()));
+    }
+
+    fn take(&self, event: &Value) -> Next {
+        let mut state = self.state();
+        if state.closed {
+            return Next::Stop;
+        }
+        if !std::mem::replace(&mut state.connected, true) {
+            self.changed.notify_all();
+        }
+        let was_lost = std::mem::replace(&mut state.lost, false);
+        drop(state);
+        if was_lost {
+            self.tell(Observation::Found(Channel::Stream));
+        }
+        let about = &event["properties"];
+        match event["type"].as_str().unwrap_or_default() {
+            "session.created" | "session.updated" => self.note_child(&about["info"]),
+            "permission.asked" | "permission.updated" => self.take_permission(about),
+            "question.asked" => self.take_question(about),
+            "permission.replied" | "question.replied" | "question.rejected" => self.take_settled(about),
+            name => match self.whose(about) {
+                Whose::Job => self.take_own(name, about),
+                Whose::Child => self.take_of_child(name, about),
+                Whose::Other => {}
+            },
+        }
+        Next::More
+    }
+
+    fn whose(&self, about: &Value) -> Whose {
+        // Older servers say it only inside of what they tell.
+        let id = [&about["sessionID"], &about["info"]["sessionID"], &about["part"]["sessionID"]];
+        match id.iter().find_map(|id| id.as_str()) {
+            Some(id) if id == self.session => Whose::Job,
+            Some(id) if self.state().family.contains(id) => Whose::Child,
+            _ => Whose::Other,
+        }
+    }
+
+    fn note_child(&self, info: &Value) {
+        let (Some(id), Some(parent)) = (info["id"].as_str(), info["parentID"].as_str()) else { return };
+        let mut state = self.state();
+        if state.family.contains(parent) {
+            state.family.insert(id.to_owned());
+        }
+    }
+
+    fn take_own(&self, name: &str, about: &Value) {
+        match name {
+            "session.status" => match about["status"]["type"].as_str() {
+                Some("busy") => self.tell(Observation::Busy),
+                Some("idle") => self.tell(Observation::Idle),
+                Some("retry") => self.take_retry(&about["status"]),
+                _ => {}
+            },
+            "session.idle" => self.tell(Observation::Idle),
+            "session.error" => self.take_error(&about["error"]),
+            "message.updated" => self.take_message(&about["info"]),
+            "message.part.updated" => self.take_part(&about["part"]),
+            "message.part.delta" => self.progress(String::new()),
+            _ => {}
+        }
+    }
+
+    fn take_of_child(&self, name: &str, about: &Value) {
+        match name {
+            "message.part.updated" => {
+                let tool = read::tool(&about["part"]).filter(|tool| tool.state != ToolState::Ended);
+                match tool {
+                    Some(tool) => self.tell(Observation::Progress(format!("subagent: {}", tool.what))),
+                    None => self.progress(String::new()),
+                }
+            }
+            "message.part.delta" => self.progress(String::new()),
+            _ => {}
+        }
+    }
+
+    fn progress(&self, words: String) {
+        let mut state = self.state();
+        if state.last_progress.is_some_and(|at| at.elapsed() < PROGRESS_INTERVAL) {
+            return;
+        }
+        state.last_progress = Some(Instant::now());
+        drop(state);
+        self.tell(Observation::Progress(words));
+    }
+
+    fn take_retry(&self, status: &Value) {
+        let message = status["message"].as_str().unwrap_or("the provider does not answer").to_owned();
+        self.tell(Observation::Retrying { message, until: status["next"].as_i64().map(Moment) });
+    }
+
+    fn take_error(&self, error: &Value) {
+        if read::is_abort(error) {
+            return self.tell_aborted();
+        }
+        let fault = read::fault(error, now());
+        // What follows the first one is about it, with a stack.
+        if self.state().fault.get_or_insert_with(|| fault.clone()) == &fault {
+            self.tell(Observation::Fault(fault));
+        }
+    }
+
+    fn tell_aborted(&self) {
+        let mut state = self.state();
+        if std::mem::replace(&mut state.aborted, true) {
+            return;
+        }
+        drop(state);
+        self.tell(Observation::Aborted);
+    }
+
+    fn take_message(&self, info: &Value) {
+        let Some(id) = info["id"].as_str().filter(|id| *id > self.prompt.as_str()) else { return };
+        if info["role"] != "assistant" {
+            return;
+        }
+        let mut state = self.state();
+        let text = state.texts.get(id).map(|parts| joined(parts)).unwrap_or_default();
+        let Some(said) = read::said(info, &text) else { return };
+        if !state.told.insert(id.to_owned()) {
+            return;
+        }
+        state.texts.remove(id);
+        drop(state);
+        match read::fault_of_message(info) {
+            Some(fault) => {
+                self.state().fault = Some(fault.clone());
+                self.tell(Observation::Fault(fault));
+            }
+            None => self.tell(Observation::Said(said)),
+        }
+    }
+
+    fn take_part(&self, part: &Value) {
+        let Some(message) = part["messageID"].as_str().filter(|id| *id > self.prompt.as_str()) else {
+            return;
+        };
+        if let Some(tool) = read::tool(part) {
+            return self.tell(Observation::Tool(tool));
+        }
+        if let (Some(id), "text") = (part["id"].as_str(), part["type"].as_str().unwrap_or_default()) {
+            let text = read::text(std::slice::from_ref(part));
+            let mut state = self.state();
+            let parts = state.texts.entry(message.to_owned()).or_default();
+            match parts.iter_mut().find(|(known, _)| known == id) {
+                Some((_, known)) => *known = text,
+                None => parts.push((id.to_owned(), text)),
+            }
+        }
+        self.progress(String::new());
+    }
+
+    fn take_permission(&self, asked: &Value) {
+        if self.whose(asked) == Whose::Other {
+            return;
+        }
+        let Some(question) = read::permission(asked) else { return };
+        // A subagent's session has its own rules; what the job may do without asking holds for it too. What is denied is not asked.
+        if self.allow == Allow::All && self.reply(&question.id, &json!({"reply": "once"})).is_ok() {
+            return;
+        }
+        self.ask(question, 1);
+    }
+
+    fn take_question(&self, asked: &Value) {
+        if self.whose(asked) == Whose::Other {
+            return;
+        }
+        let count = asked["questions"].as_array().map_or(1, Vec::len);
+        if let Some(question) = read::question(asked) {
+            self.ask(question, count);
+        }
+    }
+
+    fn ask(&self, question: Question, answers: usize) {
+        let known = self.state().asked.insert(question.id.clone(), (question.kind, answers));
+        if known.is_none() {
+            self.tell(Observation::Asked(question));
+        }
+    }
+
+    fn take_settled(&self, about: &Value) {
+        let id = about["requestID"].as_str().or_else(|| about["permissionID"].as_str());
+        if let Some(id) = id.filter(|id| self.state().asked.remove(*id).is_some()) {
+            self.tell(Observation::Settled(id.to_owned()));
+        }
+    }
+
+    /// Answers a permission, by the call that the server knows.
+    fn reply(&self, question: &str, reply: &Value) -> Result<(), Failure> {
+        let answer = match self.api.post(&format!("/permission/{question}/reply"), reply, CALL_LIMIT) {
+            Err(Failure::NoSuchCall) => {
+                // The older call takes no words.
+                let body = json!({"response": reply["reply"]});
+                self.api.post(&self.path(&format!("permissions/{question}")), &body, CALL_LIMIT)
+            }
+            answer => answer,
+        };
+        answer.map(drop)
+    }
+
+    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
+        let known = self.state().asked.get(question).copied();
+        let (kind, count) = known.ok_or_else(|| not_asked(question))?;
+        let result = match (kind, answer) {
+            (QuestionKind::Permission, Answer::Allow) => self.reply(question, &json!({"reply": "once"})),
+            (QuestionKind::Permission, Answer::AllowAlways) => {
+                self.reply(question, &json!({"reply": "always"}))
+            }
+            (QuestionKind::Permission, Answer::Deny(words)) => {
+                // Without words OpenCode would stop the turn in the middle.
+                let words = if words.trim().is_empty() { "Not allowed. Go on without it." } else { words };
+                self.reply(question, &json!({"reply": "reject", "message": words}))
+            }
+            (QuestionKind::Input, Answer::Words(words)) => self.reply_words(question, words, count),
+            (QuestionKind::Input, Answer::Deny(words)) => {
+                let words = if words.trim().is_empty() { "No answer. Decide by yourself." } else { words };
+                self.reply_words(question, words, count)
+            }
+            (QuestionKind::Permission, Answer::Words(_)) => {
+                return Err(Error::new(Code::UnsupportedOption, "a permission is answered by yes or no"));
+            }
+            (QuestionKind::Input, Answer::Allow | Answer::AllowAlways) => {
+                return Err(Error::new(Code::UnsupportedOption, "a question is answered by words"));
+            }
+        };
+        match result {
+            Ok(()) => Ok(()),
+            Err(Failure::Status(404, _)) => Err(not_asked(question)),
+            Err(failure) => Err(Error::new(Code::BackendError, failure.in_words())),
+        }
+    }
+
+    /// One line for each question, if there are as many; else all of it for each.
+    fn reply_words(&self, question: &str, words: &str, count: usize) -> Result<(), Failure> {
+        let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
+        let answer = |at: usize| if count > 1 && lines.len() == count { lines[at] } else { words };
+        let answers: Vec<Value> = (0..count).map(|at| json!([answer(at)])).collect();
+        let body = json!({"answers": answers});
+        self.api.post(&format!("/question/{question}/reply"), &body, CALL_LIMIT).map(drop)
+    }
+
+    fn abort(&self) -> Result<(), String> {
+        self.api.post(&self.path("abort"), &json!({}), CALL_LIMIT).map_err(|failure| failure.in_words())?;
+        // Its word comes before it is true, and not at all while it waits for its provider.
+        let end = Instant::now() + ABORT_LIMIT;
+        while self.is_busy() {
+            if Instant::now() >= end {
+                return Err("OpenCode did not stop the turn".to_owned());
+            }
+            thread::sleep(ABORT_INTERVAL);
+        }
+        self.tell_aborted();
+        Ok(())
+    }
+
+    /// Whether the server says that the session is at work; one that can't be heard is not known to be.
+    fn is_busy(&self) -> bool {
+        let status = self.api.get("/session/status", LOOK_LIMIT);
+        status.is_ok_and(|status| is_at_work(&status[&self.session]))
+    }
+
+    /// Everything there is, the state first: what is said before a turn is idle stands in what is read after.
+    fn snapshot(&self) -> Result<Snapshot, Failure> {
+        let status = self.api.get("/session/status", LOOK_LIMIT)?;
+        let is_busy = is_at_work(&status[&self.session]);
+        let last = self.path(&format!("message?limit={LAST_MESSAGES}"));
+        let mut snapshot = read::turn(&self.api.get(&last, LOOK_LIMIT)?, &self.prompt);
+        snapshot.idle = Some(!is_busy);
+        // What an aborted turn asked for stays in the lists.
+        if is_busy {
+            let permissions = self.pending("/permission", read::permission)?;
+            let questions = self.pending("/question", read::question)?;
+            snapshot.questions = permissions.into_iter().chain(questions).collect();
+        }
+        let state = self.state();
+        if state.fault.is_some() {
+            snapshot.fault = state.fault.clone();
+            snapshot.aborted = false;
+        } else if state.aborted && !is_busy {
+            snapshot.aborted = true;
+        }
+        Ok(snapshot)
+    }
+
+    fn pending(
+        &self,
+        path: &str,
+        read: impl Fn(&Value) -> Option<Question>,
+    ) -> Result<Vec<Question>, Failure> {
+        let list = self.api.get(path, LOOK_LIMIT)?;
+        let mut questions = Vec::new();
+        for asked in list.as_array().into_iter().flatten() {
+            let Some(session) = asked["sessionID"].as_str() else { continue };
+            if !self.is_in_family(session)? {
+                continue;
+            }
+            let count = asked["questions"].as_array().map_or(1, Vec::len);
+            if let Some(question) = read(asked) {
+                self.state().asked.entry(question.id.clone()).or_insert((question.kind, count));
+                questions.push(question);
+            }
+        }
+        Ok(questions)
+    }
+
+    /// Whether a session is the job's or one below it, also if its beginning was not heard.
+    fn is_in_family(&self, session: &str) -> Result<bool, Failure> {
+        let mut above = Vec::new();
+        let mut next = session.to_owned();
+        let found = loop {
+            if self.state().family.contains(&next) {
+                break true;
+            }
+            let info = self.api.get(&format!("/session/{next}"), LOOK_LIMIT)?;
+            above.push(next);
+            match info["parentID"].as_str() {
+                Some(parent) if above.len() < 8 => next = parent.to_owned(),
+                _ => break false,
+            }
+        };
+        if found {
+            self.state().family.extend(above);
+        }
+        Ok(found)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Job,
+    Child,
+    Other,
+}
+
+/// What the list of states says about a session; one that is idle is not in it.
+fn is_at_work(status: &Value) -> bool {
+    status["type"].as_str().is_some_and(|state| state != "idle")
+}
+
+fn joined(parts: &[(String, String)]) -> String {
+    parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+fn not_asked(question: &str) -> Error {
+    Error::new(Code::BackendError, format!("OpenCode does not wait for an answer to {question}"))
+        .hint("it was answered already, or its turn has ended")
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,154 @@
+//! Gemini CLI.
+
+use crate::stream::{self, Stage};
+use baton_core::Code;
+use baton_core::job::{Allow, Observation};
+use baton_jobs::backend::Task;
+use baton_testkit::agents::Agent;
+use baton_testkit::model::{Script, Step};
+use baton_testkit::{Model, isolated, wait};
+use std::fs;
+
+const AGENT: Agent = Agent::Gemini;
+
+#[test]
+fn a_turn_with_tools_ends_with_what_the_model_said() {
+    isolated(|| stream::a_turn_with_tools_ends_with_what_the_model_said(AGENT));
+}
+
+#[test]
+fn a_wild_prompt_arrives_whole() {
+    // With an `@` it goes another way, see below.
+    isolated(|| stream::a_prompt_arrives_whole(AGENT, &stream::wild_prompt().replace('@', "at")));
+}
+
+#[test]
+fn a_prompt_that_could_name_a_file_is_read_from_one() {
+    isolated(|| {
+        let stage = Stage::new(AGENT, Script::by(|_| Step::say("later")));
+        fs::write(stage.file("secret"), "a hidden line").unwrap();
+        let given = stage.sandbox.path("job/prompt.md");
+        let steps = [Step::read(given.to_string_lossy()), Step::say("ok")];
+        let stage = Stage { model: Model::start(Script::steps(steps)), ..stage };
+        let prompt = "write to me@secret and read @secret\r\n";
+        let job = stage.start(&Task { read_only: true, ..stage.task(prompt) });
+        job.done();
+        assert_eq!(fs::read_to_string(&given).unwrap(), prompt);
+        let asked = stage.asked();
+        assert!(asked[0].shows(&given.to_string_lossy()) && !asked[0].shows("a hidden line"));
+        assert!(asked[1].shows("write to me@secret and read @secret"), "{:#?}", asked[1].results());
+    });
+}
+
+#[test]
+fn a_resumed_session_knows_what_was_said() {
+    isolated(|| stream::a_resumed_session_knows_what_was_said(AGENT));
+}
+
+#[test]
+fn a_model_that_hangs_is_left_by_an_abort() {
+    isolated(|| stream::a_model_that_hangs_is_left_by_an_abort(AGENT));
+}
+
+#[test]
+fn an_abort_ends_the_command_that_runs() {
+    isolated(|| stream::an_abort_ends_the_command_that_runs(AGENT));
+}
+
+#[test]
+fn a_killed_program_is_gone() {
+    isolated(|| stream::a_killed_program_is_gone(AGENT));
+}
+
+#[test]
+fn a_refused_key_is_told_as_such() {
+    isolated(|| {
+        let fault = stream::a_refused_request_is_a_fault(AGENT, 401, Code::NotLoggedIn);
+        assert!(fault.error.message().contains("scripted refusal"), "{fault:?}");
+    });
+}
+
+#[test]
+fn a_limit_and_a_failing_server_are_tried_again_by_itself() {
+    isolated(|| {
+        for status in [429, 500] {
+            let stage = Stage::new(AGENT, Script::by(move |_| Step::error(status, "scripted refusal")));
+            let job = stage.start(&stage.task("hello"));
+            let message = job.wait("retry", |one| match one {
+                Observation::Retrying { message, .. } => Some(message.clone()),
+                _ => None,
+            });
+            assert!(message.contains(&status.to_string()), "{message}");
+            job.turn.abort().unwrap();
+            job.wait_for(&Observation::Aborted);
+        }
+    });
+}
+
+#[test]
+fn a_read_only_job_changes_nothing() {
+    isolated(|| stream::a_read_only_job_changes_nothing(AGENT));
+}
+
+#[test]
+fn what_the_user_denies_is_denied_though_all_is_allowed() {
+    isolated(|| {
+        let stage = Stage::new(
+            AGENT,
+            Script::steps([Step::shell("touch denied"), Step::shell("touch fine"), Step::say("x")]),
+        );
+        let policies = stage.sandbox.path("home/.gemini/policies");
+        fs::create_dir_all(&policies).unwrap();
+        let rule = "[[rule]]\ntoolName = \"run_shell_command\"\ncommandPrefix = \"touch denied\"\ndecision = \"deny\"\npriority = 500\n";
+        fs::write(policies.join("mine.toml"), rule).unwrap();
+        let job = stage.start(&stage.task("try"));
+        job.done();
+        assert!(!stage.file("denied").exists());
+        assert!(stage.file("fine").exists());
+    });
+}
+
+#[test]
+fn what_would_be_asked_is_refused_at_once() {
+    isolated(|| {
+        let stage = Stage::new(AGENT, Script::by(|_| Step::say("later")));
+        let file = stage.file("edited").to_string_lossy().into_owned();
+        let steps = [Step::write(&file, "x"), Step::shell("touch made"), Step::say("x")];
+        let stage = Stage { model: Model::start(Script::steps(steps)), ..stage };
+        let job = stage.start(&Task { allow: Allow::Edits, ..stage.task("try") });
+        job.done();
+        assert!(stage.file("edited").exists() && !stage.file("made").exists());
+        fs::remove_file(stage.file("edited")).unwrap();
+        let steps = [Step::write(&file, "x"), Step::say("x")];
+        let stage = Stage { model: Model::start(Script::steps(steps)), ..stage };
+        let job = stage.start(&Task { allow: Allow::Ask, ..stage.task("try") });
+        job.done();
+        assert!(!stage.file("edited").exists());
+        assert!(!stage.backend().capabilities().answers);
+    });
+}
+
+#[test]
+fn a_folder_that_is_not_trusted_is_named() {
+    isolated(|| {
+        let stage = Stage::new(AGENT, Script::steps([Step::say("x")]));
+        let mut task = stage.task("hello");
+        task.cwd = stage.sandbox.path("tmp").canonicalize().unwrap();
+        let job = stage.start(&task);
+        assert_eq!(job.fault().error.code(), Code::BadFolder);
+    });
+}
+
+#[test]
+fn an_effort_is_refused_and_a_model_is_passed_on() {
+    isolated(|| {
+        let stage = Stage::new(AGENT, Script::steps([Step::say("x")]));
+        let task = Task { effort: Some("high".to_owned()), ..stage.task("hello") };
+        assert_eq!(stage.backend().check(&task).unwrap_err().code(), Code::UnsupportedOption);
+        let task = Task { model: Some("gemini-2.5-pro".to_owned()), ..stage.task("hello") };
+        stage.backend().check(&task).unwrap();
+        let job = stage.start(&task);
+        job.done();
+        assert!(wait::until(stream::LIMIT, || !stage.asked().is_empty()));
+    });
+}

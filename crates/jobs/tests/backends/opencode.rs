@@ -1,0 +1,782 @@
+//! OpenCode as a backend: the real server, the scripted model.
+
+use baton_core::Code;
+use baton_core::job::{
+    Allow, Answer, Channel, Finish, Observation, Question, QuestionKind, Said, Snapshot, ToolKind, ToolState,
+};
+use baton_core::time::Moment;
+use baton_jobs::backend::opencode::{OpenCode, keeper};
+use baton_jobs::backend::{Backend as _, Task, Turn};
+use baton_mail::process;
+use baton_store::Process;
+use baton_testkit::agents::Agent;
+use baton_testkit::model::{Model, Request, Script, Step};
+use baton_testkit::process::write_program;
+use baton_testkit::{Sandbox, isolated, opencode, wait};
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// For whatever the server does.
+const LIMIT: Duration = Duration::from_secs(60);
+/// For what has to be at once, with room for a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// A home of baton and of OpenCode, and a model that does what the prompt says.
+struct Stage {
+    // Dropped first: nothing may run in the sandbox when that goes.
+    model: Model,
+    sandbox: Sandbox,
+    jobs: AtomicUsize,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        Stage::with(|_| {})
+    }
+
+    /// With the user's configuration changed.
+    fn with(change: impl FnOnce(&mut Value)) -> Stage {
+        let sandbox = Sandbox::new();
+        let model = Model::start(Script::by(obey));
+        opencode::OpenCode::new(&sandbox, &model);
+        let file = sandbox.path("home/.config/opencode/opencode.json");
+        let mut config: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+        config["provider"]["scripted"]["models"]["main"]["variants"] =
+            json!({"low": {"reasoningEffort": "low"}, "high": {"reasoningEffort": "high"}});
+        change(&mut config);
+        fs::write(file, config.to_string()).unwrap();
+        // Our own program is not built here; this binary can keep a server too.
+        let this = std::env::current_exe().unwrap();
+        let script = format!(
+            "#!/bin/sh\n[ \"$1 $2 $4\" = \"{} --folder --program\" ] || exit 64\nKEEP_FOLDER=$3 KEEP_PROGRAM=$5 \
+             exec '{}' --exact opencode::keeps_a_server --include-ignored --nocapture --test-threads=2\n",
+            keeper::COMMAND,
+            this.display()
+        );
+        write_program(&sandbox.path("bin/baton"), script.as_bytes());
+        Stage { model, sandbox, jobs: AtomicUsize::new(0) }
+    }
+
+    fn task(&self, prompt: &str) -> Task {
+        let folder = self.sandbox.path(format!("job{}", self.jobs.fetch_add(1, Ordering::Relaxed)));
+        fs::create_dir(&folder).unwrap();
+        let command = opencode::OpenCode::new(&self.sandbox, &self.model).command();
+        let set = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
+        let mut environment: Vec<_> = set.collect();
+        environment.push(("BATON_JOB_DEPTH".into(), "1".into()));
+        environment.push(("BATON_JOB".into(), "j-of-the-first".into()));
+        Task {
+            prompt: prompt.to_owned(),
+            program: self.sandbox.path("bin/opencode"),
+            environment,
+            cwd: self.sandbox.project(),
+            folder,
+            home: self.sandbox.path("baton-home"),
+            baton: self.sandbox.path("bin/baton"),
+            title: "a job".to_owned(),
+            model: None,
+            effort: None,
+            read_only: false,
+            allow: Allow::All,
+            resume: None,
+        }
+    }
+
+    fn start(&self, prompt: &str) -> Job {
+        Job::start(self.task(prompt))
+    }
+
+    /// The folder of the server, once there is one.
+    fn server_folder(&self) -> PathBuf {
+        let mut folders = fs::read_dir(self.sandbox.path("baton-home/opencode")).unwrap();
+        folders.next().expect("one server").unwrap().path()
+    }
+
+    fn server(&self) -> Value {
+        serde_json::from_slice(&fs::read(self.server_folder().join("server.json")).unwrap()).unwrap()
+    }
+
+    /// The requests that belong to the conversation of a job.
+    fn requests(&self, job: &Job) -> Vec<Arc<Request>> {
+        let session = job.session();
+        let all = self.model.requests().into_iter();
+        all.filter(|request| request.session == session && !request.body["tools"].is_null()).collect()
+    }
+}
+
+/// The model does what the last prompt says, then says `done` and what came of it.
+fn obey(request: &Request) -> Step {
+    let prompt = request.last_user_text();
+    if let Some(result) = request.results().last() {
+        return Step::say(format!("done: {}", result.text));
+    }
+    let (verb, rest) = prompt.split_once(' ').unwrap_or((prompt, ""));
+    match verb {
+        "run" => Step::shell(rest),
+        "write" => Step::write(rest, "changed"),
+        "delegate" => {
+            Step::tool("task", json!({"description": "a part", "prompt": rest, "subagent_type": "general"}))
+        }
+        "question" => Step::tool(
+            "question",
+            json!({"questions": [{"question": "Which port?", "header": "port", "options": [
+                {"label": "80", "description": "a"}, {"label": "8080", "description": "b"}]}]}),
+        ),
+        "refuse" => Step::error(401, "no such key"),
+        "limit" => Step::limited(7200, "Too Many Requests"),
+        "fail" => Step::error(500, "the provider is ill"),
+        "bad" => Step::error(400, "the request is bad"),
+        "hang" => Step::Hang,
+        _ => Step::say("hello"),
+    }
+}
+
+/// A started job and what was heard of it.
+struct Job {
+    turn: Box<dyn Turn>,
+    heard: Arc<Heard>,
+    task: Task,
+}
+
+#[derive(Default)]
+struct Heard {
+    all: Mutex<Vec<Observation>>,
+    grown: Condvar,
+}
+
+impl Heard {
+    #[track_caller]
+    fn wait<T>(&self, limit: Duration, what: &str, found: impl Fn(&[Observation]) -> Option<T>) -> T {
+        let end = Instant::now() + limit;
+        let mut all = self.all.lock().unwrap();
+        loop {
+            if let Some(found) = found(&all) {
+                return found;
+            }
+            let left = end.saturating_duration_since(Instant::now());
+            assert!(!left.is_zero(), "{what} did not come: {all:#?}");
+            all = self.grown.wait_timeout(all, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Job {
+    #[track_caller]
+    fn start(task: Task) -> Job {
+        let heard = Arc::new(Heard::default());
+        let ear = Arc::clone(&heard);
+        let report = move |observation| {
+            ear.all.lock().unwrap().push(observation);
+            ear.grown.notify_all();
+        };
+        let turn = OpenCode.start(&task, Arc::new(report)).unwrap_or_else(|fault| panic!("{fault:?}"));
+        Job { turn, heard, task }
+    }
+
+    fn session(&self) -> String {
+        match self.heard.all.lock().unwrap().first() {
+            Some(Observation::Session(id)) => id.clone(),
+            other => panic!("the session comes first, not {other:?}"),
+        }
+    }
+
+    /// Waits for the proof of the end, and gives the last words.
+    #[track_caller]
+    fn result(&self) -> String {
+        self.heard.wait(LIMIT, "the end", |all| {
+            let end = all
+                .iter()
+                .rposition(|seen| matches!(seen, Observation::Said(Said { finish: Finish::End, .. })))?;
+            let idle = all[end..].contains(&Observation::Idle);
+            match &all[end] {
+                Observation::Said(said) if idle => Some(said.text.clone()),
+                _ => None,
+            }
+        })
+    }
+
+    #[track_caller]
+    fn question(&self) -> Question {
+        self.heard.wait(LIMIT, "a question", |all| {
+            all.iter().find_map(|seen| match seen {
+                Observation::Asked(question) => Some(question.clone()),
+                _ => None,
+            })
+        })
+    }
+
+    #[track_caller]
+    fn fault(&self) -> (Code, Option<Moment>) {
+        self.heard.wait(LIMIT, "a fault", |all| {
+            all.iter().find_map(|seen| match seen {
+                Observation::Fault(fault) => Some((fault.error.code(), fault.again_at)),
+                _ => None,
+            })
+        })
+    }
+
+    #[track_caller]
+    fn wait_for(&self, limit: Duration, wanted: &Observation) {
+        self.heard.wait(limit, &format!("{wanted:?}"), |all| all.contains(wanted).then_some(()));
+    }
+
+    #[track_caller]
+    fn wait_for_shell(&self) {
+        self.heard.wait(LIMIT, "a running shell", |all| {
+            all.iter().find_map(|seen| match seen {
+                Observation::Tool(tool) if tool.state == ToolState::Running => {
+                    assert_eq!(tool.kind, ToolKind::Shell);
+                    Some(())
+                }
+                _ => None,
+            })
+        });
+    }
+
+    fn look(&self) -> Snapshot {
+        self.turn.look().expect("it can be asked").unwrap()
+    }
+
+    fn has(&self, found: impl Fn(&Observation) -> bool) -> bool {
+        self.heard.all.lock().unwrap().iter().any(found)
+    }
+}
+
+/// A process by the number in a document.
+fn process_of(server: &Value) -> Process {
+    let pid = i32::try_from(server["pid"].as_i64().unwrap()).unwrap();
+    Process { pid, start: server["start"].as_u64().unwrap() }
+}
+
+fn kill(process: Process) {
+    rustix::process::kill_process(Pid::from_raw(process.pid).unwrap(), Signal::KILL).unwrap();
+}
+
+/// The one that started the server.
+fn keeper_of(server: Process) -> Process {
+    process::find(process::lineage(server.pid)[1]).expect("the keeper runs")
+}
+
+#[track_caller]
+fn assert_ends(process: Process) {
+    assert!(wait::until(Duration::from_secs(15), || !process::is_alive(process)), "{process:?} goes on");
+}
+
+#[test]
+#[ignore = "not a test: the tests run it as the keeper of their server"]
+fn keeps_a_server() {
+    if let (Some(folder), Some(program)) = (std::env::var_os("KEEP_FOLDER"), std::env::var_os("KEEP_PROGRAM"))
+    {
+        keeper::run(folder.as_ref(), program.as_ref()).unwrap();
+    }
+}
+
+#[test]
+fn a_job_is_told_from_its_session_to_its_last_word_and_leaves_nothing_running() {
+    isolated(|| {
+        let stage = Stage::new();
+        let mut task = stage.task("run echo one; sleep 0.2; echo two");
+        task.effort = Some("high".to_owned());
+        let job = Job::start(task);
+        let server = process_of(&stage.server());
+        assert_eq!(job.turn.root(), Some(server));
+        let result = job.result();
+        assert!(result.starts_with("done: one\ntwo"), "{result}");
+        let all = job.heard.all.lock().unwrap().clone();
+        let place = |what: &str, found: &dyn Fn(&Observation) -> bool| {
+            all.iter().position(found).unwrap_or_else(|| panic!("no {what} in {all:#?}"))
+        };
+        let tool = |state| move |seen: &Observation| matches!(seen, Observation::Tool(tool) if tool.state == state && tool.kind == ToolKind::Shell && tool.what == "bash: echo one; sleep 0.2; echo two");
+        let said = |finish| move |seen: &Observation| matches!(seen, Observation::Said(said) if said.finish == finish);
+        let order = [
+            place("session", &|seen| matches!(seen, Observation::Session(_))),
+            place("begin", &|seen| *seen == Observation::Busy),
+            place("running tool", &tool(ToolState::Running)),
+            place("ended tool", &tool(ToolState::Ended)),
+            place("step", &said(Finish::ToolCalls)),
+            place("end", &said(Finish::End)),
+            place("idle", &|seen| *seen == Observation::Idle),
+        ];
+        assert!(order.is_sorted(), "{order:?} in {all:#?}");
+        let look = job.look();
+        assert_eq!((look.idle, look.tools.len(), look.fault, look.aborted), (Some(true), 0, None, false));
+        assert_eq!(look.said, Some(Said { text: result, finish: Finish::End }));
+        let requests = stage.requests(&job);
+        assert_eq!(requests.len(), 2);
+        assert_eq!(
+            (&requests[0].body["model"], &requests[0].body["reasoning_effort"]),
+            (&json!("main"), &json!("high"))
+        );
+        // The server belongs to no single job, but knows that it is for jobs; nobody else can read how to reach it.
+        assert_eq!(process::variable(server.pid, "BATON_JOB_DEPTH"), Some("1".into()));
+        assert_eq!(process::variable(server.pid, "BATON_JOB"), None);
+        for file in ["server.json", "server.log", "users"] {
+            let mode = fs::metadata(stage.server_folder().join(file)).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{file}");
+        }
+        let keeper = keeper_of(server);
+        job.turn.close();
+        assert_ends(server);
+        assert_ends(keeper);
+        assert!(!stage.server_folder().join("server.json").exists());
+        // What it left is found again without a server.
+        let left = OpenCode.recall(&job.task, &job.session()).expect("its store has it");
+        assert_eq!((left.idle, left.said.map(|said| said.finish)), (Some(true), Some(Finish::End)));
+    });
+}
+
+/// Any text without NUL, with all that a shell, a terminal or a template would change.
+fn hard_text(bytes: usize) -> String {
+    const TRAPS: &[&str] = &[
+        "\"",
+        "'",
+        "\\",
+        "$&",
+        "$(x)",
+        "`",
+        "\r\n",
+        "\r",
+        "\n\n",
+        "\u{2028}",
+        "\u{2029}",
+        "\u{feff}",
+        "\u{85}",
+        "😀",
+        "--",
+        "@file",
+        "!ls",
+        "\u{1b}[31m",
+        "\u{1}",
+        "\u{7f}",
+        "\t",
+        " ",
+        "<system>",
+        "{{x}}",
+        "%s",
+    ];
+    let mut text = "--help @README.md /init !ls ".to_owned();
+    // A generator that needs no crate: numbers that look random, and are the same each time.
+    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
+    while text.len() < bytes {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        let number = u32::try_from(seed >> 40).unwrap();
+        match number % 3 {
+            0 => text.push_str(TRAPS[number as usize / 3 % TRAPS.len()]),
+            _ => text.extend(char::from_u32(1 + number % 0x10_ffff)),
+        }
+    }
+    text.push_str("  \r\n");
+    text
+}
+
+#[test]
+fn a_prompt_of_any_characters_arrives_byte_for_byte() {
+    isolated(|| {
+        let stage = Stage::new();
+        for bytes in [100 << 10, 1 << 20] {
+            let job = stage.start(&hard_text(bytes));
+            assert_eq!(job.result(), "hello");
+            let requests = stage.requests(&job);
+            // Not assert_eq: nobody wants to read the difference.
+            assert!(requests[0].last_user_text() == job.task.prompt, "{bytes} bytes were changed");
+        }
+    });
+}
+
+#[test]
+fn a_session_goes_on_where_it_was_with_what_the_new_job_may_do() {
+    isolated(|| {
+        let stage = Stage::with(|config| config["permission"] = json!({"bash": "ask", "edit": "ask"}));
+        let mut first = stage.task("write first.txt");
+        first.read_only = true;
+        let first = Job::start(first);
+        first.result();
+        assert!(!stage.sandbox.path("project/first.txt").exists());
+        let session = first.session();
+        drop(first);
+        let mut second = stage.task("write second.txt");
+        (second.resume, second.allow) = (Some(session.clone()), Allow::Edits);
+        let second = Job::start(second);
+        second.result();
+        assert_eq!(second.session(), session);
+        assert!(stage.sandbox.path("project/second.txt").exists());
+        let last = stage.requests(&second).pop().unwrap();
+        assert!(last.shows("write first.txt") && last.shows("write second.txt"));
+        // What it knows of the turn is not what an earlier turn said.
+        let mut third = stage.task("hang");
+        third.resume = Some(session);
+        let third = Job::start(third);
+        third.wait_for(LIMIT, &Observation::Busy);
+        assert_eq!((third.look().idle, third.look().said), (Some(false), None));
+        let mut missing = stage.task("say");
+        missing.resume = Some("ses_e1cdbead9ffeIdst18TMEhh5Pe".to_owned());
+        let fault = OpenCode.start(&missing, Arc::new(drop)).err().expect("there is no such session");
+        assert_eq!(fault.error.code(), Code::NothingToResume);
+    });
+}
+
+#[test]
+fn what_cannot_be_honoured_is_refused_and_nothing_is_left_behind() {
+    isolated(|| {
+        let stage = Stage::new();
+        let refused = |change: &dyn Fn(&mut Task)| {
+            let mut task = stage.task("say");
+            change(&mut task);
+            let fault = OpenCode.start(&task, Arc::new(drop)).err().expect("it is refused");
+            (
+                fault.error.code(),
+                format!("{} {}", fault.error.message(), fault.error.hint_text().unwrap_or_default()),
+            )
+        };
+        let (code, words) = refused(&|task| task.model = Some("scripted/huge".to_owned()));
+        assert!(
+            code == Code::UnsupportedOption && words.contains("huge") && words.contains("other"),
+            "{words}"
+        );
+        let (code, words) = refused(&|task| task.effort = Some("max".to_owned()));
+        assert!(code == Code::UnsupportedOption && words.contains("low, high"), "{words}");
+        let (code, words) = refused(&|task| task.model = Some("nobody/main".to_owned()));
+        assert!(code == Code::NotLoggedIn && words.contains("scripted"), "{words}");
+        let (code, words) = refused(&|task| task.program = "/nowhere/opencode".into());
+        assert!(code == Code::BackendStart && words.contains("/nowhere/opencode"), "{words}");
+        let folder = stage.server_folder();
+        assert!(wait::until(Duration::from_secs(15), || !folder.join("server.json").exists()));
+        let mut task = stage.task("say");
+        task.model = Some("main".to_owned());
+        assert_eq!(OpenCode.check(&task).unwrap_err().code(), Code::UnsupportedOption);
+        assert!(stage.model.requests().is_empty());
+    });
+}
+
+#[test]
+fn what_the_user_denies_stays_denied_whatever_the_job_may_do() {
+    isolated(|| {
+        let stage = Stage::with(|config| {
+            config["permission"] = json!({"bash": {"*": "ask", "touch denied*": "deny"}, "edit": {"*": "ask", "denied/*": "deny"}});
+        });
+        for (prompt, file) in [("run touch denied1", "denied1"), ("write denied/a.txt", "denied/a.txt")] {
+            let job = stage.start(prompt);
+            let result = job.result();
+            assert!(result.contains("rule which prevents"), "{result}");
+            assert!(!stage.sandbox.project().join(file).exists(), "{file}");
+        }
+        // What he would be asked for is done, also below a subagent, and nobody is asked.
+        for (prompt, file) in [
+            ("run touch asked", "asked"),
+            ("write asked.txt", "asked.txt"),
+            ("delegate run touch below", "below"),
+            ("delegate run touch denied2; touch never", "allowed only as a whole"),
+        ] {
+            let job = stage.start(prompt);
+            job.result();
+            assert!(!job.has(|seen| matches!(seen, Observation::Asked(_))), "{prompt}");
+            assert_eq!(stage.sandbox.project().join(file).exists(), !file.contains(' '), "{file}");
+        }
+        assert!(!stage.sandbox.path("project/denied2").exists());
+    });
+}
+
+#[test]
+fn a_job_that_must_not_change_anything_cannot() {
+    isolated(|| {
+        let stage = Stage::new();
+        let file = stage.sandbox.path("project/kept.txt");
+        fs::write(&file, "as it was").unwrap();
+        for prompt in [
+            "run echo changed > kept.txt",
+            "write kept.txt",
+            "delegate run echo changed > kept.txt",
+            "delegate write kept.txt",
+        ] {
+            let mut task = stage.task(prompt);
+            task.read_only = true;
+            let job = Job::start(task);
+            job.result();
+            assert_eq!(fs::read_to_string(&file).unwrap(), "as it was", "{prompt}");
+        }
+    });
+}
+
+#[test]
+fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
+    isolated(|| {
+        let stage = Stage::with(|config| config["permission"] = json!({"bash": "ask", "edit": "ask"}));
+        let asking = |prompt: &str, allow| {
+            let mut task = stage.task(prompt);
+            task.allow = allow;
+            Job::start(task)
+        };
+        let job = asking("run touch one", Allow::Edits);
+        let question = job.question();
+        assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Permission, "bash: touch one"));
+        let look = job.look();
+        assert_eq!((look.idle, &look.questions), (Some(false), &vec![question.clone()]));
+        assert!(!stage.sandbox.path("project/one").exists());
+        assert_eq!(job.turn.answer("per_unknown", &Answer::Allow).unwrap_err().code(), Code::BackendError);
+        job.turn.answer(&question.id, &Answer::Allow).unwrap();
+        job.wait_for(AT_ONCE, &Observation::Settled(question.id.clone()));
+        job.result();
+        assert!(stage.sandbox.path("project/one").exists());
+        assert_eq!(job.turn.answer(&question.id, &Answer::Allow).unwrap_err().code(), Code::BackendError);
+
+        let job = asking("run touch two", Allow::Edits);
+        job.turn.answer(&job.question().id, &Answer::Deny("take the other one".to_owned())).unwrap();
+        assert!(job.result().contains("take the other one"));
+        let job = asking("run touch two", Allow::Edits);
+        job.turn.answer(&job.question().id, &Answer::Deny(String::new())).unwrap();
+        // It goes on without it, instead of stopping in the middle.
+        assert!(job.result().starts_with("done:"));
+        assert!(!stage.sandbox.path("project/two").exists());
+
+        // Files of the folder are changed without a question, unless the job may do nothing by itself.
+        let job = asking("write three.txt", Allow::Edits);
+        job.result();
+        assert!(!job.has(|seen| matches!(seen, Observation::Asked(_))));
+        let job = asking("write four.txt", Allow::Ask);
+        let question = job.question();
+        assert!(
+            question.what.starts_with("edit: ") && question.what.ends_with("four.txt"),
+            "{}",
+            question.what
+        );
+        job.turn.answer(&question.id, &Answer::AllowAlways).unwrap();
+        job.result();
+        assert!(stage.sandbox.path("project/four.txt").exists());
+    });
+}
+
+#[test]
+fn a_subagents_permission_and_a_question_to_the_person_are_the_jobs() {
+    isolated(|| {
+        let stage = Stage::with(|config| config["permission"] = json!({"bash": "ask"}));
+        let mut task = stage.task("delegate run touch below");
+        task.allow = Allow::Edits;
+        let job = Job::start(task);
+        let question = job.question();
+        assert_eq!(question.what, "bash: touch below");
+        assert_eq!(job.look().questions, [question.clone()]);
+        job.turn.answer(&question.id, &Answer::Allow).unwrap();
+        job.wait_for(AT_ONCE, &Observation::Settled(question.id));
+        job.result();
+        assert!(stage.sandbox.path("project/below").exists());
+
+        let job = stage.start("question");
+        let question = job.question();
+        assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Input, "Which port?"));
+        assert_eq!(question.choices, ["80", "8080"]);
+        assert_eq!(job.look().questions, [question.clone()]);
+        assert!(job.turn.answer(&question.id, &Answer::Allow).is_err());
+        job.turn.answer(&question.id, &Answer::Words("8080".to_owned())).unwrap();
+        job.wait_for(AT_ONCE, &Observation::Settled(question.id));
+        assert!(job.result().contains("8080"));
+    });
+}
+
+#[test]
+fn faults_of_the_provider_are_told_with_their_code() {
+    isolated(|| {
+        let stage = Stage::new();
+        let job = stage.start("refuse");
+        assert_eq!(job.fault(), (Code::NotLoggedIn, None));
+        let told = |look: Snapshot| look.fault.map(|fault| fault.error.code());
+        assert_eq!(told(job.look()), Some(Code::NotLoggedIn));
+        let job = stage.start("bad");
+        assert_eq!(job.fault(), (Code::BackendError, None));
+
+        // It would wait for two hours; how long that may be is not for the backend to say.
+        let before = baton_mail::now();
+        let job = stage.start("limit");
+        let until = job.heard.wait(LIMIT, "a retry", |all| {
+            all.iter().find_map(|seen| match seen {
+                Observation::Retrying { message, until } if message.contains("Too Many Requests") => *until,
+                _ => None,
+            })
+        });
+        let wait = until.since(before).0 / 1000;
+        assert!((7190..7300).contains(&wait), "{wait}");
+        assert_eq!(job.look().idle, Some(false));
+        job.turn.abort().unwrap();
+        job.wait_for(AT_ONCE, &Observation::Aborted);
+        assert_eq!(job.look().idle, Some(true));
+
+        let job = stage.start("fail");
+        job.heard.wait(LIMIT, "a retry", |all| {
+            let is_it = |seen: &Observation| matches!(seen, Observation::Retrying { message, .. } if message.contains("ill"));
+            all.iter().any(is_it).then_some(())
+        });
+        job.turn.abort().unwrap();
+    });
+}
+
+#[test]
+fn an_abort_ends_a_hanging_model_and_a_running_command() {
+    isolated(|| {
+        let stage = Stage::new();
+        let hanging = stage.start("hang");
+        hanging.wait_for(LIMIT, &Observation::Busy);
+        stage.model.wait_for(LIMIT, |request| request.last_user_text() == "hang").expect("it asks the model");
+        assert_eq!((hanging.look().idle, hanging.look().said), (Some(false), None));
+        let began = Instant::now();
+        hanging.turn.abort().unwrap();
+        hanging.wait_for(AT_ONCE, &Observation::Aborted);
+        assert!(began.elapsed() < AT_ONCE);
+
+        let running = stage.start("run echo $$ > pid; exec sleep 1000");
+        running.wait_for_shell();
+        let pid = stage.sandbox.path("project/pid");
+        let pid = wait::poll(LIMIT, || fs::read_to_string(&pid).ok()?.trim().parse().ok()).expect("it runs");
+        let command = process::find(pid).unwrap();
+        let look = running.look();
+        assert_eq!((look.idle, look.tools.len(), look.tools[0].state), (Some(false), 1, ToolState::Running));
+        assert!(process::lineage(pid).contains(&running.turn.root().unwrap().pid));
+        running.turn.abort().unwrap();
+        running.wait_for(AT_ONCE, &Observation::Aborted);
+        assert_ends(command);
+        let aborted = wait::until(AT_ONCE, || {
+            let look = running.look();
+            look.aborted && look.idle == Some(true) && look.tools.is_empty()
+        });
+        assert!(aborted, "{:?}", running.look());
+        assert!(!running.has(|seen| matches!(seen, Observation::Said(said) if said.finish == Finish::End)));
+    });
+}
+
+#[test]
+fn a_closed_job_takes_its_turn_and_its_commands_with_it() {
+    isolated(|| {
+        let stage = Stage::new();
+        let other = stage.start("hang");
+        let job = stage.start("run echo $$ > pid; exec sleep 1000");
+        let pid = stage.sandbox.path("project/pid");
+        let pid = wait::poll(LIMIT, || fs::read_to_string(&pid).ok()?.trim().parse().ok()).expect("it runs");
+        let command = process::find(pid).unwrap();
+        job.turn.close();
+        assert_ends(command);
+        assert_eq!(other.look().idle, Some(false));
+    });
+}
+
+#[test]
+fn a_killed_server_is_gone_at_once_and_the_next_job_gets_a_new_one() {
+    isolated(|| {
+        let stage = Stage::new();
+        let done = stage.start("say");
+        done.result();
+        let job = stage.start("run sleep 1000");
+        job.wait_for_shell();
+        let server = process_of(&stage.server());
+        let keeper = keeper_of(server);
+        let killed = Instant::now();
+        kill(server);
+        job.heard.wait(LIMIT, "its end", |all| {
+            all.iter().find(|seen| matches!(seen, Observation::Gone(_))).map(drop)
+        });
+        assert!(killed.elapsed() < Duration::from_secs(2), "{:?}", killed.elapsed());
+        assert!(job.turn.look().unwrap().is_err() && job.turn.root().is_none());
+        // It died in the middle: there is no end, now and later, though nothing runs.
+        let left = OpenCode.recall(&job.task, &job.session()).expect("its store has it");
+        assert_eq!((left.idle, left.said, left.fault, left.aborted), (Some(true), None, None, false));
+        assert_eq!(left.tools.len(), 1);
+        let left = OpenCode.recall(&done.task, &done.session()).expect("its store has it");
+        assert_eq!(left.said, Some(Said { text: "hello".to_owned(), finish: Finish::End }));
+        assert_ends(keeper);
+        let next = stage.start("say");
+        assert_eq!(next.result(), "hello");
+        assert_ne!(process_of(&stage.server()), server);
+        let mut resumed = stage.task("say");
+        resumed.resume = Some(job.session());
+        assert_eq!(Job::start(resumed).result(), "hello");
+    });
+}
+
+#[test]
+fn jobs_share_one_server_which_survives_its_keeper_and_ends_with_the_last_job() {
+    isolated(|| {
+        let stage = Stage::new();
+        // All at once, from nothing.
+        let tasks: Vec<Task> = (0..4).map(|_| stage.task("say")).collect();
+        let jobs: Vec<Job> = std::thread::scope(|scope| {
+            let started: Vec<_> = tasks.into_iter().map(|task| scope.spawn(|| Job::start(task))).collect();
+            started.into_iter().map(|job| job.join().unwrap()).collect()
+        });
+        let server = process_of(&stage.server());
+        for job in &jobs {
+            assert_eq!(job.result(), "hello");
+            assert_eq!(job.turn.root(), Some(server));
+        }
+        drop(jobs.into_iter().skip(1).collect::<Vec<_>>());
+        let long = stage.start("hang");
+        assert_eq!(process_of(&stage.server()), server);
+        // Without its keeper the server goes on, and the next job brings a new one.
+        let keeper = keeper_of(server);
+        kill(keeper);
+        assert_ends(keeper);
+        let next = stage.start("say");
+        assert_eq!((next.result().as_str(), next.turn.root()), ("hello", Some(server)));
+        assert_eq!(long.look().idle, Some(false));
+        next.turn.close();
+        assert!(process::is_alive(server));
+        long.turn.close();
+        assert_ends(server);
+        assert!(wait::until(AT_ONCE, || !stage.server_folder().join("server.json").exists()));
+
+        // If no next job comes, the last one ends it.
+        let last = stage.start("say");
+        let server = process_of(&stage.server());
+        let keeper = keeper_of(server);
+        kill(keeper);
+        assert_ends(keeper);
+        last.turn.close();
+        assert_ends(server);
+    });
+}
+
+#[test]
+fn a_server_that_is_not_ours_is_left_alone() {
+    isolated(|| {
+        let stage = Stage::new();
+        let job = stage.start("say");
+        job.result();
+        let mut server = stage.server();
+        let ours = process_of(&server);
+        job.turn.close();
+        assert_ends(ours);
+        // Somebody else's process has the number now, and somebody else's server the port.
+        let mut other = stage.sandbox.start(stage.sandbox.command("sleep").arg("1000"));
+        let pid = i32::try_from(other.pid()).unwrap();
+        server["pid"] = pid.into();
+        fs::write(stage.server_folder().join("server.json"), server.to_string()).unwrap();
+        let job = stage.start("say");
+        assert_eq!(job.result(), "hello");
+        assert!(other.is_running());
+        assert_ne!(process_of(&stage.server()).pid, pid);
+    });
+}
+
+#[test]
+fn a_broken_line_is_told_and_found_again() {
+    isolated(|| {
+        let stage = Stage::new();
+        let job = stage.start("run sleep 4");
+        job.wait_for_shell();
+        let server = job.turn.root().unwrap();
+        assert!(!job.has(|seen| matches!(seen, Observation::Lost(Channel::Stream, _))));
+        // It stands still: a look fails, and nothing is taken for an end.
+        let pid = Pid::from_raw(server.pid).unwrap();
+        rustix::process::kill_process(pid, Signal::STOP).unwrap();
+        let began = Instant::now();
+        assert!(job.turn.look().unwrap().is_err());
+        assert!(began.elapsed() < Duration::from_secs(10));
+        rustix::process::kill_process(pid, Signal::CONT).unwrap();
+        job.result();
+        assert!(!job.has(|seen| matches!(seen, Observation::Gone(_) | Observation::Fault(_))));
+    });
+}
