@@ -355,6 +355,66 @@ fn a_question_of_a_subagent_is_the_jobs_question() {
     });
 }
 
+/// An MCP server with a tool that must be allowed, and one that asks back.
+const SERVER: &str = r#"
+const lines = require("readline").createInterface({ input: process.stdin });
+const say = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
+let call;
+lines.on("line", (line) => {
+  const { id, method, params, result } = JSON.parse(line);
+  const reply = (result) => say({ id, result });
+  const text = (text) => ({ content: [{ type: "text", text }] });
+  const tool = (name, readOnlyHint) => ({
+    name, description: name, inputSchema: { type: "object", properties: {} },
+    annotations: { readOnlyHint, destructiveHint: !readOnlyHint },
+  });
+  if (method === "initialize") {
+    const serverInfo = { name: "probe", version: "1" };
+    reply({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo });
+  } else if (method === "tools/list") reply({ tools: [tool("destroy", false), tool("ask", true)] });
+  else if (method === "tools/call" && params.name === "destroy") reply(text("destroyed"));
+  else if (method === "tools/call") {
+    call = id;
+    const requestedSchema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+    say({ id: "ask", method: "elicitation/create", params: { message: "Your name?", requestedSchema } });
+  } else if (id === "ask") say({ id: call, result: text("hello " + result.content.name) });
+  else if (id !== undefined) reply({});
+});
+"#;
+
+#[test]
+fn tools_and_questions_of_mcp_servers_are_asked() {
+    isolated(|| {
+        let destroy = Step::mcp("probe", "destroy", json!({}));
+        let mut world =
+            World::steps([destroy.clone(), destroy, Step::mcp("probe", "ask", json!({})), Step::say("done")]);
+        let server = world.sandbox.path("home/server.js");
+        fs::write(&server, SERVER).unwrap();
+        Codex::new(&world.sandbox, &world.model).add_mcp_server(
+            "probe",
+            "node",
+            &[&server.to_string_lossy()],
+        );
+        world.task.allow = Allow::Edits;
+        let job = world.start();
+        let tool = job.question();
+        assert_eq!(tool.kind, QuestionKind::Permission);
+        assert!(tool.what.starts_with("probe: ") && tool.what.contains("destroy"), "{}", tool.what);
+        job.turn.answer(&tool.id, &Answer::AllowAlways).unwrap();
+        let words = job.wait("question of the server", LIMIT, |seen| match seen {
+            Observation::Asked(question) if question.id != tool.id => Some(question.clone()),
+            _ => None,
+        });
+        assert_eq!((words.kind, words.what.as_str()), (QuestionKind::Input, "probe: Your name?"));
+        assert!(job.turn.answer(&words.id, &Answer::Allow).is_err(), "it wants words");
+        job.turn.answer(&words.id, &Answer::Words("Ada".to_owned())).unwrap();
+        assert_eq!(job.said().text, "done");
+        let results = world.results();
+        assert!(results.matches("destroyed").count() == 2 && results.contains("hello Ada"), "{results}");
+        assert!(!world.config().contains("approval_mode"), "nothing is kept beyond the session");
+    });
+}
+
 #[test]
 fn an_abort_stops_the_turn_and_every_command_that_runs_in_it() {
     isolated(|| {
