@@ -441,6 +441,7 @@ fn j25_a_killed_worker_is_told_at_the_askers_next_event() {
     let worker = jobs.worker(id);
     kill(worker);
     assert!(gone(worker));
+    asker.answer(1);
     asker.event(Moment::Tools);
     let body = |row: &Value| {
         row["body"].as_str().is_some_and(|body| body.contains(id) && body.contains("worker-gone"))
