@@ -12,6 +12,7 @@ pub mod cursor;
 pub mod gemini;
 mod headless;
 pub mod opencode;
+pub mod pi;
 pub mod replies;
 mod tree;
 mod words;
@@ -31,6 +32,7 @@ pub const ALL: &[&dyn Backend] = &[
     &gemini::Gemini,
     &copilot::Copilot,
     &cursor::Cursor,
+    &pi::Pi,
 ];
 
 /// The backend of an agent, by the agent's name on our command line.

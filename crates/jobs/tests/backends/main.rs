@@ -7,4 +7,5 @@ mod copilot;
 mod cursor;
 mod gemini;
 mod opencode;
+mod pi;
 mod stream;
