@@ -87,6 +87,8 @@ pub(super) fn start<L: Listener + 'static>(
     listener: L,
     report: Report,
 ) -> Result<Box<dyn Turn>, Fault> {
+    // Of another turn, if there is one.
+    fs::remove_file(task.folder.join(END)).ok();
     let ear =
         Arc::new(Mutex::new(Ear { listener, report: Arc::clone(&report), aborting: false, over: false }));
     let (of_lines, of_errors, of_end) = (Arc::clone(&ear), Arc::clone(&ear), Arc::clone(&ear));

@@ -44,6 +44,7 @@ impl Stage {
             cwd: self.sandbox.project().canonicalize().unwrap(),
             folder: self.sandbox.path("job"),
             home: self.sandbox.path("job"),
+            baton: self.sandbox.path("bin/baton"),
             title: "a scripted job".to_owned(),
             model: None,
             effort: None,
