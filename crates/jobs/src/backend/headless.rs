@@ -150,7 +150,8 @@ impl<L: Listener> Turn for Running<L> {
     fn close(&self) {
         let told = std::mem::replace(&mut lock(&self.ear).over, true);
         // After its last word it writes its files and goes.
-        if !(told && self.child.wait(LEAVE)) && !self.child.is_over() {
+        let left = self.child.is_over() || told && self.child.wait(LEAVE);
+        if !left {
             self.end();
         }
     }

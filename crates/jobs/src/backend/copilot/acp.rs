@@ -49,6 +49,16 @@ fn request(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
+/// A request of its for a permission.
+struct Permission {
+    /// The id as it came.
+    id: Value,
+    /// The tool call.
+    call: String,
+    /// The answers that it takes, by their kind.
+    options: Vec<(String, String)>,
+}
+
 /// One session with it.
 pub(super) struct Client {
     task: Task,
@@ -63,8 +73,8 @@ pub(super) struct Client {
     /// The last note of its own about an error.
     error: Option<String>,
     tools: Vec<Tool>,
-    /// Its requests for a permission: the id as it came, the call, and the answers it takes by their kind.
-    requests: BTreeMap<String, (Value, String, Vec<(String, String)>)>,
+    /// What it waits for, by the id as a text.
+    requests: BTreeMap<String, Permission>,
     aborting: bool,
     over: bool,
 }
@@ -301,14 +311,14 @@ impl Client {
         };
         let call = text(&call["toolCallId"]);
         self.turn(&call, ToolState::Pending);
-        self.requests.insert(question.id.clone(), (id, call, options));
+        self.requests.insert(question.id.clone(), Permission { id, call, options });
         self.say(Observation::Asked(question));
         None
     }
 
     /// What to tell it when a question is answered. Words have no place there: they follow as a prompt.
     pub(super) fn answer(&self, question: &str, answer: &Answer) -> Result<Value, Error> {
-        let (id, _, options) = self.requests.get(question).ok_or_else(|| {
+        let Permission { id, options, .. } = self.requests.get(question).ok_or_else(|| {
             Error::new(Code::JobEnded, format!("Copilot does not wait for {question} any more"))
         })?;
         let kinds: &[&str] = match answer {
@@ -326,7 +336,7 @@ impl Client {
     pub(super) fn answered(&mut self, question: &str, answer: &Answer) {
         let request = self.requests.remove(question);
         self.say(Observation::Settled(question.to_owned()));
-        let Some((_, call, _)) = request else { return };
+        let Some(Permission { call, .. }) = request else { return };
         match answer {
             Answer::Allow | Answer::AllowAlways => self.turn(&call, ToolState::Running),
             Answer::Deny(words) => {

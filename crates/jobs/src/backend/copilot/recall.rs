@@ -109,7 +109,7 @@ mod tests {
         let result = event("tool.execution_complete", json!({"toolCallId": "c"}));
         let last = event("assistant.message", json!({"model": "m", "content": "new", "toolRequests": []}));
         let limit = event("session.error", json!({"message": "retried 5 times Last error: 429 slow down"}));
-        assert_eq!(recalled(&[before.clone()]), None);
+        assert_eq!(recalled(std::slice::from_ref(&before)), None);
         let begun = recalled(&[before.clone(), prompt.clone()]).unwrap();
         assert_eq!((begun.idle, begun.said), (None, None));
         let working = recalled(&[prompt.clone(), step.clone()]).unwrap();
