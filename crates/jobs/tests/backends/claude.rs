@@ -24,7 +24,7 @@ fn a_turn_with_tools_ends_with_what_the_model_said() {
 
 #[test]
 fn a_wild_prompt_arrives_whole() {
-    isolated(|| stream::a_prompt_arrives_whole(AGENT, &stream::wild_prompt()));
+    isolated(|| stream::a_prompt_arrives_whole(AGENT, &stream::wild_prompt(1 << 20)));
 }
 
 #[test]
