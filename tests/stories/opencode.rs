@@ -41,7 +41,6 @@ fn opencode_takes_mail_while_it_is_idle() {
     isolated(|| {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (server, session) = idle_session(&stage);
-        stage.is_in_state("idle");
         moments::one_by_one(&stage, &session, rounds().max(3));
         let messages = server.call("GET", &format!("/session/{session}/message"), &json!(null));
         assert_eq!(
