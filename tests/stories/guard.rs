@@ -188,3 +188,90 @@ fn copilot_runs_nothing_that_a_person_would_have_to_be_asked_about() {
 fn pi_runs_nothing_that_a_person_would_have_to_be_asked_about() {
     isolated(|| asks_nobody(Agent::Pi));
 }
+
+/// A turn that leaves something to do goes on, the model reads why, and the turn ends once it is done. A note of a rule reaches the model too.
+fn is_held_at_the_end(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("echo new > new.txt"),
+        1 if request.shows("require-commit-before-stop") => {
+            Step::shell("git add new.txt && git commit -qm new && git commit --amend -qm newer")
+        }
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    stage.configure("[guard]\nenable = [\"require-commit-before-stop\", \"warn-git-amend\"]\n");
+    stage.run(who, Session::New, "please begin");
+    let requests = stage.model.requests_of(Kind::Main);
+    let held = requests.iter().position(|request| request.shows("require-commit-before-stop"));
+    assert_eq!(held, Some(2), "{who:?}: {}", stage.trouble());
+    assert!(requests[3].shows("warn-git-amend"), "{who:?}: {}", result(&requests, 3));
+    assert_eq!(requests.len(), 4, "{who:?}: it ends once all is committed");
+    let log = stage.json(&["guard", "log"]);
+    assert_eq!([&log[0]["rule"], &log[0]["decision"]], ["require-commit-before-stop", "deny"], "{log}");
+    assert_eq!([&log[1]["rule"], &log[1]["decision"]], ["warn-git-amend", "note"], "{log}");
+    assert_eq!(log.as_array().map(Vec::len), Some(2), "{who:?}: every call was judged: {log}");
+}
+
+/// Nothing is ever done: it is held three times.
+fn is_held_three_times(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("echo new > new.txt"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    stage.configure("[guard]\nenable = [\"require-commit-before-stop\"]\n");
+    stage.run(who, Session::New, "please begin");
+    let log = stage.json(&["guard", "log"]);
+    assert_eq!(log.as_array().map(Vec::len), Some(3), "{who:?}: {log}");
+    assert_eq!(stage.model.requests_of(Kind::Main).len(), 5, "{who:?}: {}", stage.trouble());
+}
+
+#[test]
+fn claude_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Claude));
+}
+
+#[test]
+fn codex_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Codex));
+}
+
+#[test]
+fn gemini_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Gemini));
+}
+
+#[test]
+fn copilot_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Copilot));
+}
+
+#[test]
+fn pi_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Pi));
+}
+
+#[test]
+fn claude_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Claude));
+}
+
+#[test]
+fn codex_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Codex));
+}
+
+#[test]
+fn gemini_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Gemini));
+}
+
+#[test]
+fn copilot_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Copilot));
+}
+
+#[test]
+fn pi_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Pi));
+}

@@ -55,10 +55,15 @@ impl Stage {
 
     /// The same, but idle sessions are not woken: for stories in which a person does something with one.
     pub fn without_waking(self) -> Self {
+        self.configure("wake = \"off\"\n");
+        self
+    }
+
+    /// Writes the person's settings.
+    pub fn configure(&self, text: &str) {
         let folder = self.sandbox.path("home/.config/baton");
         std::fs::create_dir_all(&folder).expect("a folder in the home");
-        std::fs::write(folder.join("config.toml"), "wake = \"off\"\n").expect("the settings");
-        self
+        std::fs::write(folder.join("config.toml"), text).expect("the settings");
     }
 
     /// A stage without baton in the agents' files.

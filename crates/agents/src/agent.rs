@@ -192,6 +192,11 @@ pub trait Agent: Sync {
         true
     }
 
+    /// Whether its payload at the end of a turn says, always and truly, that the turn was held before.
+    fn tells_held_stops(&self) -> bool {
+        true
+    }
+
     /// Whether its stop hooks run when the person interrupts a turn too, and nothing in their payload says so. Then the turn has been taken back
     /// in the transcript.
     fn stops_when_interrupted(&self) -> bool {

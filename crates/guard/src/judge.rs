@@ -43,8 +43,8 @@ pub struct Call<'a> {
     pub output: Option<&'a str>,
     /// How often the same call was made just before, without another in between.
     pub repeats: u32,
-    /// How often this turn's end was blocked already.
-    pub stops_blocked: u32,
+    /// How often this turn's end was blocked already; `None` where nobody has counted.
+    pub stops_blocked: Option<u32>,
     /// Whether the agent says that the turn goes on only because a stop was blocked.
     pub stop_active: bool,
 }
@@ -58,7 +58,7 @@ impl<'a> Call<'a> {
             tool: Some(tool),
             output: None,
             repeats: 0,
-            stops_blocked: 0,
+            stops_blocked: None,
             stop_active: false,
         }
     }
@@ -76,7 +76,7 @@ impl<'a> Call<'a> {
             tool: None,
             output: None,
             repeats: 0,
-            stops_blocked: 0,
+            stops_blocked: None,
             stop_active: false,
         }
     }

@@ -114,6 +114,11 @@ impl Agent for Gemini {
         false
     }
 
+    /// Not in a terminal.
+    fn tells_held_stops(&self) -> bool {
+        false
+    }
+
     fn stops_when_interrupted(&self) -> bool {
         true
     }

@@ -15,6 +15,7 @@ pub const CALLS: Shape = Shape {
     output: &["/tool_response/llmContent"],
     before: &["BeforeTool"],
     after: &["AfterTool"],
+    notes_after: true,
     ..SHAPE
 };
 

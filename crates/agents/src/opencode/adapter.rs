@@ -83,6 +83,11 @@ impl Agent for OpenCode {
         }
     }
 
+    /// It says nothing of the kind.
+    fn tells_held_stops(&self) -> bool {
+        false
+    }
+
     fn shows_requests(&self) -> bool {
         true
     }
@@ -149,6 +154,8 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "tool.execute.after" => EventKind::AfterTool,
         "request" => EventKind::Request,
         "session.compacted" => EventKind::Start(Source::Compact),
+        // Told by our plugin before the next one, unless the turn failed.
+        "turn.done" => EventKind::Stop,
         "session.idle" => EventKind::IdleNotice,
         "permission.asked" | "question.asked" => EventKind::Blocked,
         // Whatever was answered: if it was a refusal, the session says next that it is idle.

@@ -86,6 +86,11 @@ impl Agent for Pi {
         Answers::ByCommand
     }
 
+    /// It says nothing of the kind.
+    fn tells_held_stops(&self) -> bool {
+        false
+    }
+
     fn shows_requests(&self) -> bool {
         true
     }
