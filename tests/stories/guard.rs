@@ -189,24 +189,29 @@ fn pi_runs_nothing_that_a_person_would_have_to_be_asked_about() {
     isolated(|| asks_nobody(Agent::Pi));
 }
 
+/// Makes a file that no commit has, once.
+fn makes_a_file(request: &Request) -> Option<Step> {
+    (!request.shows("MADE-IT")).then(|| Step::shell("echo new > new.txt; echo MADE''-IT"))
+}
+
 /// A turn that leaves something to do goes on, the model reads why, and the turn ends once it is done. A note of a rule reaches the model too.
 fn is_held_at_the_end(who: Agent) {
-    let script = Script::by(|request| match request.results().len() {
-        0 => Step::shell("echo new > new.txt"),
-        1 if request.shows("require-commit-before-stop") => {
-            Step::shell("git add new.txt && git commit -qm new && git commit --amend -qm newer")
-        }
-        _ => Step::say("finished"),
+    let script = Script::by(|request| match makes_a_file(request) {
+        Some(step) => step,
+        None if request.shows("require-commit-before-stop") && !request.shows("COMMITTED-IT") => Step::shell(
+            "git add new.txt && git commit -qm new && git commit --amend -qm newer && echo COMMITTED''-IT",
+        ),
+        None => Step::say("finished"),
     });
     let stage = Stage::with(&[who], script);
     stage.configure("[guard]\nenable = [\"require-commit-before-stop\", \"warn-git-amend\"]\n");
     stage.run(who, Session::New, "please begin");
     let requests = stage.model.requests_of(Kind::Main);
     let held = requests.iter().position(|request| request.shows("require-commit-before-stop"));
-    assert_eq!(held, Some(2), "{who:?}: {}", stage.trouble());
-    assert!(requests[3].shows("warn-git-amend"), "{who:?}: {}", result(&requests, 3));
-    assert_eq!(requests.len(), 4, "{who:?}: it ends once all is committed");
     let log = stage.json(&["guard", "log"]);
+    assert_eq!(held, Some(2), "{who:?}: {log}\n{}", stage.trouble());
+    assert!(requests[3].shows("warn-git-amend"), "{who:?}: {}", result(&requests, 3));
+    assert_eq!(requests.len(), 4, "{who:?}: it ends once all is committed: {log}");
     assert_eq!([&log[0]["rule"], &log[0]["decision"]], ["require-commit-before-stop", "deny"], "{log}");
     assert_eq!([&log[1]["rule"], &log[1]["decision"]], ["warn-git-amend", "note"], "{log}");
     assert_eq!(log.as_array().map(Vec::len), Some(2), "{who:?}: every call was judged: {log}");
@@ -214,10 +219,7 @@ fn is_held_at_the_end(who: Agent) {
 
 /// Nothing is ever done: it is held three times.
 fn is_held_three_times(who: Agent) {
-    let script = Script::by(|request| match request.results().len() {
-        0 => Step::shell("echo new > new.txt"),
-        _ => Step::say("finished"),
-    });
+    let script = Script::by(|request| makes_a_file(request).unwrap_or_else(|| Step::say("finished")));
     let stage = Stage::with(&[who], script);
     stage.configure("[guard]\nenable = [\"require-commit-before-stop\"]\n");
     stage.run(who, Session::New, "please begin");

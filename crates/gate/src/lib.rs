@@ -8,6 +8,7 @@ mod journal;
 pub mod log;
 mod memory;
 pub mod policy;
+pub mod replay;
 mod stop;
 mod world;
 
@@ -212,6 +213,11 @@ impl Gate {
         }
     }
 
+    /// Where a call is made whose payload does not say it.
+    pub fn cwd(&self) -> &Path {
+        &self.places.cwd
+    }
+
     /// Where the agent works that makes a call.
     pub fn cwd_of(&self, call: &Call) -> PathBuf {
         call.cwd.clone().unwrap_or_else(|| self.places.cwd.clone())
@@ -294,6 +300,16 @@ impl Gate {
                 Some(Ruling::Redact { output: output.clone(), why })
             }
         }
+    }
+
+    /// A call in short for a person, without the secrets in it.
+    pub fn shown(&self, call: &Call, most: usize) -> String {
+        let tool = &call.tool;
+        let what = [&tool.command, &tool.typed, &tool.url].into_iter().flatten().next().cloned();
+        let what = what.or_else(|| tool.path().map(str::to_owned)).unwrap_or_default();
+        let what =
+            baton_guard::redact::redact(&what, &RuleSet::standard()).map_or(what, |redacted| redacted.text);
+        baton_core::frame::shown(format!("{} {what}", tool.native).trim(), most)
     }
 
     /// What an agent must not touch: our own files, and those of the agents that hold our entries.

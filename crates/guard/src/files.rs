@@ -7,6 +7,7 @@ mod table;
 use self::table::USES;
 use crate::path;
 use crate::rules::operands;
+use crate::shell::container::{self, Mount};
 use crate::shell::syntax::RedirectOp;
 use crate::shell::value::pattern_matches;
 use crate::shell::{Analysis, Command, Origin, Place, Value};
@@ -137,8 +138,10 @@ pub fn real(path: &str, world: &dyn World) -> String {
 pub fn of_commands(analysis: &Analysis, world: &dyn World) -> Vec<Touch> {
     let mut finder = Finder { analysis, world, out: Vec::new() };
     for command in &analysis.commands {
-        if command.place != Place::Container {
-            finder.command(command);
+        match (command.place, &command.mounts) {
+            (Place::Container, Some(mounts)) if !mounts.is_empty() => finder.in_container(command, mounts),
+            (Place::Container, _) => {}
+            _ => finder.command(command),
         }
         if finder.out.len() > MAX_TOUCHES {
             break;
@@ -280,6 +283,29 @@ impl Finder<'_> {
             from_file: command.from_file,
             place: command.place,
         });
+    }
+
+    /// What a command in a container touches of this machine: what is below a mount, and what holds one where all of it goes.
+    fn in_container(&mut self, command: &Command, mounts: &[Mount]) {
+        let from = self.out.len();
+        self.command(command);
+        for mut touch in self.out.split_off(from.min(self.out.len())) {
+            let Some(inside) = touch.path.take() else { continue };
+            let held = mounts
+                .iter()
+                .find(|mount| touch.deed == Deed::DeleteTree && path::is_below(&mount.at, &inside));
+            let here = container::outside(mounts, &inside)
+                .or_else(|| held.map(|mount| (mount.from.clone(), mount.read_only)))
+                .filter(|(_, read_only)| !read_only || !touch.deed.changes());
+            let Some((path, _)) = here else { continue };
+            let solid =
+                touch.real.as_deref().and_then(|real| container::outside(mounts, real)).map(|(real, _)| real);
+            let real = if touch.is_pattern { solid.unwrap_or_else(|| path.clone()) } else { path.clone() };
+            touch.real = Some(self.world.real_path(&real).unwrap_or(real));
+            touch.path = Some(path);
+            touch.place = Place::Here;
+            self.out.push(touch);
+        }
     }
 
     fn touch_all(&mut self, deed: Deed, words: &[&Value], command: &Command) {

@@ -47,6 +47,13 @@ fn node(node: &Node<'_>, out: &mut Vec<String>) {
             assignments.iter().flat_map(|assignment| &assignment.values).for_each(|other| word(other, out));
         }
         Kind::Group(lists) => lists.iter().for_each(|other| list(other, out)),
+        Kind::If { branches, otherwise } => {
+            for (condition, body) in branches {
+                list(condition, out);
+                list(body, out);
+            }
+            otherwise.iter().for_each(|other| list(other, out));
+        }
         Kind::Subshell(inner) => list(inner, out),
         Kind::For { values, body, .. } => {
             values.iter().flatten().for_each(|other| word(other, out));

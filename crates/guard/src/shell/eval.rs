@@ -1,5 +1,6 @@
 //! The walk over a syntax tree: state of the shell at each point, and what runs there.
 
+use super::container::Mount;
 use super::parse::{self, Fault, MAX_DEPTH};
 use super::syntax::*;
 use super::value::{Origin, Value};
@@ -15,6 +16,10 @@ pub const MAX_TEXT: usize = 2 << 20;
 pub const MAX_STEPS: u64 = 400_000;
 /// Iterations of a loop that are followed with their own values.
 const MAX_ITERATIONS: usize = 16;
+/// Branches after which what follows is looked at once more, in the state that they left.
+const MAX_FORKS: usize = 12;
+/// States that are followed side by side.
+const MAX_OTHERS: usize = 4;
 /// Commands that are kept.
 const MAX_COMMANDS: usize = 20_000;
 
@@ -30,7 +35,7 @@ pub fn analyse(text: &str, world: &dyn World) -> Analysis {
 }
 
 /// The state that a subshell copies.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(super) struct State {
     pub(super) variables: HashMap<String, Vec<Value>>,
     pub(super) functions: HashMap<String, Rc<str>>,
@@ -39,6 +44,27 @@ pub(super) struct State {
     pub(super) cwd: Option<String>,
     pub(super) old_cwd: Option<String>,
     pub(super) folders: Vec<Option<String>>,
+}
+
+impl State {
+    /// Makes unknown what is another way in another state.
+    fn blur(&mut self, other: State) {
+        for (name, values) in other.variables {
+            if self.variables.get(&name) != Some(&values) {
+                let unknown = Value::unknown(Origin::Variable(Rc::from(name.as_str())));
+                self.variables.insert(name, vec![unknown]);
+            }
+        }
+        for (name, body) in other.functions {
+            self.functions.entry(name).or_insert(body);
+        }
+        for (name, text) in other.aliases {
+            self.aliases.entry(name).or_insert(text);
+        }
+        if self.cwd != other.cwd {
+            self.cwd = None;
+        }
+    }
 }
 
 /// What a command inherits from where it stands.
@@ -50,6 +76,7 @@ pub(super) struct Context {
     pub(super) captured: bool,
     pub(super) background: bool,
     pub(super) place: Place,
+    pub(super) mounts: Option<Rc<[Mount]>>,
     pub(super) traced: bool,
     pub(super) from_file: bool,
     pub(super) in_code: bool,
@@ -69,6 +96,9 @@ pub(super) struct Shell<'w> {
     pub(super) active: Vec<String>,
     pub(super) scripts_read: Vec<String>,
     stopped: bool,
+    /// Other states that a branch may have left behind: what follows is run in each of them too.
+    others: Vec<State>,
+    forks: usize,
 }
 
 impl<'w> Shell<'w> {
@@ -81,6 +111,8 @@ impl<'w> Shell<'w> {
             active: Vec::new(),
             scripts_read: Vec::new(),
             stopped: false,
+            others: Vec::new(),
+            forks: 0,
         }
     }
 
@@ -167,22 +199,98 @@ impl<'w> Shell<'w> {
         let size = self.state.variables.len() + self.state.functions.len() + self.state.arguments.len() + 4;
         self.step(4 + size * 2);
         let saved = self.state.clone();
+        let others = std::mem::take(&mut self.others);
         let result = run(self);
         self.state = saved;
+        self.others = others;
         result
     }
 
-    pub(super) fn list(&mut self, list: &List<'_>, heres: &[Here<'_>], context: &Context) -> Value {
+    /// Runs each of several ways on, from the same state; what they leave behind becomes the state and the other states.
+    fn in_branches(
+        &mut self,
+        ways: &[&List<'_>],
+        heres: &[Here<'_>],
+        context: &Context,
+        may_skip: bool,
+    ) -> Value {
         let mut output = Value::default();
-        for item in &list.items {
+        let mut ends = Vec::new();
+        let from = self.state.clone();
+        for way in ways {
+            let size = from.variables.len() + from.functions.len() + from.arguments.len();
+            if !self.step(4 + size * 2) {
+                break;
+            }
+            output.push(&self.list(way, heres, context));
+            let end = std::mem::replace(&mut self.state, from.clone());
+            ends.push(end);
+            ends.append(&mut self.others);
+        }
+        if !may_skip && let Some(last) = ends.pop() {
+            self.state = last;
+        }
+        for end in ends {
+            self.or_else(end);
+        }
+        output
+    }
+
+    /// Gives the arguments back to whoever called a function, in each of the states that it left.
+    pub(super) fn restore_arguments(&mut self, arguments: Vec<Value>) {
+        for other in &mut self.others {
+            other.arguments.clone_from(&arguments);
+        }
+        self.state.arguments = arguments;
+    }
+
+    /// Another state that may be the one after this point. Where there are too many, what differs is unknown.
+    fn or_else(&mut self, other: State) {
+        if other == self.state || self.others.contains(&other) {
+            return;
+        }
+        if self.forks < MAX_FORKS && self.others.len() < MAX_OTHERS {
+            self.forks += 1;
+            self.others.push(other);
+        } else {
+            self.state.blur(other);
+        }
+    }
+
+    /// Runs the rest of a list in the other states; what they leave behind is kept for whoever comes after it.
+    fn in_other_states(&mut self, rest: &[Item<'_>], heres: &[Here<'_>], context: &Context) -> Vec<State> {
+        let others = std::mem::take(&mut self.others);
+        if rest.is_empty() || others.is_empty() {
+            return others;
+        }
+        let state = std::mem::take(&mut self.state);
+        let mut ends = Vec::new();
+        for other in others {
+            self.state = other;
+            self.items(rest, heres, context);
+            ends.push(std::mem::take(&mut self.state));
+            ends.append(&mut self.others);
+        }
+        self.state = state;
+        ends
+    }
+
+    pub(super) fn list(&mut self, list: &List<'_>, heres: &[Here<'_>], context: &Context) -> Value {
+        self.items(&list.items, heres, context)
+    }
+
+    fn items(&mut self, items: &[Item<'_>], heres: &[Here<'_>], context: &Context) -> Value {
+        let mut output = Value::default();
+        let mut ends = Vec::new();
+        for (number, item) in items.iter().enumerate() {
             if !self.step(4) {
                 break;
             }
-            let context = Context { background: context.background || item.background, ..context.clone() };
+            let inner = Context { background: context.background || item.background, ..context.clone() };
             let printed = if let [only] = &item.stages[..] {
-                self.node(only, heres, &context)
+                self.node(only, heres, &inner)
             } else {
-                self.pipeline(&item.stages, heres, &context)
+                self.pipeline(&item.stages, heres, &inner)
             };
             if context.wants_output
                 && output.text.len() + printed.text.len() <= MAX_TEXT
@@ -190,6 +298,12 @@ impl<'w> Shell<'w> {
             {
                 output.push(&printed);
             }
+            if !self.others.is_empty() {
+                ends.extend(self.in_other_states(items.get(number + 1..).unwrap_or(&[]), heres, context));
+            }
+        }
+        for end in ends {
+            self.or_else(end);
         }
         output
     }
@@ -300,6 +414,7 @@ impl<'w> Shell<'w> {
                 redirects: redirects.clone(),
                 cwd: self.state.cwd.clone(),
                 place: context.place,
+                mounts: context.mounts.clone(),
                 from_file: context.from_file,
                 ..Command::default()
             };
@@ -312,6 +427,16 @@ impl<'w> Shell<'w> {
                 for list in lists {
                     output.push(&self.list(list, heres, context));
                 }
+                output
+            }
+            Kind::If { branches, otherwise } => {
+                let mut output = Value::default();
+                for (condition, _) in branches {
+                    output.push(&self.list(condition, heres, context));
+                }
+                let bodies: Vec<&List<'_>> =
+                    branches.iter().map(|(_, body)| body).chain(otherwise.as_ref()).collect();
+                output.push(&self.in_branches(&bodies, heres, context, otherwise.is_none()));
                 output
             }
             Kind::Subshell(list) => self.in_subshell(|shell| shell.list(list, heres, context)),
@@ -340,11 +465,8 @@ impl<'w> Shell<'w> {
             }
             Kind::Case { subject, branches } => {
                 self.word(subject, heres, context);
-                let mut output = Value::default();
-                for branch in branches {
-                    output.push(&self.list(branch, heres, context));
-                }
-                output
+                let branches: Vec<&List<'_>> = branches.iter().collect();
+                self.in_branches(&branches, heres, context, true)
             }
             Kind::Function { name, body } => {
                 self.state.functions.insert((*name).to_owned(), Rc::from(*body));
@@ -419,6 +541,7 @@ impl<'w> Shell<'w> {
                     redirects,
                     cwd: self.state.cwd.clone(),
                     place: context.place,
+                    mounts: context.mounts.clone(),
                     from_file: context.from_file,
                     ..Command::default()
                 };

@@ -398,21 +398,21 @@ impl<'s> Parser<'s> {
 
     fn if_command(&mut self) -> Parsed<Kind<'s>> {
         self.pos += 2;
-        let mut lists = vec![self.block(&["then"])?];
+        let mut branches = Vec::new();
+        let mut condition = self.block(&["then"])?;
         loop {
             self.deeper()?;
-            lists.push(self.list(&["elif", "else", "fi"])?);
+            branches.push((condition, self.list(&["elif", "else", "fi"])?));
             self.depth -= 1;
             if self.at_word("elif") {
                 self.pos += 4;
-                lists.push(self.block(&["then"])?);
+                condition = self.block(&["then"])?;
             } else if self.at_word("else") {
                 self.pos += 4;
-                lists.push(self.block(&["fi"])?);
-                return Ok(Kind::Group(lists));
+                return Ok(Kind::If { branches, otherwise: Some(self.block(&["fi"])?) });
             } else if self.at_word("fi") {
                 self.pos += 2;
-                return Ok(Kind::Group(lists));
+                return Ok(Kind::If { branches, otherwise: None });
             } else {
                 return Err(Fault::Syntax("if is not closed"));
             }

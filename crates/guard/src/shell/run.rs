@@ -5,7 +5,7 @@ use super::outputs::{self, DOWNLOADERS};
 use super::parse::MAX_DEPTH;
 use super::value::{Origin, Value};
 use super::wrappers::{self, SUBCOMMANDS, WRAPPERS};
-use super::{Command, Place, Redirection, code, windows};
+use super::{Command, Place, Redirection, code, container, windows};
 use crate::path;
 use std::rc::Rc;
 
@@ -78,6 +78,7 @@ impl Shell<'_> {
             captured: context.captured,
             background: context.background,
             place: context.place,
+            mounts: context.mounts.clone(),
             traced: context.traced,
             from_file: context.from_file,
             in_code: context.in_code,
@@ -168,7 +169,7 @@ impl Shell<'_> {
         self.active.push(name.to_owned());
         let printed = self.source(&format!("{text} \"$@\""), &context.deeper());
         self.active.pop();
-        self.state.arguments = saved;
+        self.restore_arguments(saved);
         printed
     }
 
@@ -188,7 +189,7 @@ impl Shell<'_> {
         self.active.push(name.to_owned());
         let printed = self.source(body, &context.deeper());
         self.active.pop();
-        self.state.arguments = saved;
+        self.restore_arguments(saved);
         printed
     }
 
@@ -299,6 +300,16 @@ impl Shell<'_> {
     fn follow(&mut self, name: &str, argv: &[Value], args: &[Value], context: &Context) -> Value {
         if let Some(wrapper) = WRAPPERS.iter().find(|wrapper| wrapper.names.contains(&name)) {
             let start = wrappers::command_start(wrapper, args);
+            if wrappers::fetches(name, args, start.and_then(|start| args.get(start))) {
+                self.ran(Origin::Download, name, context);
+            }
+            if self.leaves_container(name, args, context) {
+                let inner = Context { place: Place::Here, mounts: None, ..context.clone() };
+                return self.in_subshell(|shell| {
+                    shell.state.cwd = Some("/".to_owned());
+                    shell.run_rest(start, args, &inner)
+                });
+            }
             let is_shell_line = matches!(name, "npx" | "bunx")
                 && args.iter().any(|arg| arg.text == "-c" || arg.text == "--call");
             if is_shell_line && let Some(text) = value_of(args, &["-c", "--call"]) {
@@ -313,6 +324,9 @@ impl Shell<'_> {
             let rest = args.get(at + 1..).unwrap_or(&[]);
             let separator = rest.iter().position(|arg| arg.text == "--").map(|found| found + 1);
             let start = separator.or_else(|| rest.iter().position(|arg| !arg.text.starts_with('-')));
+            if wrappers::fetches(name, rest, start.and_then(|start| rest.get(start))) {
+                self.ran(Origin::Download, name, context);
+            }
             return self.run_rest(start, rest, context);
         }
         match name {
@@ -381,7 +395,16 @@ impl Shell<'_> {
                 self.run_rest(start, args, context)
             }
             "ex" | "vi" | "vim" | "nvim" | "gvim" | "view" | "emacs" => self.editor(args, context),
-            name if code::is_interpreter(name) => code::run(self, name, args, context),
+            name if code::is_interpreter(name) => {
+                let script = args
+                    .iter()
+                    .position(|arg| arg.text == "run")
+                    .and_then(|at| args.get(at + 1..)?.iter().find(|arg| !arg.text.starts_with('-')));
+                if script.is_some_and(|script| wrappers::is_address(&script.text)) {
+                    self.ran(Origin::Download, name, context);
+                }
+                code::run(self, name, args, context)
+            }
             name => {
                 if DOWNLOADERS.contains(&name) && self.note_downloads(name, args) {
                     return Value::default();
@@ -393,6 +416,18 @@ impl Shell<'_> {
                 self.printed(name, args, context)
             }
         }
+    }
+
+    /// Whether a command in a container runs the rest of its words on the machine itself: its root is mounted there, or its processes are.
+    fn leaves_container(&self, name: &str, args: &[Value], context: &Context) -> bool {
+        if context.place != Place::Container {
+            return false;
+        }
+        let root = args.iter().find(|arg| !arg.text.starts_with('-')).and_then(|arg| self.absolute(arg));
+        let mounts = context.mounts.as_deref().unwrap_or(&[]);
+        let is_root =
+            root.and_then(|root| container::outside(mounts, &root)).is_some_and(|(path, _)| path == "/");
+        (name == "chroot" && is_root) || container::enters_machine(name, args)
     }
 
     fn run_rest(&mut self, start: Option<usize>, args: &[Value], context: &Context) -> Value {
@@ -835,55 +870,6 @@ impl Shell<'_> {
             .cloned()
             .collect();
         self.run_joined(Some(0), &words, name, context)
-    }
-
-    fn container(&mut self, name: &str, args: &[Value], context: &Context) -> Value {
-        let printed = Value::unknown(Origin::Output(Rc::from(name)));
-        let Some(at) = args.iter().position(|arg| matches!(arg.text.as_str(), "exec" | "run" | "debug"))
-        else {
-            return printed;
-        };
-        let wrapper = wrappers::Wrapper {
-            names: &[],
-            short: if name == "kubectl" || name == "oc" { "cnf" } else { "eulvpwhmcf" },
-            long: &[
-                "--env",
-                "--user",
-                "--volume",
-                "--publish",
-                "--workdir",
-                "--name",
-                "--network",
-                "--entrypoint",
-                "--mount",
-                "--label",
-                "--env-file",
-                "--container",
-                "--namespace",
-                "--platform",
-                "--memory",
-                "--cpus",
-                "--gpus",
-                "--hostname",
-                "--index",
-                "--image",
-            ],
-            skip: 0,
-        };
-        let rest = args.get(at + 1..).unwrap_or(&[]);
-        let start = match rest.iter().position(|arg| arg.text == "--") {
-            Some(separator) => Some(separator + 1),
-            None => wrappers::command_start(&wrapper, rest).map(|image| image + 1),
-        };
-        if let Some(command) = start.and_then(|start| rest.get(start..)).filter(|command| !command.is_empty())
-        {
-            let inner = Context { place: Place::Container, ..context.deeper() };
-            self.in_subshell(|shell| {
-                shell.state.cwd = Some("/container".to_owned());
-                shell.run(command.to_vec(), Vec::new(), Vec::new(), &inner)
-            });
-        }
-        printed
     }
 
     fn git(&mut self, args: &[Value], context: &Context) -> Value {
