@@ -199,7 +199,7 @@ fn is_held_at_the_end(who: Agent) {
     let script = Script::by(|request| match makes_a_file(request) {
         Some(step) => step,
         None if request.shows("require-commit-before-stop") && !request.shows("COMMITTED-IT") => Step::shell(
-            "git add new.txt && git commit -qm new && git commit --amend -qm newer && echo COMMITTED''-IT",
+            "git config user.name a; git config user.email a@b; git add new.txt && git commit -qm new && git commit --amend -qm newer && echo COMMITTED''-IT",
         ),
         None => Step::say("finished"),
     });
@@ -211,7 +211,7 @@ fn is_held_at_the_end(who: Agent) {
     let log = stage.json(&["guard", "log"]);
     assert_eq!(held, Some(2), "{who:?}: {log}\n{}", stage.trouble());
     assert!(requests[3].shows("warn-git-amend"), "{who:?}: {}", result(&requests, 3));
-    assert_eq!(requests.len(), 4, "{who:?}: it ends once all is committed: {log}");
+    assert_eq!(requests.len(), 4, "{who:?}: it ends once all is committed: {}", result(&requests, 3));
     assert_eq!([&log[0]["rule"], &log[0]["decision"]], ["require-commit-before-stop", "deny"], "{log}");
     assert_eq!([&log[1]["rule"], &log[1]["decision"]], ["warn-git-amend", "note"], "{log}");
     assert_eq!(log.as_array().map(Vec::len), Some(2), "{who:?}: every call was judged: {log}");
@@ -276,4 +276,69 @@ fn copilot_is_held_three_times_at_most() {
 #[test]
 fn pi_is_held_three_times_at_most() {
     isolated(|| is_held_three_times(Agent::Pi));
+}
+
+/// What an agent did before the guard was there is found in its own records, with what the rules would have said.
+fn is_found_in_its_past(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("git push origin main; echo pushed"),
+        1 => Step::shell("cat notes.txt"),
+        2 => Step::read("notes.txt"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::bare(script);
+    let project = stage.sandbox.project();
+    fs::write(project.join("notes.txt"), format!("before {SECRET} behind\n")).expect("a file in the project");
+    stage.run(who, Session::New, "please begin");
+    let past = stage.json(&["guard", "replay", "--agent", who.name(), "--since", "1h"]);
+    let agent = &past[0];
+    assert_eq!(agent["calls"], 3, "{who:?}: {past}");
+    assert_eq!(agent["conversations"], 1, "{who:?}: {past}");
+    assert_eq!(agent["trouble"], json!(null), "{who:?}: {past}");
+    let rules = agent["rules"].as_array().expect("rules");
+    let of = |id: &str| {
+        rules.iter().find(|rule| rule["rule"] == id).unwrap_or_else(|| panic!("{who:?}: {id}: {past}"))
+    };
+    let push = of("block-push-master");
+    assert_eq!(
+        [&push["decision"], &push["calls"], &push["sessions"]],
+        [&json!("deny"), &json!(1), &json!(1)],
+        "{past}"
+    );
+    assert!(push["example"].as_str().is_some_and(|shown| shown.contains("git push")), "{past}");
+    let secret = of("sanitize-api-keys");
+    assert_eq!([&secret["decision"], &secret["calls"]], [&json!("redact"), &json!(2)], "{who:?}: {past}");
+    assert!(!past.to_string().contains(SECRET), "{past}");
+    let all = stage.json(&["guard", "replay"]);
+    assert_eq!(all.as_array().map(Vec::len), Some(7), "every agent is looked at: {all}");
+}
+
+#[test]
+fn claude_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Claude));
+}
+
+#[test]
+fn codex_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Codex));
+}
+
+#[test]
+fn opencode_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::OpenCode));
+}
+
+#[test]
+fn gemini_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Gemini));
+}
+
+#[test]
+fn copilot_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Copilot));
+}
+
+#[test]
+fn pi_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Pi));
 }
