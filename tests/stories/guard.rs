@@ -4,7 +4,8 @@
 use crate::stage::{LIMIT, Stage};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Request};
-use baton_testkit::{Script, Step, isolated};
+use baton_testkit::opencode::Server;
+use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::json;
 use std::fs;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use std::time::Duration;
 const SECRET: &str = "AKIAQ3EGRZJ7K2M5XW4T";
 /// Relative, as all of them take it. Gemini CLI refuses `.env` itself, before any hook.
 const ENV_FILE: &str = ".env.production";
+/// Commits what is there, and then another way, and says so.
+const COMMITS: &str = "git config user.name a; git config user.email a@b; git add new.txt && git commit -qm new && git commit --amend -qm newer && echo COMMITTED''-IT";
 const MAIL: &str = "MAIL-BESIDE-THE-GUARD";
 
 /// The text of the result that a request was made with.
@@ -198,9 +201,9 @@ fn makes_a_file(request: &Request) -> Option<Step> {
 fn is_held_at_the_end(who: Agent) {
     let script = Script::by(|request| match makes_a_file(request) {
         Some(step) => step,
-        None if request.shows("require-commit-before-stop") && !request.shows("COMMITTED-IT") => Step::shell(
-            "git config user.name a; git config user.email a@b; git add new.txt && git commit -qm new && git commit --amend -qm newer && echo COMMITTED''-IT",
-        ),
+        None if request.shows("require-commit-before-stop") && !request.shows("COMMITTED-IT") => {
+            Step::shell(COMMITS)
+        }
         None => Step::say("finished"),
     });
     let stage = Stage::with(&[who], script);
@@ -341,4 +344,94 @@ fn copilot_s_past_is_judged() {
 #[test]
 fn pi_s_past_is_judged() {
     isolated(|| is_found_in_its_past(Agent::Pi));
+}
+
+/// OpenCode has no hook at the end of a turn: a session that a person has open is prompted anew. One that the person interrupts is left alone.
+#[test]
+fn opencode_goes_on_while_something_is_left_to_do() {
+    isolated(|| {
+        let script = Script::by(|request| match makes_a_file(request) {
+            Some(step) => step,
+            None if request.shows("require-commit-before-stop") && !request.shows("COMMITTED-IT") => {
+                Step::shell(COMMITS)
+            }
+            None => Step::say("finished"),
+        });
+        let stage = Stage::with(&[Agent::OpenCode], script);
+        stage.configure("[guard]\nenable = [\"require-commit-before-stop\", \"warn-git-amend\"]\n");
+        let server = Server::start(&stage.opencode());
+        let session = server.session();
+        server.prompt(&session, "please begin");
+        stage.request(|request| request.shows("COMMITTED-IT"));
+        let noted =
+            stage.model.requests_of(Kind::Main).into_iter().any(|request| request.shows("warn-git-amend"));
+        assert!(noted, "a note comes with the result: {}", stage.trouble());
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+        let log = stage.json(&["guard", "log"]);
+        let rules: Vec<_> = log.as_array().into_iter().flatten().map(|entry| entry["rule"].clone()).collect();
+        assert_eq!(rules, ["require-commit-before-stop", "warn-git-amend"], "{log}");
+    });
+}
+
+/// Where nothing of ours can answer and the person wants that, nothing runs: the program is gone.
+fn is_closed_without_us(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("touch RAN-UNJUDGED"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::bare(script);
+    stage.configure("[guard]\non_failure = \"deny\"\n");
+    // A copy of its own, which is the one that setup names.
+    let program = stage.sandbox.path("bin/baton");
+    let original = program.canonicalize().expect("the program");
+    fs::remove_file(&program).and_then(|()| fs::copy(original, &program)).expect("a copy");
+    stage.prepare(&[who]);
+    fs::remove_file(program).expect("the program was there");
+    stage.run(who, Session::New, "please begin");
+    assert!(!stage.sandbox.project().join("RAN-UNJUDGED").exists(), "{who:?}: nobody judged it, and it ran");
+}
+
+#[test]
+fn claude_runs_nothing_unjudged_where_that_is_wanted() {
+    isolated(|| is_closed_without_us(Agent::Claude));
+}
+
+#[test]
+fn opencode_runs_nothing_unjudged_where_that_is_wanted() {
+    isolated(|| is_closed_without_us(Agent::OpenCode));
+}
+
+#[test]
+fn pi_runs_nothing_unjudged_where_that_is_wanted() {
+    isolated(|| is_closed_without_us(Agent::Pi));
+}
+
+/// The hook before a tool fails, the one after it does not: the call is in the log.
+fn is_told_when_it_ran_unjudged(who: Agent, file: &str, event: &str) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("touch RAN-UNJUDGED"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    // As if it had crashed: its command is another that fails.
+    let file = stage.sandbox.home().join(file);
+    let text = fs::read_to_string(&file).expect("the agent's file");
+    let broken = text.replace(&format!("{event} --guard"), &format!("{event} --guard --nonsense"));
+    assert_ne!(text, broken, "{who:?}: its hook is not in {}", file.display());
+    fs::write(&file, broken).expect("the agent's file");
+    stage.run(who, Session::New, "please begin");
+    assert!(stage.sandbox.project().join("RAN-UNJUDGED").exists(), "{who:?}: {}", stage.trouble());
+    let log = stage.json(&["guard", "log"]);
+    let unjudged = log.as_array().into_iter().flatten().filter(|entry| entry["decision"] == "unjudged");
+    assert_eq!(unjudged.count(), 1, "{who:?}: {log}");
+}
+
+#[test]
+fn claude_tells_of_a_call_that_ran_unjudged() {
+    isolated(|| is_told_when_it_ran_unjudged(Agent::Claude, ".claude/settings.json", "PreToolUse"));
+}
+
+#[test]
+fn gemini_tells_of_a_call_that_ran_unjudged() {
+    isolated(|| is_told_when_it_ran_unjudged(Agent::Gemini, ".gemini/settings.json", "BeforeTool"));
 }

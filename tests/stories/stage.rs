@@ -44,13 +44,18 @@ impl Stage {
     /// A stage with these agents prepared and baton set up for them.
     pub fn with(agents: &[Agent], script: Script) -> Self {
         let stage = Self::bare(script);
+        stage.prepare(agents);
+        stage
+    }
+
+    /// Sets baton up for these agents.
+    pub fn prepare(&self, agents: &[Agent]) {
         // The agents' own configuration is there first, as on a real machine.
         for agent in agents {
-            stage.program(*agent);
+            self.program(*agent);
         }
         let names: Vec<_> = agents.iter().map(|agent| agent.name()).collect();
-        stage.baton(&[&["setup"], &names[..]].concat()).expect_ok();
-        stage
+        self.baton(&[&["setup"], &names[..]].concat()).expect_ok();
     }
 
     /// The same, but idle sessions are not woken: for stories in which a person does something with one.
