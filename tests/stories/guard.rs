@@ -3,7 +3,7 @@
 
 use crate::stage::{LIMIT, Stage};
 use baton_testkit::agents::{Agent, Session};
-use baton_testkit::model::{Kind, Request};
+use baton_testkit::model::{Kind, Part, Request};
 use baton_testkit::opencode::Server;
 use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::json;
@@ -434,4 +434,56 @@ fn claude_tells_of_a_call_that_ran_unjudged() {
 #[test]
 fn gemini_tells_of_a_call_that_ran_unjudged() {
     isolated(|| is_told_when_it_ran_unjudged(Agent::Gemini, ".gemini/settings.json", "BeforeTool"));
+}
+
+/// Calls of every kind, one of them failing: each was judged before it ran, and none is taken for one that was not.
+fn is_always_judged(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::write("made.txt", "made"),
+        1 => Step::read("made.txt"),
+        2 => Step::mcp("baton", "who", json!({})),
+        3 => Step::shell("echo one; false"),
+        4 => Step::parts([Part::shell("echo two"), Part::shell("echo two"), Part::shell("sudo true")]),
+        7 => Step::shell("echo two"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    stage.run(who, Session::New, "please begin");
+    let requests = stage.model.requests_of(Kind::Main);
+    assert!(stage.sandbox.project().join("made.txt").exists(), "{who:?}: {}", stage.trouble());
+    assert!(result(&requests, 4).contains("one"), "{who:?}: {}", result(&requests, 4));
+    let log = stage.json(&["guard", "log"]);
+    let decisions: Vec<_> =
+        log.as_array().into_iter().flatten().map(|entry| entry["decision"].clone()).collect();
+    assert_eq!(decisions, ["deny"], "{who:?}: {log}");
+}
+
+#[test]
+fn claude_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Claude));
+}
+
+#[test]
+fn codex_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Codex));
+}
+
+#[test]
+fn opencode_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::OpenCode));
+}
+
+#[test]
+fn gemini_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Gemini));
+}
+
+#[test]
+fn copilot_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Copilot));
+}
+
+#[test]
+fn pi_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Pi));
 }

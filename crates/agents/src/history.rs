@@ -124,3 +124,35 @@ pub(crate) fn files_below(folder: &Path, ending: &str, since: Option<SystemTime>
     found.sort();
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn only_what_was_written_since_is_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        for name in ["a/new.jsonl", "a/b/old.jsonl", "a/other.txt"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let now = SystemTime::now();
+        let old = std::fs::File::options().append(true).open(deep.join("old.jsonl")).unwrap();
+        old.set_modified(now - Duration::from_secs(7200)).unwrap();
+        let names = |since| -> Vec<String> {
+            let files = files_below(folder.path(), ".jsonl", since);
+            files.iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(names(None), ["old.jsonl", "new.jsonl"]);
+        assert_eq!(names(Some(now - Duration::from_secs(3600))), ["new.jsonl"]);
+    }
+
+    #[test]
+    fn a_time_may_have_parts_of_a_second() {
+        assert_eq!(moment("1970-01-01T00:01:00.355Z"), Some(Moment(60_000)));
+        assert_eq!(moment("1970-01-01T00:01:00Z"), Some(Moment(60_000)));
+        assert_eq!(moment("yesterday"), None);
+    }
+}

@@ -55,7 +55,7 @@ pub(crate) struct Record {
 /// A mark, two digests, a time and the end of the line, with spaces between them.
 const LINE: usize = 1 + 1 + 16 + 1 + 16 + 1 + 8 + 1;
 /// Most of what is looked for is among the last records.
-const TAIL: u64 = 64 << 10;
+const TAIL: u64 = 8 << 10;
 
 impl Record {
     fn line(&self) -> String {
@@ -187,7 +187,9 @@ impl<'a> Journal<'a> {
             let end = end.min(file.metadata().ok()?.len());
             let tail = end.saturating_sub(TAIL).next_multiple_of(LINE as u64).min(end);
             for (from, to) in [(tail, end), (0, tail)] {
-                if let Some(found) = records(&mut file, from, to).iter().rev().find_map(&mut find) {
+                let bytes = bytes(&mut file, from, to);
+                let mut newest_first = bytes.rchunks_exact(LINE).filter_map(Record::read);
+                if let Some(found) = newest_first.find_map(|record| find(&record)) {
                     return Some(found);
                 }
             }
@@ -196,14 +198,13 @@ impl<'a> Journal<'a> {
     }
 }
 
-/// The records between two places.
-fn records(file: &mut File, from: u64, to: u64) -> Vec<Record> {
+/// What stands between two places; whole records, unless somebody has cut the file.
+fn bytes(file: &mut File, from: u64, to: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.take(to - from).read_to_end(&mut bytes));
-    if read.is_err() {
-        return Vec::new();
-    }
-    bytes.chunks_exact(LINE).filter_map(Record::read).collect()
+    let whole = bytes.len() - bytes.len() % LINE;
+    bytes.truncate(if read.is_ok() { whole } else { 0 });
+    bytes
 }
 
 #[cfg(test)]

@@ -156,7 +156,7 @@ impl Gate {
         }
         let cwd = self.cwd_of(&call);
         let ruling = match self.policy(&cwd) {
-            Ok(policy) if policy.settings.mode.value == Mode::Off => None,
+            Ok(policy) if policy.settings.mode.value == Mode::Off => return Ok(None),
             Ok(policy) => {
                 if call.kind == EventKind::AfterTool {
                     self.look_for_unjudged(agent, &call);
