@@ -19,7 +19,7 @@ impl Jobs {
     fn new(who: Agent, script: Script) -> Self {
         let stage = Stage::with(&[who], script);
         let program = stage.program(who).headless(Session::New, "");
-        let name = baton_agents::by_name(who.name()).unwrap().program();
+        let name = baton_agents::by_name(who.name()).expect("a known agent").program();
         if !stage.sandbox.path("bin").join(name).exists() {
             stage.sandbox.install(name, program.get_program().as_ref());
         }
@@ -75,7 +75,7 @@ fn results(request: &Request) -> usize {
 
 fn kill(pid: i32) {
     // Gone already is what we want.
-    kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).ok();
+    kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).ok();
 }
 
 /// A model that has one command run, and then says so.
@@ -112,7 +112,7 @@ fn a_job_ends_with_its_result(who: Agent) {
     let second = again["job_id"].as_str().unwrap_or_else(|| panic!("{again}")).to_owned();
     let row = jobs.json(&["job", "wait", &second, "--max-wait", "2m"]);
     assert_eq!(row["result"], "SECOND-RESULT", "{row}{}", jobs.trouble(&second));
-    let last = jobs.stage.model.requests_of(Kind::Main).pop().unwrap();
+    let last = jobs.stage.model.requests_of(Kind::Main).pop().expect("a request");
     assert!(last.shows("THE-THING"), "the same conversation");
 }
 
@@ -144,7 +144,7 @@ fn kills_are_noticed(who: Agent) {
         );
         let dead = wait::until(Duration::from_secs(20), || process::find(tool).is_none());
         assert!(dead, "{what}: its tool runs on: {}", jobs.trouble(&id));
-        std::fs::remove_file(&file).unwrap();
+        std::fs::remove_file(&file).expect("the tool has written it");
     }
 }
 
@@ -205,4 +205,5 @@ each! {
     opencode: Agent::OpenCode;
     gemini: Agent::Gemini;
     copilot: Agent::Copilot;
+    pi: Agent::Pi;
 }

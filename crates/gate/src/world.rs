@@ -2,12 +2,15 @@
 //!
 //! Nothing of a repository runs here: git is told to start no helpers of its configuration.
 
-use baton_guard::{Repository, World};
+mod host;
+
+use baton_guard::{PullRequest, Repository, World};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Files in which git says what it is in the middle of.
 const CONFLICTS: [&str; 4] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge"];
@@ -21,6 +24,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) home: PathBuf,
     pub(crate) env: fn(&str) -> Option<OsString>,
     pub(crate) own: &'a dyn Fn(&Path) -> Vec<PathBuf>,
+    /// How long the host of a repository may take to answer.
+    pub(crate) patience: Duration,
 }
 
 impl Machine<'_> {
@@ -67,6 +72,14 @@ impl World for Machine<'_> {
     }
 
     fn repository(&self, folder: &str) -> Repository {
+        self.repository_against(folder, None, None)
+    }
+
+    fn pull_request(&self, folder: &str) -> PullRequest {
+        host::pull_request(Path::new(folder), self.patience)
+    }
+
+    fn repository_against(&self, folder: &str, remote: Option<&str>, base: Option<&str>) -> Repository {
         let folder = Path::new(folder);
         let Some(git) = git_folder(folder) else {
             // Nothing can be lost where there is no repository.
@@ -81,10 +94,18 @@ impl World for Machine<'_> {
         let head = |name: &str| {
             status.lines().find_map(|line| line.strip_prefix("# ")?.strip_prefix(name)?.strip_prefix(' '))
         };
-        let remotes = git_says(folder, &["for-each-ref", "--count=1", "refs/remotes"]);
+        let refs =
+            remote.map_or_else(|| "refs/remotes".to_owned(), |remote| format!("refs/remotes/{remote}/"));
+        let remotes = git_says(folder, &["for-each-ref", "--count=1", &refs]);
         let has_remote = remotes.as_ref().map(|remotes| !remotes.trim().is_empty());
         // Commits that are on no remote branch at all.
-        let unpushed = git_says(folder, &["rev-list", "--max-count=1", "HEAD", "--not", "--remotes"]);
+        let remotes = remote.map_or_else(|| "--remotes".to_owned(), |remote| format!("--remotes={remote}"));
+        let unpushed = git_says(folder, &["rev-list", "--max-count=1", "HEAD", "--not", &remotes]);
+        let ahead_of_base = base.and_then(|base| {
+            let range = format!("refs/remotes/{}/{base}..HEAD", remote.unwrap_or("origin"));
+            let ahead = git_says(folder, &["rev-list", "--max-count=1", &range, "--"]);
+            ahead.map(|commits| !commits.trim().is_empty())
+        });
         Repository {
             branch,
             dirty: Some(status.lines().any(|line| !line.starts_with('#'))),
@@ -96,6 +117,7 @@ impl World for Machine<'_> {
                 status.lines().any(|line| line.starts_with("u "))
                     || CONFLICTS.iter().any(|file| git.join(file).exists()),
             ),
+            ahead_of_base,
             ..Repository::default()
         }
     }
