@@ -1,7 +1,8 @@
-//! `doctor`: checks, each pass, note, warn or fail, with what to do. Here are those of baton itself; those of the agents are in `agents`.
+//! `doctor`: checks, each pass, note, warn or fail, with what to do. Here are those of baton itself; those of the agents are in `agents`, those of jobs in `jobs`.
 
 mod agents;
 mod check;
+mod jobs;
 mod programs;
 
 use super::Session;
@@ -82,7 +83,10 @@ impl Doctor {
         checks.push(guard(session));
         checks.push(hook_log(&session.home));
         checks.push(server(&session.home));
-        let mut blocks = vec![Block { agent: None, checks, absent: false }];
+        let mut blocks = vec![
+            Block { title: "baton", agent: None, checks, absent: false },
+            Block { title: "jobs", agent: None, checks: jobs::checks(session, self.fix), absent: false },
+        ];
         blocks.extend(agents::blocks(session, &heard, |agent| self.unknown(&session.home, agent)));
         let document: Vec<Value> = blocks.iter().flat_map(Block::documents).collect();
         out.data(&Value::Array(document), || check::shown(*out, &blocks))?;

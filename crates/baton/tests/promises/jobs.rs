@@ -583,3 +583,58 @@ fn a_start_that_is_refused_starts_nothing() {
             || fs::read_dir(jobs.world.home().join("jobs")).unwrap().next().is_none()
     );
 }
+
+#[test]
+fn j32_doctor_knows_the_backends_and_heals_what_is_stuck() {
+    let jobs = Jobs::new();
+    let found = |arguments: &[&str], login: bool| {
+        let mut command = jobs.command(&[&["doctor", "--json"], arguments].concat());
+        command.env("PATH", format!("{}:/usr/bin:/bin", jobs.world.path("bin").display()));
+        if !login {
+            command.env_remove("ANTHROPIC_API_KEY");
+        }
+        let checks = run(command, b"").json();
+        move |name: &str, verdict: &str, words: &str| {
+            let fits = |check: &&Value| {
+                check["check"] == name
+                    && check["verdict"] == verdict
+                    && check["detail"].as_str().is_some_and(|detail| detail.contains(words))
+            };
+            checks.as_array().unwrap().iter().any(|check| fits(&check))
+        }
+    };
+    let fresh = found(&[], true);
+    assert!(fresh("backend", "pass", "claude can be given jobs"));
+    assert!(fresh("jobs", "pass", "none yet") && fresh("disk", "pass", "MiB are free"));
+    assert!(found(&[], false)("backend", "note", "no login"));
+    let id = jobs.start("HANG");
+    let child: i32 = jobs.wait_for_file("child").trim().parse().unwrap();
+    jobs.until(&id, "running");
+    let running = found(&[], true);
+    assert!(running("jobs", "pass", "1 run") && !running("stuck", "warn", ""));
+    let worker = jobs.worker(&id);
+    kill(worker);
+    assert!(gone(worker));
+    // Left by a starter that was killed, and by a server that was.
+    let other = if id.ends_with('2') { '3' } else { '2' };
+    let orphan = jobs.world.home().join("jobs").join(format!("{}{other}", &id[..id.len() - 1]));
+    fs::create_dir_all(&orphan).unwrap();
+    let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    fs::File::open(&orphan).unwrap().set_modified(hour_ago).unwrap();
+    let server = jobs.world.home().join("opencode/x");
+    fs::create_dir_all(&server).unwrap();
+    let gone_server = r#"{"port": 1, "password": "x", "pid": 1, "start": 18446744073709551615}"#;
+    fs::write(server.join("server.json"), gone_server).unwrap();
+    let looked = found(&[], true);
+    assert!(looked("stuck", "warn", &id), "looking heals nothing");
+    assert!(looked("left over", "warn", "1 folders and 0 worktrees"));
+    assert!(looked("server", "note", "gone"));
+    assert!(is_alive(child));
+    let fixed = found(&["--fix"], true);
+    assert!(fixed("healed", "pass", &id) && fixed("left over", "pass", "removed"));
+    assert!(gone(child) && !orphan.exists() && !server.join("server.json").exists());
+    let row = jobs.status(&id);
+    assert_eq!((&row["status"], &row["error"]["code"]), (&"failed".into(), &"worker-gone".into()), "{row}");
+    let after = found(&[], true);
+    assert!(!after("stuck", "warn", "") && !after("left over", "warn", "") && !after("server", "note", ""));
+}

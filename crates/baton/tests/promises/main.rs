@@ -52,6 +52,8 @@ mod parallel;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod review;
+#[cfg(test)]
 mod senders;
 #[cfg(test)]
 mod unknown;

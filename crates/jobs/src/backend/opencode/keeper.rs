@@ -45,6 +45,8 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const KEEPER_LIMIT: Duration = Duration::from_secs(28);
 /// A server that does not answer for so long is hung.
 const HEALTH_LIMIT: Duration = Duration::from_secs(10);
+/// How long doctor waits for one.
+const DOCTOR_LIMIT: Duration = Duration::from_secs(3);
 /// How long a server may take to end its turns, and then to end.
 const END_LIMIT: Duration = Duration::from_secs(3);
 /// What a killed server left running has so long to go by itself.
@@ -341,6 +343,41 @@ pub(super) fn abandon(task: &Task, session: &str) {
         Some(server) => drop(api(&server).post(&format!("/session/{session}/abort"), &json!({}), END_LIMIT)),
         None => end_if_nobody_keeps_it(&folder(task)),
     }
+}
+
+/// How the server of one folder stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It answers, and takes the password that is written down. Its version.
+    Answers(String),
+    /// It runs and does not answer so.
+    Silent(String),
+    /// It is gone, and only written down.
+    Gone,
+}
+
+/// The servers that are written down in a home, each asked whether it answers; for doctor.
+pub fn servers(home: &Path) -> Vec<(PathBuf, Standing)> {
+    let folders =
+        fs::read_dir(home.join("opencode")).into_iter().flatten().flatten().map(|entry| entry.path());
+    folders
+        .filter_map(|folder| {
+            let server = read(&folder)?;
+            let standing = match process::is_alive(server.process) {
+                false => Standing::Gone,
+                true => match api(&server).version(DOCTOR_LIMIT) {
+                    Ok(version) => Standing::Answers(version),
+                    Err(failure) => Standing::Silent(failure.in_words()),
+                },
+            };
+            Some((folder, standing))
+        })
+        .collect()
+}
+
+/// Ends the server of a folder and forgets it, if nobody keeps it and no job needs it.
+pub fn forget(folder: &Path) {
+    end_if_nobody_keeps_it(folder);
 }
 
 /// Ends a server that has neither a keeper nor a user: its keeper was killed.
