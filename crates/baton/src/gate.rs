@@ -14,5 +14,6 @@ pub fn open(home: &Path) -> Gate {
         cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         env: environment::get,
         now: baton_mail::now,
+        aside: baton_jobs::notice::after_tool,
     })
 }

@@ -45,6 +45,8 @@ pub struct Places {
     pub env: fn(&str) -> Option<OsString>,
     /// The time, for the log.
     pub now: fn() -> baton_core::time::Moment,
+    /// What else there is to tell about a call that has run, if the guard says nothing: the home, the agent, the call.
+    pub aside: fn(&Path, &dyn Agent, &Call) -> Option<String>,
 }
 
 /// The guard of this moment.
@@ -156,8 +158,17 @@ impl Gate {
             }
             Err(error) => self.failed(agent, &mut call, &error),
         };
+        let ruling = ruling.or_else(|| self.aside(agent, &call));
         let said = ruling.map(|ruling| agent.render_ruling(&call, &ruling));
         Ok(said.filter(|said| !said.is_empty()))
+    }
+
+    /// What is told beside the guard, after a tool.
+    fn aside(&self, agent: &dyn Agent, call: &Call) -> Option<Ruling> {
+        if call.kind != EventKind::AfterTool {
+            return None;
+        }
+        (self.places.aside)(&self.places.home, agent, call).map(Ruling::Note)
     }
 
     /// A call whose payload only says where it runs: the agent works where its hook does, unless that is no place to work in.

@@ -8,6 +8,7 @@ pub mod answers;
 pub mod backend;
 pub mod cancel;
 pub mod describe;
+pub mod notice;
 pub mod place;
 pub mod processes;
 pub mod reconcile;

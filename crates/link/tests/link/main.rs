@@ -52,6 +52,7 @@ impl Plugin {
                         cwd: "/".into(),
                         env: |_| None,
                         now: baton_mail::now,
+                        aside: |_, _, _| None,
                     })
                 }),
                 log: Box::new(|_| {}),
