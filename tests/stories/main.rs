@@ -13,6 +13,7 @@ mod gemini;
 mod guard;
 mod hand;
 mod jobs;
+mod jobs_delegate;
 mod life;
 mod moments;
 mod opencode;

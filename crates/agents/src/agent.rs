@@ -12,7 +12,7 @@ use baton_core::frame::{Answers, Unit};
 use baton_core::id::Nonce;
 use baton_core::mail::{Anchor, Item};
 use baton_core::session::State;
-use baton_core::time::Moment;
+use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -133,6 +133,11 @@ pub trait Agent: Sync {
     /// How its models can answer mail.
     fn answers(&self) -> Answers {
         Answers::ByTool
+    }
+
+    /// How long it lets a tool of an MCP server run, with some time to spare. Most give up after a minute.
+    fn lets_tools_run(&self) -> Span {
+        Span::seconds(45)
     }
 
     /// Whether what it is told when a session starts comes into the conversation.

@@ -19,5 +19,6 @@ pub fn open(home: &Path) -> Gate {
         env: environment::get,
         now: baton_mail::now,
         patience: PATIENCE,
+        aside: baton_jobs::notice::after_tool,
     })
 }

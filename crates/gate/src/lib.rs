@@ -54,6 +54,8 @@ pub struct Places {
     pub now: fn() -> baton_core::time::Moment,
     /// How long the host of a repository may take to answer, at the end of a turn.
     pub patience: Duration,
+    /// What else there is to tell about a call that has run, if the guard says nothing: the home, the agent, the call.
+    pub aside: fn(&Path, &dyn Agent, &Call) -> Option<String>,
 }
 
 /// The guard of this moment.
@@ -174,6 +176,7 @@ impl Gate {
             let mark = if matches!(ruling, Some(Ruling::Deny(_))) { Mark::Refused } else { Mark::Judged };
             self.memory(agent, call.session_id.as_deref()).judged(&call, mark);
         }
+        let ruling = ruling.or_else(|| self.aside(agent, &call));
         let said = ruling.map(|ruling| agent.render_ruling(&call, &ruling));
         Ok(said.filter(|said| !said.is_empty()))
     }
@@ -202,6 +205,14 @@ impl Gate {
         if !self.memory(agent, call.session_id.as_deref()).was_judged(call) {
             self.write_down(agent, call, "", log::UNJUDGED);
         }
+    }
+
+    /// What is told beside the guard, after a tool.
+    fn aside(&self, agent: &dyn Agent, call: &Call) -> Option<Ruling> {
+        if call.kind != EventKind::AfterTool {
+            return None;
+        }
+        (self.places.aside)(&self.places.home, agent, call).map(Ruling::Note)
     }
 
     /// A call whose payload only says where it runs: the agent works where its hook does, unless that is no place to work in.

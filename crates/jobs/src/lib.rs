@@ -9,6 +9,7 @@ pub mod approve;
 pub mod backend;
 pub mod cancel;
 pub mod describe;
+pub mod notice;
 pub mod place;
 pub mod processes;
 pub mod reconcile;

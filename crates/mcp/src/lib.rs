@@ -19,6 +19,7 @@ mod bells;
 mod binding;
 mod desk;
 mod hook;
+mod overseer;
 mod server;
 mod tools;
 mod upkeep;
@@ -38,6 +39,10 @@ pub struct Options {
     pub cwd: PathBuf,
     /// Reads the environment.
     pub env: Environment,
+    /// Baton's own program, for the workers of jobs.
+    pub program: PathBuf,
+    /// The environment that jobs inherit: the server's own, of which some agents leave little.
+    pub environment: Vec<(OsString, OsString)>,
     /// Reads the settings.
     pub limits: Box<dyn Fn() -> Limits + Send + Sync>,
     /// Writes a line to the log: for what may not reach the agent.
@@ -63,6 +68,7 @@ async fn run(options: Options) -> Result<(), Error> {
     let wire = wire::Wire::new(input, output, gone);
     let upkeep = tokio::spawn(upkeep::keep(Arc::clone(&desk)));
     let waker = tokio::spawn(waker::keep(Arc::clone(&desk)));
+    overseer::begin(&desk);
     let outcome = match server::Server::new(desk).serve(wire).await {
         Ok(running) => running
             .waiting()

@@ -17,6 +17,7 @@ use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::session::State;
+use baton_core::time::Span;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
@@ -97,6 +98,11 @@ impl Agent for Claude {
             | EventKind::Stop => Some((10_000, Unit::Utf16)),
             _ => None,
         }
+    }
+
+    fn lets_tools_run(&self) -> Span {
+        // A day and more, unless MCP_TOOL_TIMEOUT says otherwise; its model should see now and then that time passes.
+        Span::minutes(8)
     }
 
     fn holds_typed_ahead(&self) -> bool {

@@ -32,12 +32,12 @@ esac
 while read -r line; do :; done
 "#;
 
-struct Jobs {
-    world: World,
+pub struct Jobs {
+    pub world: World,
 }
 
 impl Jobs {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let world = World::new();
         fs::create_dir_all(world.path("bin")).unwrap();
         let program = world.path("bin/claude");
@@ -46,14 +46,14 @@ impl Jobs {
         Self { world }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.world.as_script(arguments);
         self.dress(&mut command);
         command
     }
 
     /// With the scripted agent on the search path, and a login.
-    fn dress(&self, command: &mut Command) {
+    pub fn dress(&self, command: &mut Command) {
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.world.path("bin").display()));
         command.env("ANTHROPIC_API_KEY", "fake");
@@ -73,7 +73,7 @@ impl Jobs {
         self.run(&["job", "status", id]).expect(0).json()
     }
 
-    fn until(&self, id: &str, status: &str) -> Value {
+    pub fn until(&self, id: &str, status: &str) -> Value {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             let row = self.status(id);
@@ -85,11 +85,11 @@ impl Jobs {
         }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.world.path("home").join(name)
     }
 
-    fn wait_for_file(&self, name: &str) -> String {
+    pub fn wait_for_file(&self, name: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             match fs::read_to_string(self.file(name)) {
@@ -100,7 +100,7 @@ impl Jobs {
         }
     }
 
-    fn worker(&self, id: &str) -> i32 {
+    pub fn worker(&self, id: &str) -> i32 {
         let database = rusqlite::Connection::open(self.world.home().join("jobs.db")).unwrap();
         database.query_row("SELECT worker FROM job WHERE public = ?1", [id], |row| row.get(0)).unwrap()
     }
@@ -121,7 +121,7 @@ impl Drop for Jobs {
     }
 }
 
-fn kill(pid: i32) {
+pub fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
