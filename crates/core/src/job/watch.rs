@@ -214,7 +214,7 @@ impl Watch {
             life: Life::Unknown,
             absent: 0,
         });
-        if open.tool.output != tool.output || running_since.is_none() {
+        if open.tool.output != tool.output || open.running_since.is_none() {
             open.absent = 0;
         }
         open.tool = tool;

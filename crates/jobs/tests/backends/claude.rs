@@ -93,6 +93,17 @@ fn a_limit_and_a_failing_server_are_told_once_it_gives_up() {
 }
 
 #[test]
+fn an_answer_that_is_cut_or_has_an_error_inside_is_no_end() {
+    isolated(|| {
+        let steps = [Step::say("half").cut(3), Step::inside("scripted"), Step::say("whole")];
+        let stage = Stage::new(AGENT, Script::steps(steps));
+        let job = stage.start(&stage.task("hello"));
+        assert_eq!(job.done().text, "whole");
+        assert_eq!(stage.asked().len(), 3);
+    });
+}
+
+#[test]
 fn a_read_only_job_changes_nothing_even_where_the_user_allows_all() {
     isolated(|| {
         stream::a_read_only_job_changes_nothing(AGENT);
