@@ -526,6 +526,15 @@ fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
         assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Permission, "bash: touch one"));
         let look = job.look();
         assert_eq!((look.idle, &look.questions), (Some(false), &vec![question.clone()]));
+        // It has no process yet, so it must not count as running, though OpenCode says so.
+        assert_eq!(look.tools.iter().map(|tool| tool.state).collect::<Vec<_>>(), [ToolState::Pending]);
+        job.heard.wait(AT_ONCE, "a waiting tool", |all| {
+            let last = all.iter().rev().find_map(|seen| match seen {
+                Observation::Tool(tool) => Some(tool.state),
+                _ => None,
+            });
+            (last == Some(ToolState::Pending)).then_some(())
+        });
         assert!(!stage.sandbox.path("project/one").exists());
         assert_eq!(job.turn.answer("per_unknown", &Answer::Allow).unwrap_err().code(), Code::BackendError);
         job.turn.answer(&question.id, &Answer::Allow).unwrap();

@@ -9,7 +9,9 @@ use super::api::{Api, Failure, Next};
 use super::keeper::Held;
 use super::read;
 use crate::backend::{Report, Turn};
-use baton_core::job::{Allow, Answer, Channel, Fault, Finish, Observation, Snapshot, ToolState};
+use baton_core::job::{
+    Allow, Answer, Channel, Fault, Finish, Observation, Question, Snapshot, Tool, ToolState,
+};
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use baton_mail::{now, process};
@@ -25,6 +27,8 @@ use std::time::{Duration, Instant};
 const LOOK_LIMIT: Duration = Duration::from_millis(2500);
 /// The same for an answer or an abort.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// How long the first event is waited for. Without it the job goes on, and looks tell what happens.
+const LISTEN_LIMIT: Duration = Duration::from_secs(15);
 /// How many of the last messages a look reads. What is open stands in the last one or two.
 const LAST_MESSAGES: usize = 20;
 /// How often words that stream in are told as progress.
@@ -65,6 +69,8 @@ struct State {
     texts: HashMap<String, Vec<(String, String)>>,
     /// The messages that were told.
     told: HashSet<String>,
+    /// The tool calls that run, by their ids.
+    running: HashMap<String, Tool>,
     /// What is asked.
     asked: HashMap<String, Asked>,
     /// What was allowed for the rest of the job. OpenCode's own `always` would hold for every session of the project.
@@ -107,7 +113,7 @@ impl Running {
         let state = its.state();
         let waited = its
             .changed
-            .wait_timeout_while(state, CALL_LIMIT, |state| !(state.connected || state.lost || state.gone));
+            .wait_timeout_while(state, LISTEN_LIMIT, |state| !(state.connected || state.lost || state.gone));
         drop(waited);
         Self { its, held: Mutex::new(Some(held)) }
     }
@@ -346,12 +352,25 @@ impl Its {
         }
     }
 
+    fn take_tool(&self, mut tool: Tool) {
+        let mut state = self.state();
+        state.endless = 0;
+        match tool.state {
+            ToolState::Running => _ = state.running.insert(tool.call.clone(), tool.clone()),
+            ToolState::Pending | ToolState::Ended => _ = state.running.remove(&tool.call),
+        }
+        if tool.state == ToolState::Running && state.asked.values().any(|asked| asked.holds(&tool)) {
+            tool.state = ToolState::Pending;
+        }
+        drop(state);
+        self.tell(Observation::Tool(tool));
+    }
+
     fn take_part(&self, part: &Value) {
         // Only a message that is being written gets parts, and our prompt is the last that was.
         let Some(message) = part["messageID"].as_str().filter(|id| *id != self.prompt) else { return };
         if let Some(tool) = read::tool(part) {
-            self.state().endless = 0;
-            return self.tell(Observation::Tool(tool));
+            return self.take_tool(tool);
         }
         if let (Some(id), "text") = (part["id"].as_str(), part["type"].as_str().unwrap_or_default()) {
             let text = read::text(std::slice::from_ref(part));
@@ -399,6 +418,13 @@ impl Its {
             snapshot.questions = permissions.into_iter().chain(questions).collect();
         }
         let state = self.state();
+        for tool in &mut snapshot.tools {
+            let waits =
+                |question: &Question| state.asked.get(&question.id).is_some_and(|asked| asked.holds(tool));
+            if snapshot.questions.iter().any(waits) {
+                tool.state = ToolState::Pending;
+            }
+        }
         if state.fault.is_some() {
             snapshot.fault = state.fault.clone();
             snapshot.aborted = false;

@@ -3,7 +3,7 @@
 use super::{CALL_LIMIT, Its, LOOK_LIMIT, Whose};
 use crate::backend::opencode::api::Failure;
 use crate::backend::opencode::{read, rules};
-use baton_core::job::{Allow, Answer, Observation, Question, QuestionKind};
+use baton_core::job::{Allow, Answer, Observation, Question, QuestionKind, Tool, ToolState};
 use baton_core::{Code, Error};
 use serde_json::{Value, json};
 
@@ -13,6 +13,8 @@ pub(super) struct Asked {
     kind: QuestionKind,
     /// How many answers it wants.
     answers: usize,
+    /// The tool call that waits for it, which OpenCode calls running.
+    call: Option<String>,
     /// What is like it, if it is a permission.
     like: Likeness,
 }
@@ -35,7 +37,13 @@ impl Asked {
         };
         let permission = asked["permission"].as_str().unwrap_or_default().to_owned();
         let like = Likeness { permission, patterns: texts("patterns"), wildcards: texts("always") };
-        Self { kind, answers: asked["questions"].as_array().map_or(1, Vec::len), like }
+        let call = asked["tool"]["callID"].as_str().map(ToOwned::to_owned);
+        Self { kind, answers: asked["questions"].as_array().map_or(1, Vec::len), call, like }
+    }
+
+    /// Whether that tool call waits for it.
+    pub(super) fn holds(&self, tool: &Tool) -> bool {
+        self.call.as_ref() == Some(&tool.call)
     }
 }
 
@@ -77,7 +85,13 @@ impl Its {
     }
 
     fn ask(&self, question: Question, asked: Asked) {
-        let known = self.state().asked.insert(question.id.clone(), asked);
+        let mut state = self.state();
+        let held = state.running.values().find(|tool| asked.holds(tool)).cloned();
+        let known = state.asked.insert(question.id.clone(), asked);
+        drop(state);
+        if let Some(tool) = held {
+            self.tell(Observation::Tool(Tool { state: ToolState::Pending, ..tool }));
+        }
         if known.is_none() {
             self.tell(Observation::Asked(question));
         }
@@ -105,7 +119,7 @@ impl Its {
 
     pub(super) fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
         let known = self.state().asked.get(question).cloned();
-        let Asked { kind, answers: count, like } = known.ok_or_else(|| not_asked(question))?;
+        let Asked { kind, answers: count, like, .. } = known.ok_or_else(|| not_asked(question))?;
         let result = match (kind, answer) {
             (QuestionKind::Permission, Answer::Allow) => self.reply(question, &json!({"reply": "once"})),
             (QuestionKind::Permission, Answer::AllowAlways) => {
