@@ -395,9 +395,12 @@ fn opencode_goes_on_after_a_compaction_that_failed() {
         stage.send(&session, "MAIL-AFTER-A-FAILURE");
         let summaries = || stage.model.requests_of(Kind::Compaction).len();
         assert!(wait::until(LIMIT, || summaries() == 2), "{}", stage.trouble());
+        // The session begins anew with the summary, and is idle behind it.
+        let begun = || stage.baton(&["log"]).expect_ok().stdout.matches("session-start").count();
+        assert!(wait::until(LIMIT, || begun() == 2), "{}", stage.trouble());
         stage.is_in_state("idle");
         // It is in the conversation behind the summary, and OpenCode leaves it there until it is asked something.
         server.prompt(&session, "are you well?");
-        stage.seen_once("MAIL-AFTER-A-FAILURE");
+        stage.arrives("MAIL-AFTER-A-FAILURE");
     });
 }
