@@ -56,7 +56,7 @@ impl Review {
         ));
         let mut jobs = Jobs::open(&host.home)?;
         let style = Style { out: *out, follow: false };
-        let watched = watch(&host, &mut jobs, &[job.id.clone()], Until::All, limit, style)?;
+        let watched = watch(&host, &mut jobs, std::slice::from_ref(&job.id), Until::All, limit, style)?;
         if watched.interrupted {
             out.say(&format!("the review goes on; `baton job result {}` has what it says", job.id));
             return Ok(Exit::NotYet);

@@ -125,9 +125,12 @@ pub fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
+/// Whether any thread of a process is left: a killed one holds its files until the last is gone, though its first may be a zombie by then.
 fn is_alive(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !stat.is_empty() && !stat.contains(") Z")
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads
+        .filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok())
+        .any(|stat| !stat.contains(") Z") && !stat.contains(") X"))
 }
 
 fn gone(pid: i32) -> bool {

@@ -150,7 +150,8 @@ pub fn run(
         let mut jobs = Jobs::open(&host.home)?;
         // Whoever waits here is the only one to be told.
         jobs.set_told(&job.id)?;
-        let rows = wait::wait(host, &mut jobs, &[job.id.clone()], Until::All, deadline, &mut |_| true)?;
+        let rows =
+            wait::wait(host, &mut jobs, std::slice::from_ref(&job.id), Until::All, deadline, &mut |_| true)?;
         let Some(row) = rows.into_iter().next() else {
             return Err(Error::new(Code::UnknownJob, "the review is gone"));
         };
