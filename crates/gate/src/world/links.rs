@@ -28,9 +28,32 @@ pub(crate) struct Links {
 impl Links {
     /// An absolute path with its symbolic links resolved. What does not exist is taken as it is written.
     pub(crate) fn resolved(&self, path: &Path) -> PathBuf {
-        let mut left: Vec<OsString> = parts(path);
         let mut real = PathBuf::from("/");
         let (mut missing, mut links) = (false, 0);
+        let mut ahead = path.components();
+        // Most of a path is plain, and of one that does not exist nothing is looked at.
+        let mut left = loop {
+            let behind = ahead.as_path();
+            match ahead.next() {
+                None => return real,
+                Some(Component::Normal(name)) => real.push(name),
+                Some(Component::ParentDir) => break parts(behind),
+                Some(_) => continue,
+            }
+            match self.at(&real) {
+                Place::Plain => {}
+                Place::Missing if !has_parents(ahead.as_path()) => {
+                    if ahead.as_path() != Path::new("") {
+                        real.push(ahead.as_path());
+                    }
+                    return real;
+                }
+                Place::Missing | Place::Link(_) => {
+                    real.pop();
+                    break parts(behind);
+                }
+            }
+        };
         while let Some(part) = left.pop() {
             if part == ".." {
                 real.pop();
@@ -71,6 +94,11 @@ impl Links {
         self.known.borrow_mut().insert(path.to_owned(), place.clone());
         place
     }
+}
+
+/// Whether a path may lead upwards.
+fn has_parents(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().windows(2).any(|two| two == b"..")
 }
 
 /// The parts of a path below its root, the last one first.
