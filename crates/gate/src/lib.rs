@@ -286,6 +286,7 @@ impl Gate {
             home: self.places.user_home.clone(),
             env: self.places.env,
             own,
+            links: world::Links::default(),
             patience: self.places.patience,
         }
     }

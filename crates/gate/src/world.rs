@@ -3,6 +3,9 @@
 //! Nothing of a repository runs here: git is told to start no helpers of its configuration.
 
 mod host;
+mod links;
+
+pub(crate) use links::Links;
 
 use baton_guard::{PullRequest, Repository, World};
 use std::ffi::OsString;
@@ -24,6 +27,8 @@ pub(crate) struct Machine<'a> {
     pub(crate) home: PathBuf,
     pub(crate) env: fn(&str) -> Option<OsString>,
     pub(crate) own: &'a dyn Fn(&Path) -> Vec<PathBuf>,
+    /// The symbolic links that it has met.
+    pub(crate) links: Links,
     /// How long the host of a repository may take to answer.
     pub(crate) patience: Duration,
 }
@@ -54,7 +59,7 @@ impl World for Machine<'_> {
 
     fn real_path(&self, path: &str) -> Option<String> {
         let path = Path::new(path);
-        path.is_absolute().then(|| text(&resolved(path)))
+        path.is_absolute().then(|| text(&self.links.resolved(path)))
     }
 
     fn read_file(&self, path: &str, most: usize) -> Option<String> {
@@ -142,25 +147,6 @@ const OURS: &[u8] = b"baton";
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// The path with the symbolic links of its existing part resolved. What does not exist is taken as it is written.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
-    let mut rest = Vec::new();
-    let mut there = path.to_owned();
-    loop {
-        if let Ok(real) = there.canonicalize() {
-            return rest.iter().rev().fold(real, |path, part| path.join(part));
-        }
-        match (there.file_name().map(OsString::from), there.parent().map(Path::to_owned)) {
-            (Some(name), Some(parent)) => {
-                rest.push(name);
-                there = parent;
-            }
-            // It ends in `..` below something that does not exist.
-            _ => return flat(path),
-        }
-    }
 }
 
 fn flat(path: &Path) -> PathBuf {
