@@ -96,3 +96,19 @@ fn a_subagent_that_only_says_that_it_waits_is_noticed() {
         stage.shown_once("is not the result");
     });
 }
+
+#[test]
+fn codex_knows_the_skill_and_has_the_tools() {
+    isolated(|| {
+        let stage = Stage::with(
+            &[Agent::Codex],
+            Script::by(|request| match request.results().is_empty() {
+                true => Step::mcp("baton", "start_job", json!({"agent": "nobody", "prompt": TASK})),
+                false => Step::say("done"),
+            }),
+        );
+        stage.run(Agent::Codex, Session::New, "go");
+        stage.request(|request| request.shows("baton-jobs") && request.shows("skills/baton-jobs/SKILL.md"));
+        stage.request(|request| request.results().iter().any(|result| result.text.contains("unknown-agent")));
+    });
+}

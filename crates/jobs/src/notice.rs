@@ -62,21 +62,25 @@ impl Sign {
     }
 }
 
-/// The words of a subagent: the only text in its result. What it was asked stands beside that and is not meant.
+/// The words of a subagent: the only text in its result. What it was asked stands beside that and is not meant, nor are notes of its program, which are
+/// one tag each.
 fn answer(output: &Value) -> Option<&str> {
     match output {
         Value::String(text) => Some(text),
-        Value::Array(parts) => match parts.as_slice() {
-            [part] => answer(part),
-            // Notes for the model may follow.
-            [part, rest @ ..] if rest.iter().all(|part| part["type"] == "text") => answer(part),
-            _ => None,
-        },
+        Value::Array(parts) => {
+            let mut said = parts.iter().filter_map(answer).filter(|text| !is_note(text));
+            said.next().filter(|_| said.next().is_none())
+        }
         Value::Object(fields) => {
             ["content", "text", "output"].iter().find_map(|key| fields.get(*key)).and_then(answer)
         }
         _ => None,
     }
+}
+
+fn is_note(text: &str) -> bool {
+    let text = text.trim();
+    text.starts_with('<') && text.ends_with('>')
 }
 
 fn each_text(output: &Value, see: &mut dyn FnMut(&str)) {
@@ -163,6 +167,18 @@ mod tests {
                 Some(Sign::Waiting(vec![id.clone()])),
             ),
             (ToolKind::Task, None, json!("Started, waiting."), Some(Sign::Waiting(vec![]))),
+            (
+                ToolKind::Task,
+                None,
+                json!([{"type": "text", "text": "<tools-used>Bash</tools-used>\n"}, {"type": "text", "text": "Started, waiting."}]),
+                Some(Sign::Waiting(vec![])),
+            ),
+            (
+                ToolKind::Task,
+                None,
+                json!([{"type": "text", "text": "Line 3."}, {"type": "text", "text": "Started, waiting."}]),
+                None,
+            ),
             (ToolKind::Task, None, agent("The parser has a bug in line 3."), None),
             (ToolKind::Task, None, json!({"status": "async_launched", "prompt": "Started, waiting."}), None),
             (ToolKind::Write, None, agent("Started, waiting."), None),

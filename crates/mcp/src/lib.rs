@@ -1,6 +1,6 @@
-//! The MCP server on stdio: one per agent session, a thin surface over `baton-mail`.
+//! The MCP server on stdio: one per agent session, a thin surface over `baton-mail` and `baton-jobs`.
 //!
-//! Its tools are mail for the model; one more tool, which no list shows, is the agent's hooks without a process. Whose session a call
+//! Its tools are mail and jobs for the model; one more tool, which no list shows, is the agent's hooks without a process. Whose session a call
 //! belongs to is looked up with each call, because a server outlives sessions. Every refusal is a tool error with baton's code and
 //! hint, never an error of the protocol. It reads no environment, configuration or clock of its own accord beyond what [`Options`] and
 //! `baton-mail` give it, and it ends when its client closes stdin.
