@@ -90,9 +90,9 @@ impl Jobs {
 
     fn ended_at(&self, id: &str) -> Outcome<Duration> {
         let database = Connection::open(self.home.join("jobs.db"))?;
-        let at: u64 =
+        let at: i64 =
             database.query_row("SELECT ended_at FROM job WHERE public = ?1", [id], |row| row.get(0))?;
-        Ok(Duration::from_millis(at))
+        Ok(Duration::from_millis(at.unsigned_abs()))
     }
 }
 
