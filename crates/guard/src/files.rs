@@ -18,6 +18,8 @@ use baton_core::tool::{ToolKind, ToolUse};
 
 /// Most files of one call that are looked at.
 pub const MAX_TOUCHES: usize = 4096;
+/// Longest path that can be opened; Windows has the longest.
+const MAX_PATH: usize = 32 << 10;
 
 /// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +242,10 @@ struct Finder<'a> {
 impl Finder<'_> {
     fn touch(&mut self, deed: Deed, word: &Value, command: &Command) {
         if (word.text.is_empty() && word.holes.is_empty()) || self.out.len() > MAX_TOUCHES {
+            return;
+        }
+        // No system opens such a path.
+        if word.text.len() > MAX_PATH {
             return;
         }
         let is_pattern = !word.globs.is_empty();
