@@ -4,6 +4,7 @@
 //! manifest under baton's home. Removal gives the original bytes back where the file is still as we
 //! left it; elsewhere it takes out our entries by value, with or without a manifest.
 
+pub(crate) mod delegation;
 mod error;
 pub mod hooks;
 mod manifest;

@@ -1,5 +1,6 @@
 //! The commands, one file each. They read, call `baton-mail`, and print; they decide nothing.
 
+pub mod approve;
 pub mod ask;
 pub mod config;
 pub mod demo;

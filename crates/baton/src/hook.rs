@@ -234,6 +234,20 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
             Err(error) => note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message())),
         }
     }
+    let mut deadline = deadline;
+    if event.kind == EventKind::Stop {
+        match gate::open(home).holds(agent, &event) {
+            // The turn goes on; mail waits for the next event.
+            Ok(Some(why)) => {
+                return print(&agent.render(&event, &Reply::Continue(why)), deadline)
+                    .map_err(|error| output_closed(&error));
+            }
+            Ok(None) => {}
+            Err(error) => note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message())),
+        }
+        // Somebody far away may have been asked.
+        deadline = deadline.max(Instant::now() + limits::HOOK_BUDGET.to_std() / 2);
+    }
     if event.transcript.is_none() {
         event.transcript = agent.transcript_path(&event.session_id, &environment::get);
     }

@@ -5,6 +5,7 @@
 //! began, by a clock that nobody can set.
 
 pub mod judge;
+pub mod notice;
 pub mod watch;
 
 use crate::time::Moment;

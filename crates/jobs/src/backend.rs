@@ -12,6 +12,7 @@ pub mod cursor;
 pub mod gemini;
 mod headless;
 pub mod opencode;
+pub mod pi;
 pub mod replies;
 mod tree;
 mod words;
@@ -31,10 +32,12 @@ pub const ALL: &[&dyn Backend] = &[
     &gemini::Gemini,
     &copilot::Copilot,
     &cursor::Cursor,
+    &pi::Pi,
 ];
 
 /// "other", for any but the asker's own, and then the names of all of [`ALL`].
-pub const OTHER_AND_NAMES: &[&str] = &["other", "claude", "codex", "opencode", "gemini", "copilot", "cursor"];
+pub const OTHER_AND_NAMES: &[&str] =
+    &["other", "claude", "codex", "opencode", "gemini", "copilot", "cursor", "pi"];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {

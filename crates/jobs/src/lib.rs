@@ -5,9 +5,11 @@
 //! ([`reconcile`]). One file per backend in [`backend`], behind one trait.
 
 pub mod answers;
+pub mod approve;
 pub mod backend;
 pub mod cancel;
 pub mod describe;
+pub mod notice;
 pub mod place;
 pub mod processes;
 pub mod reconcile;

@@ -5,11 +5,13 @@
 
 use crate::Options;
 use crate::bells::Bells;
+use crate::overseer::Askers;
 use baton_agents::Agent;
 use baton_core::id::SessionRow;
 use baton_core::limits;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
+use baton_jobs::Host;
 use baton_mail::process;
 use baton_store::{Process, Role, Store};
 use std::os::unix::fs::MetadataExt as _;
@@ -30,6 +32,8 @@ pub(crate) struct Desk {
     /// True once the client has closed stdin.
     pub(crate) client_gone: watch::Receiver<bool>,
     pub(crate) bells: Bells,
+    /// Whose jobs are watched over.
+    pub(crate) askers: Askers,
     /// The agent's id of the session that a hook named on this connection last.
     hook_named: Mutex<Option<String>>,
     claimed: Mutex<Option<SessionRow>>,
@@ -52,6 +56,7 @@ impl Desk {
             options,
             client_gone,
             bells: Bells::default(),
+            askers: Askers::default(),
             hook_named: Mutex::default(),
             claimed: Mutex::default(),
             mail: Mutex::default(),
@@ -77,6 +82,17 @@ impl Desk {
         });
         done.await
             .map_err(|error| Error::new(Code::Internal, format!("work beside the calls broke: {error}")))?
+    }
+
+    /// Where jobs run, by the settings of this moment.
+    pub(crate) fn host(&self) -> Host {
+        let options = &self.options;
+        Host {
+            home: options.home.clone(),
+            program: options.program.clone(),
+            environment: options.environment.clone(),
+            limits: (options.limits)(),
+        }
     }
 
     /// Works with the store as a hook does.

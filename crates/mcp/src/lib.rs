@@ -1,6 +1,6 @@
-//! The MCP server on stdio: one per agent session, a thin surface over `baton-mail`.
+//! The MCP server on stdio: one per agent session, a thin surface over `baton-mail` and `baton-jobs`.
 //!
-//! Its tools are mail for the model; one more tool, which no list shows, is the agent's hooks without a process. Whose session a call
+//! Its tools are mail and jobs for the model; one more tool, which no list shows, is the agent's hooks without a process. Whose session a call
 //! belongs to is looked up with each call, because a server outlives sessions. Every refusal is a tool error with baton's code and
 //! hint, never an error of the protocol. It reads no environment, configuration or clock of its own accord beyond what [`Options`] and
 //! `baton-mail` give it, and it ends when its client closes stdin.
@@ -19,6 +19,7 @@ mod bells;
 mod binding;
 mod desk;
 mod hook;
+mod overseer;
 mod server;
 mod tools;
 mod upkeep;
@@ -38,6 +39,10 @@ pub struct Options {
     pub cwd: PathBuf,
     /// Reads the environment.
     pub env: Environment,
+    /// Baton's own program, for the workers of jobs.
+    pub program: PathBuf,
+    /// The environment that jobs inherit: the server's own, of which some agents leave little.
+    pub environment: Vec<(OsString, OsString)>,
     /// Reads the settings.
     pub limits: Box<dyn Fn() -> Limits + Send + Sync>,
     /// Writes a line to the log: for what may not reach the agent.
@@ -63,6 +68,7 @@ async fn run(options: Options) -> Result<(), Error> {
     let wire = wire::Wire::new(input, output, gone);
     let upkeep = tokio::spawn(upkeep::keep(Arc::clone(&desk)));
     let waker = tokio::spawn(waker::keep(Arc::clone(&desk)));
+    overseer::begin(&desk);
     let outcome = match server::Server::new(desk).serve(wire).await {
         Ok(running) => running
             .waiting()

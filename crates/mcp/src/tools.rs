@@ -8,13 +8,14 @@ use crate::{binding, wire};
 use baton_agents::McpCaller;
 use baton_core::frame::shown;
 use baton_core::mail::Anchor;
+use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_mail::identity::Identity;
 use baton_mail::inbox::Place;
 use baton_store::Store;
 use rmcp::RoleServer;
 use rmcp::handler::server::tool::{schema_for_input, schema_for_output};
-use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use rmcp::model::{JsonObject, ProgressNotificationParam, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
 use rmcp::service::RequestContext;
 use serde::Serialize;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 mod ask;
 mod claim;
+mod job;
 mod message;
 mod read;
 mod reply;
@@ -85,7 +87,18 @@ impl Call<'_> {
 
 /// All tools, as the client is told.
 pub(crate) fn list() -> Vec<Tool> {
-    vec![who::tool(), send::tool(), read::tool(), ask::tool(), reply::tool(), claim::tool()]
+    vec![
+        who::tool(),
+        send::tool(),
+        read::tool(),
+        ask::tool(),
+        reply::tool(),
+        claim::tool(),
+        job::start::tool(),
+        job::status::tool(),
+        job::wait::tool(),
+        job::cancel::tool(),
+    ]
 }
 
 /// Calls a tool.
@@ -97,6 +110,10 @@ pub(crate) async fn run(call: &Call<'_>, name: &str, arguments: Map<String, Valu
         ask::NAME => output(ask::run(call, input(arguments)?).await?),
         reply::NAME => output(reply::run(call, input(arguments)?).await?),
         claim::NAME => output(claim::run(call, &input(arguments)?)?),
+        job::start::NAME => output(job::start::run(call, input(arguments)?).await?),
+        job::status::NAME => output(job::status::run(call, input(arguments)?).await?),
+        job::wait::NAME => output(job::wait::run(call, input(arguments)?).await?),
+        job::cancel::NAME => output(job::cancel::run(call, input(arguments)?).await?),
         other => {
             let names: Vec<_> = list().into_iter().map(|tool| tool.name).collect();
             Err(Error::new(Code::Usage, format!("no tool {}", shown(other, 60)))
@@ -125,6 +142,10 @@ enum Effect {
     Adds,
     /// Something is set; a second time changes nothing.
     Sets,
+    /// Somebody is set to work, who may change things and reach others.
+    Delegates,
+    /// Something that goes on is ended.
+    Ends,
 }
 
 fn tool<I, O>(name: &'static str, title: &'static str, effect: Effect, description: &'static str) -> Tool
@@ -134,9 +155,9 @@ where
 {
     let annotations = ToolAnnotations::with_title(title)
         .read_only(matches!(effect, Effect::Reads))
-        .destructive(false)
+        .destructive(matches!(effect, Effect::Delegates | Effect::Ends))
         .idempotent(matches!(effect, Effect::Reads | Effect::Sets))
-        .open_world(false);
+        .open_world(matches!(effect, Effect::Delegates));
     // Only a type of ours that is no struct could fail here, and a test lists all tools.
     let taken = schema_for_input::<I>().unwrap_or_default();
     Tool::new(name, description, taken)
@@ -156,6 +177,19 @@ fn answer_or_error<O: JsonSchema + 'static>() -> Arc<JsonObject> {
     }
     schema.insert("anyOf".to_owned(), json!([{"required": required}, {"required": ["error"]}]));
     Arc::new(schema)
+}
+
+/// Tells the client that the call is alive, if it wants to know. Not awaited: a client that does not read must not stop the wait.
+fn report(call: &Call<'_>, seconds: f64, longest: Span, words: &str) {
+    let Some(token) = call.context.meta.get_progress_token() else { return };
+    #[expect(clippy::cast_precision_loss, reason = "a few minutes in milliseconds")]
+    let total = longest.0 as f64 / 1000.0;
+    let progress = ProgressNotificationParam::new(token, seconds).with_total(total).with_message(words);
+    let peer = call.context.peer.clone();
+    tokio::spawn(async move {
+        // Whoever is gone needs no progress.
+        peer.notify_progress(progress).await.ok();
+    });
 }
 
 /// An argument that is there: models like to fill in empty text for what they leave out.

@@ -49,6 +49,9 @@ pub(crate) async fn keep(desk: Arc<Desk>) {
 /// Waits for the bell of the session until then. The session may have become another since the last time, so the bell is asked for anew.
 async fn rung(desk: &Arc<Desk>, until: Instant) -> bool {
     let mine = bound(desk).ok().flatten();
+    if let Some(mine) = &mine {
+        desk.askers.add(mine.id);
+    }
     let rings = mine.and_then(|mine| desk.bells.listen(&desk.options.home, mine.id).ok());
     let Some(mut rings) = rings else {
         tokio::time::sleep_until(until.min(Instant::now() + UNBOUND)).await;

@@ -20,6 +20,8 @@ fn main() -> ExitCode {
             home: home.into(),
             cwd: std::env::current_dir().unwrap_or_default(),
             env: Box::new(|name| std::env::var_os(name)),
+            program: std::env::current_exe().unwrap_or_default(),
+            environment: std::env::vars_os().collect(),
             limits: Box::new(Limits::default),
             log: Box::new(move |line| {
                 let file = OpenOptions::new().create(true).append(true).open(&log);

@@ -190,6 +190,13 @@ impl Store {
         tx.commit().map_err(failure)
     }
 
+    /// The number that says whether jobs of a participant may run; 0 for none.
+    pub fn jobs_of(&self, asker: ParticipantId) -> Result<i64, Error> {
+        let number =
+            self.conn.query_row("SELECT jobs FROM participant WHERE id = ?1", [asker.0], |row| row.get(0));
+        number.optional().map_err(failure).map(Option::unwrap_or_default)
+    }
+
     /// Says that none runs any more, if none was started since that number was read.
     pub fn clear_jobs(&mut self, asker: ParticipantId, seen: i64) -> Result<(), Error> {
         let tx = self.begin()?;

@@ -1,4 +1,4 @@
-//! What baton puts into Claude Code's configuration: hooks and an MCP server.
+//! What baton puts into Claude Code's configuration: hooks, an MCP server, and for the user a slash command and a subagent.
 //! For the user: `~/.claude/settings.json` and `~/.claude.json` (both under `$CLAUDE_CONFIG_DIR`, if that
 //! is set). For a project: `.claude/settings.json` and `.mcp.json` in its directory.
 //! `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::tools::FAILURE;
 use crate::config::json::{Bom, Dialect, Reader};
+use crate::install::delegation::{self, Part};
 use crate::install::hooks::HookSet;
 use crate::install::server::JsonServer;
 use crate::install::{
@@ -115,6 +116,8 @@ pub struct Claude {
     rows: Vec<HookRow>,
     settings: PathBuf,
     servers: PathBuf,
+    /// How to hand tasks to others.
+    parts: Vec<Part>,
 }
 
 impl Claude {
@@ -139,7 +142,15 @@ impl Claude {
         };
         plain(&settings)?;
         plain(&servers)?;
-        Ok(Self { install, rows, settings, servers })
+        // A project's would be for people who have no baton.
+        let parts = match install.scope() {
+            Scope::Project(_) => Vec::new(),
+            Scope::User => vec![
+                Part::command(&install, settings.with_file_name("commands").join("baton-run.md")),
+                Part::subagent(&install, settings.with_file_name("agents").join("baton-worker.md")),
+            ],
+        };
+        Ok(Self { install, rows, settings, servers, parts })
     }
 
     /// The file that holds the hooks.
@@ -201,7 +212,10 @@ impl Target for Claude {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        vec![self.settings.clone(), self.servers.clone()]
+        [self.settings.clone(), self.servers.clone()]
+            .into_iter()
+            .chain(delegation::paths(&self.parts))
+            .collect()
     }
 
     fn shared(&self) -> Vec<PathBuf> {
@@ -222,7 +236,9 @@ impl Target for Claude {
             let add = ["mcp", "add-json", "--scope", "user", SERVER];
             server = self.by_command(server, &add, Some(self.server().entry()));
         }
-        Ok(vec![hooks, server])
+        let mut edits = vec![hooks, server];
+        edits.extend(delegation::write(&self.parts, now)?);
+        Ok(edits)
     }
 
     fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError> {
@@ -245,6 +261,7 @@ impl Target for Claude {
                 edits.push(FileEdit::take_out(&self.settings, bytes, after, what));
             }
         }
+        edits.extend(delegation::remove(&self.parts, now));
         Ok(edits)
     }
 

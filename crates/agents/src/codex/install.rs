@@ -1,4 +1,4 @@
-//! What baton puts into Codex's configuration: hooks, the trust they need, and an MCP server.
+//! What baton puts into Codex's configuration: hooks, the trust they need, an MCP server, and for the user a skill.
 //! For the user: `hooks.json` and `config.toml` in `$CODEX_HOME`. For a project: `.codex/hooks.json` and
 //! `.codex/config.toml` in its directory; the trust stays in the user's `config.toml`, because Codex
 //! takes it from nowhere else.
@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::trust::{self, Positions};
 use crate::config::json::{Bom, Dialect, Json, Made, Reader, Was};
 use crate::config::toml::{Block, Change, Scalar, Toml};
+use crate::install::delegation::{self, Part};
 use crate::install::hooks::HookSet;
 use crate::install::server::{home_in_args, server_args};
 use crate::install::{
@@ -83,6 +84,8 @@ pub struct Codex {
     servers: PathBuf,
     /// Holds the trust.
     trust: PathBuf,
+    /// How to hand tasks to others: a skill, for the user.
+    parts: Vec<Part>,
 }
 
 impl Codex {
@@ -114,7 +117,11 @@ impl Codex {
         for path in [&hooks, &servers, &trust] {
             plain(path)?;
         }
-        Ok(Self { install, rows, hooks, servers, trust })
+        let parts = match install.scope() {
+            Scope::Project(_) => Vec::new(),
+            Scope::User => vec![Part::skill(&install, dir.join("skills/baton-jobs/SKILL.md"))],
+        };
+        Ok(Self { install, rows, hooks, servers, trust, parts })
     }
 
     /// The file that holds the hooks.
@@ -227,6 +234,7 @@ impl Target for Codex {
     fn files(&self) -> Vec<PathBuf> {
         let mut files = vec![self.hooks.clone(), self.servers.clone(), self.trust.clone()];
         files.dedup();
+        files.extend(delegation::paths(&self.parts));
         files
     }
 
@@ -256,6 +264,7 @@ impl Target for Codex {
                 edits.push(FileEdit::write(path, now.bytes(path), after, what.to_owned(), Vec::new()));
             }
         }
+        edits.extend(delegation::write(&self.parts, now)?);
         Ok(edits)
     }
 
@@ -294,6 +303,7 @@ impl Target for Codex {
             add(&self.servers, servers, server_what.to_owned());
             add(&self.trust, unless_blank(trust, records.made(&self.trust)), trust_what.to_owned());
         }
+        edits.extend(delegation::remove(&self.parts, now));
         Ok(edits)
     }
 

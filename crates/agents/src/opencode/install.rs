@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 use crate::config::json::{Bom, Dialect, Json, Reader, Step, Tree};
+use crate::install::delegation::{self, Part};
 use crate::install::own_file::OwnFile;
 use crate::install::server::{home_in_args, server_args};
 use crate::install::{Current, FileEdit, Install, InstallError, Records, SERVER, Scope, Target, plain};
@@ -30,6 +31,8 @@ pub struct OpenCode {
     source: String,
     /// What only a plugin of this home has in it.
     mark: String,
+    /// How to hand tasks to others: a skill, for the user.
+    parts: Vec<Part>,
 }
 
 impl OpenCode {
@@ -49,12 +52,17 @@ impl OpenCode {
             .replace("const BATON = __BATON__\n", &format!("const BATON = {}\n", json!(install.baton())))
             .replace("const HOME = __HOME__\n", &mark)
             .replace("const GUARD = __GUARD__\n", &format!("const GUARD = \"{}\"\n", install.guard().word()));
+        let parts = match install.scope() {
+            Scope::Project(_) => Vec::new(),
+            Scope::User => vec![Part::skill(&install, configs.join("skills/baton-jobs/SKILL.md"))],
+        };
         Ok(Self {
             configs: ["opencode.jsonc", "opencode.json"].map(|name| configs.join(name)),
             plugin: plugins.join("baton.js"),
             install,
             source,
             mark,
+            parts,
         })
     }
 
@@ -165,14 +173,17 @@ impl Target for OpenCode {
     }
 
     fn files(&self) -> Vec<PathBuf> {
-        self.configs.iter().chain([&self.plugin]).cloned().collect()
+        let files = self.configs.iter().chain([&self.plugin]).cloned();
+        files.chain(delegation::paths(&self.parts)).collect()
     }
 
     fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError> {
         let path = self.config(now);
         let before = now.bytes(path);
         let (after, made, what) = self.add_entries(path, before.unwrap_or_default())?;
-        Ok(vec![self.own_file().write(now)?, FileEdit::write(path, before, after, what, made)])
+        let mut edits = vec![self.own_file().write(now)?, FileEdit::write(path, before, after, what, made)];
+        edits.extend(delegation::write(&self.parts, now)?);
+        Ok(edits)
     }
 
     fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError> {
@@ -186,6 +197,7 @@ impl Target for OpenCode {
                 edits.push(FileEdit::take_out(path, bytes, json.cut(&ways, records.made(path)), what));
             }
         }
+        edits.extend(delegation::remove(&self.parts, now));
         Ok(edits)
     }
 

@@ -85,12 +85,14 @@ fn every_document_comes_back_with_its_mode() {
         fs::set_permissions(&state, fs::Permissions::from_mode(0o600)).unwrap();
         disk.put("user/.codex/config.toml", TOML[i % TOML.len()]);
         let before = disk.tree();
+        // Two files of theirs, and what tells them how to delegate.
+        let count = |target: &dyn Target| if target.agent() == "claude" { 4 } else { 3 };
         for target in [&disk.claude() as &dyn Target, &disk.codex()] {
-            assert_eq!(set_up(target).len(), 2);
+            assert_eq!(set_up(target).len(), count(target));
             assert!(set_up(target).is_empty(), "twice is the same as once");
         }
         for target in [&disk.codex() as &dyn Target, &disk.claude()] {
-            assert_eq!(take_out(target).len(), 2);
+            assert_eq!(take_out(target).len(), count(target));
             assert!(take_out(target).is_empty());
         }
         assert_eq!(disk.tree(), before, "{json:?}");
@@ -313,7 +315,8 @@ fn a_dry_run_shows_everything_and_touches_nothing() {
     let plan = Plan::install(&disk.claude()).unwrap();
     let what: Vec<&str> = plan.edits().map(|edit| edit.what.as_str()).collect();
     let hooks = format!("add {} hooks", hook_rows(&Scope::User, Guard::On).len());
-    assert_eq!(what, [&*hooks, "add the MCP server `baton`"]);
+    let parts = ["write the slash command /baton-run", "write the subagent baton-worker"];
+    assert_eq!(what, [&*hooks, "add the MCP server `baton`", parts[0], parts[1]]);
     let diff = plan.diff();
     assert!(diff.contains("\n {\n-  \"a\": 1\n+  \"a\": 1,\n+  \"hooks\": {\n"), "{diff}");
     assert!(diff.contains("--- /dev/null\n+++ "), "{diff}");

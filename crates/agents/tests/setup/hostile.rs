@@ -16,6 +16,10 @@ const COMMENTS: &[&str] = &[".gemini/settings.json"];
 const COMMAS: &[&str] = &[".config/opencode/opencode.jsonc", ".config/opencode/opencode.json"];
 const TOML: &[&str] = &[".codex/config.toml"];
 const OURS: &[&str] = &[
+    ".claude/commands/baton-run.md",
+    ".claude/agents/baton-worker.md",
+    ".codex/skills/baton-jobs/SKILL.md",
+    ".config/opencode/skills/baton-jobs/SKILL.md",
     ".config/opencode/baton.js",
     ".copilot/hooks/baton.json",
     ".copilot/extensions/baton/extension.mjs",

@@ -66,7 +66,7 @@ fn every_document_comes_back_byte_for_byte() {
 fn nothing_is_left_of_files_that_were_not_there() {
     let target = opencode();
     let (after, records) = Files::default().installed(&target).unwrap();
-    assert_eq!(after.0.len(), 2, "{after:?}");
+    assert_eq!(after.0.len(), 3, "{after:?}");
     assert_eq!(after.removed(&target, &records).unwrap(), Files::default());
 }
 

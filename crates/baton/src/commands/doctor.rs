@@ -14,6 +14,7 @@ use baton_core::error::Exit;
 use baton_core::frame::shown as shown_name;
 use baton_core::wake::Outcome;
 use baton_core::{Error, limits};
+use baton_gate::log::UNJUDGED;
 use baton_gate::policy::Mode;
 use baton_mail::wake::{self, Outlook, Wish};
 use baton_mail::{directory, unknown};
@@ -207,7 +208,8 @@ fn guard(session: &Session) -> Check {
             .hint("guard.mode = \"on\" in your config.toml, then `baton setup`");
     }
     let log = baton_gate::log::last(&session.home, usize::MAX);
-    let failed = log.iter().filter(|entry| entry["rule"] == "").count();
+    let unjudged = log.iter().filter(|entry| entry["decision"] == UNJUDGED).count();
+    let failed = log.iter().filter(|entry| entry["rule"] == "").count() - unjudged;
     let last = log.last().map_or_else(String::new, |entry| {
         let text = |key: &str| shown_name(entry[key].as_str().unwrap_or_default(), FIELD_CHARS);
         format!("; last {} by {} in {}, {}", text("decision"), text("rule"), text("agent"), text("at"))
@@ -220,6 +222,11 @@ fn guard(session: &Session) -> Check {
             format!("on; {more} wishes of a file that may only tighten are passed over"),
         )
         .hint(shown_name(ignored, LOG_LINE_CHARS));
+    }
+    if unjudged > 0 {
+        let detail = format!("on; {unjudged} calls ran without having been judged{last}");
+        return Check::new("guard", Verdict::Warn, detail)
+            .hint("their hooks failed, took too long, or were not in force; `baton guard log` shows when");
     }
     let held = policy.settings.on_failure.value.as_str();
     let detail = format!("on; what can't be judged: {held}; {} decisions logged{last}", log.len());

@@ -32,6 +32,8 @@ impl Mcp {
             agent,
             cwd: session.cwd.clone(),
             env: Box::new(environment::get),
+            program: environment::own_program()?,
+            environment: environment::all(),
             // A malformed file must not stop the mail; doctor shows it.
             log: Box::new(move |line| hook::note(&home, line)),
             limits: Box::new(move || {

@@ -25,6 +25,11 @@ case "$prompt" in
 *"STUBBORN"*) trap '' TERM INT; (trap '' TERM INT; while :; do sleep 1; done) & echo $! > "$HOME/child"; while :; do sleep 1; done ;;
 *"STEP-ONLY"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}],"stop_reason":"tool_use"}}'; sleep 600 ;;
 *"TOOL-AND-DIE"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make all"}}],"stop_reason":"tool_use"}}'; touch "$HOME/began"; while [ ! -e "$HOME/go" ]; do sleep 0.05; done; echo 'last words' >&2; exit 3 ;;
+*"ASK-FIRST"*)
+  echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r target"},"tool_use_id":"t1"}}'
+  read -r answer
+  printf '%s\n' "$answer" > "$HOME/answer"
+  case "$answer" in *'"behavior":"allow"'*) say "allowed"; end "allowed" ;; *) say "refused"; end "refused" ;; esac ;;
 *"WRITE-A-FILE"*) echo new > made.txt; say "wrote"; end "wrote" ;;
 *"FAIL-LOUDLY"*) echo '{"type":"result","subtype":"error_during_execution","is_error":true,"result":"API Error: 429 rate limit"}' ;;
 *) say "done"; end "done" ;;
@@ -32,12 +37,12 @@ esac
 while read -r line; do :; done
 "#;
 
-struct Jobs {
-    world: World,
+pub struct Jobs {
+    pub world: World,
 }
 
 impl Jobs {
-    fn new() -> Self {
+    pub fn new() -> Self {
         let world = World::new();
         fs::create_dir_all(world.path("bin")).unwrap();
         let program = world.path("bin/claude");
@@ -46,14 +51,14 @@ impl Jobs {
         Self { world }
     }
 
-    fn command(&self, arguments: &[&str]) -> Command {
+    pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.world.as_script(arguments);
         self.dress(&mut command);
         command
     }
 
     /// With the scripted agent on the search path, and a login.
-    fn dress(&self, command: &mut Command) {
+    pub fn dress(&self, command: &mut Command) {
         let path = std::env::var("PATH").unwrap_or_default();
         command.env("PATH", format!("{}:{path}", self.world.path("bin").display()));
         command.env("ANTHROPIC_API_KEY", "fake");
@@ -73,7 +78,7 @@ impl Jobs {
         self.run(&["job", "status", id]).expect(0).json()
     }
 
-    fn until(&self, id: &str, status: &str) -> Value {
+    pub fn until(&self, id: &str, status: &str) -> Value {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             let row = self.status(id);
@@ -85,11 +90,11 @@ impl Jobs {
         }
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub fn file(&self, name: &str) -> PathBuf {
         self.world.path("home").join(name)
     }
 
-    fn wait_for_file(&self, name: &str) -> String {
+    pub fn wait_for_file(&self, name: &str) -> String {
         let deadline = Instant::now() + Duration::from_secs(30);
         loop {
             match fs::read_to_string(self.file(name)) {
@@ -100,7 +105,7 @@ impl Jobs {
         }
     }
 
-    fn worker(&self, id: &str) -> i32 {
+    pub fn worker(&self, id: &str) -> i32 {
         let database = rusqlite::Connection::open(self.world.home().join("jobs.db")).unwrap();
         database.query_row("SELECT worker FROM job WHERE public = ?1", [id], |row| row.get(0)).unwrap()
     }
@@ -121,7 +126,7 @@ impl Drop for Jobs {
     }
 }
 
-fn kill(pid: i32) {
+pub fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
@@ -301,6 +306,41 @@ fn j9_a_job_may_not_start_another() {
 }
 
 #[test]
+fn j11_what_a_job_waits_for_is_shown_and_answered_by_the_person_alone() {
+    let jobs = Jobs::new();
+    if !jobs.world.has_person() {
+        eprintln!("skipped: there is no pseudo-terminal here");
+        return;
+    }
+    for (arguments, result) in [(["approve", ""], "allowed"), (["deny", "--reason=not today"], "refused")] {
+        let started = jobs.run(&["job", "start", "claude", "ASK-FIRST", "--allow", "ask"]).expect(0).json();
+        let id = started["job_id"].as_str().unwrap().to_owned();
+        let row = jobs.until(&id, "blocked");
+        assert_eq!(row["questions"][0]["what"], "bash: rm -r target", "{row}");
+        let waiting = jobs.run(&["approvals"]).expect(0).json();
+        assert_eq!(waiting[0]["job_id"], id.as_str(), "{waiting}");
+        jobs.run(&["approve", &id]).expect_error(3, "not-a-person");
+        let asker = Puppet::start(&jobs.world, Style::Claude, &format!("agent-{result}"));
+        let refused = run(asker.shell_command(&["approve", &id, "--json"]), b"");
+        refused.expect_error(3, "not-a-person");
+        let words: Vec<&str> =
+            arguments.iter().copied().filter(|word| !word.is_empty()).chain([id.as_str()]).collect();
+        let done = jobs.world.person(&words);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let row = jobs.run(&["job", "wait", &id]).expect(0).json();
+        assert_eq!(row["result"], result, "{row}");
+        if result == "refused" {
+            assert!(jobs.wait_for_file("answer").contains("not today"));
+        }
+        let late = jobs.world.person(&["approve", &id, "--json"]);
+        assert_eq!(late.code, Some(1), "{late:?}");
+        assert!(late.stdout.contains("asker-gone"), "{late:?}");
+        let unknown = jobs.world.person(&["approve", "jnothing", "--json"]);
+        assert!(unknown.stdout.contains("unknown-approval"), "{unknown:?}");
+    }
+}
+
+#[test]
 fn j14_a_step_is_not_the_end() {
     let jobs = Jobs::new();
     let id = jobs.start("STEP-ONLY");
@@ -444,6 +484,7 @@ fn j25_a_killed_worker_is_told_at_the_askers_next_event() {
     let worker = jobs.worker(id);
     kill(worker);
     assert!(gone(worker));
+    asker.answer(1);
     asker.event(Moment::Tools);
     let body = |row: &Value| {
         row["body"].as_str().is_some_and(|body| body.contains(id) && body.contains("worker-gone"))

@@ -38,6 +38,8 @@ mod identity;
 #[cfg(test)]
 mod jobs;
 #[cfg(test)]
+mod jobs_mcp;
+#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod killed;
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! it goes away, and when anything fails.
 
 use super::message::{self, Message, NOTE};
-use super::{Call, Effect, given, send};
+use super::{Call, Effect, given, report, send};
 use crate::bells::Rings;
 use crate::desk::Desk;
 use baton_core::body::Body;
@@ -19,7 +19,7 @@ use baton_mail::inbox::Place;
 use baton_mail::post::{self, Draft};
 use baton_mail::process;
 use baton_store::{Accepted, Store};
-use rmcp::model::{ProgressNotificationParam, Tool};
+use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -185,7 +185,7 @@ impl Wait {
                 () = call.abandoned() => return Ok(Waited::TimedOut),
                 () = rung(&mut self.rings) => {}
                 () = tokio::time::sleep_until(deadline) => {}
-                _ = ticks.tick() => report(call, begun.elapsed().as_secs_f64(), timeout),
+                _ = ticks.tick() => report(call, begun.elapsed().as_secs_f64(), timeout, "waiting for the answer"),
             }
         }
     }
@@ -222,21 +222,6 @@ impl Drop for Wait {
             self.desk.log(&format!("mcp: the wait for {} can't be given up: {error}", self.ask.request()));
         }
     }
-}
-
-/// Tells the client that the call is alive, if it wants to know. Not awaited: a client that does not read must not stop the wait.
-fn report(call: &Call<'_>, seconds: f64, timeout: Span) {
-    let Some(token) = call.context.meta.get_progress_token() else { return };
-    #[expect(clippy::cast_precision_loss, reason = "a few minutes in milliseconds")]
-    let total = timeout.0 as f64 / 1000.0;
-    let progress = ProgressNotificationParam::new(token, seconds)
-        .with_total(total)
-        .with_message("waiting for the answer");
-    let peer = call.context.peer.clone();
-    tokio::spawn(async move {
-        // Whoever is gone needs no progress.
-        peer.notify_progress(progress).await.ok();
-    });
 }
 
 fn answer(store: &Store, wait: &Wait, waited: Waited, timeout: Span) -> Result<Output, Error> {

@@ -6,8 +6,18 @@ use baton_mail::process;
 use serde_json::{Value, json};
 use std::process::Command;
 
-const TOOLS: [&str; 6] =
-    ["who", "send_message", "read_messages", "ask_peer", "reply_to_message", "claim_session"];
+const TOOLS: [&str; 10] = [
+    "who",
+    "send_message",
+    "read_messages",
+    "ask_peer",
+    "reply_to_message",
+    "claim_session",
+    "start_job",
+    "job_status",
+    "wait_job",
+    "cancel_job",
+];
 
 fn silent(world: &World) -> Client {
     Client::spawn(Command::new(SERVER).arg("claude").arg(world.home()), &world.project(), Caller::Claude)
@@ -82,14 +92,19 @@ fn every_tool_describes_itself() {
         for hint in ["readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"] {
             assert!(tool["annotations"][hint].is_boolean(), "{name} {hint}");
         }
-        assert_eq!(tool["annotations"]["readOnlyHint"], json!(name == "who"));
+        assert_eq!(
+            tool["annotations"]["readOnlyHint"],
+            json!(matches!(name, "who" | "job_status" | "wait_job"))
+        );
+        let harmless = !matches!(name, "start_job" | "cancel_job");
+        assert_eq!(tool["annotations"]["destructiveHint"], json!(!harmless), "{name}");
         assert_eq!(tool["inputSchema"]["type"], "object");
         assert_eq!(tool["inputSchema"]["additionalProperties"], json!(false), "{name}");
         assert_eq!(tool["outputSchema"]["type"], "object");
         // Some clients check an error against the schema too.
         assert_eq!(tool["outputSchema"]["anyOf"][1], json!({"required": ["error"]}));
         assert!(tool["outputSchema"].get("required").is_none());
-        let keyed = matches!(name, "send_message" | "ask_peer" | "reply_to_message");
+        let keyed = matches!(name, "send_message" | "ask_peer" | "reply_to_message" | "start_job");
         assert_eq!(tool["inputSchema"]["properties"].get("key").is_some(), keyed, "{name}");
     }
 }

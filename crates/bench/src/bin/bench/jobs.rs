@@ -95,7 +95,7 @@ impl Jobs {
         let database = Connection::open(self.home.join("jobs.db"))?;
         let at: i64 =
             database.query_row("SELECT ended_at FROM job WHERE public = ?1", [id], |row| row.get(0))?;
-        Ok(Duration::from_millis(at.cast_unsigned()))
+        Ok(Duration::from_millis(at.unsigned_abs()))
     }
 }
 

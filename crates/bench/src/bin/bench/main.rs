@@ -6,6 +6,7 @@
 
 mod cases;
 mod child;
+mod guard;
 mod hcom;
 mod homes;
 mod jobs;
