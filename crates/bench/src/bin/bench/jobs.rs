@@ -28,15 +28,18 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"slept","st
 while read -r line; do :; done
 "#;
 
+/// What is measured, and how.
+type Case<'a> = (&'a str, &'a dyn Fn(&Jobs) -> Outcome<Row>);
+
 /// The rows.
 pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
-    let cases: [(&str, &dyn Fn(&Jobs) -> Outcome<Row>); 4] = [
+    let cases: [Case<'_>; 4] = [
         ("job start", &|jobs| start(jobs, rounds.min(30))),
         ("job wait: from the end to the waiter's exit", &|jobs| hear(jobs, rounds.min(10))),
         ("job wait: CPU time of a wait of 10 s", &waiting),
         ("100 parallel job starts", &at_once),
     ];
-    let measured = |(name, case): &(&str, &dyn Fn(&Jobs) -> Outcome<Row>)| {
+    let measured = |(name, case): &Case<'_>| {
         let row = Jobs::new(world, name).and_then(|jobs| case(&jobs));
         row.unwrap_or_else(|error| Row::new(*name).note(format!("not measured: {error}")))
     };
