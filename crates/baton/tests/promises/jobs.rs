@@ -25,6 +25,8 @@ case "$prompt" in
 *"STUBBORN"*) trap '' TERM INT; (trap '' TERM INT; while :; do sleep 1; done) & echo $! > "$HOME/child"; while :; do sleep 1; done ;;
 *"STEP-ONLY"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}],"stop_reason":"tool_use"}}'; sleep 600 ;;
 *"TOOL-AND-DIE"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make all"}}],"stop_reason":"tool_use"}}'; touch "$HOME/began"; while [ ! -e "$HOME/go" ]; do sleep 0.05; done; echo 'last words' >&2; exit 3 ;;
+*"TOOL-WITHOUT-PROCESS"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}],"stop_reason":"tool_use"}}' ;;
+*"SAY-NOTHING"*) ;;
 *"ASK-FIRST"*)
   echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r target"},"tool_use_id":"t1"}}'
   read -r answer
@@ -59,9 +61,12 @@ impl Jobs {
 
     /// With the scripted agent on the search path, and a login.
     pub fn dress(&self, command: &mut Command) {
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", self.world.path("bin").display()));
+        command.env("PATH", self.path());
         command.env("ANTHROPIC_API_KEY", "fake");
+    }
+
+    fn path(&self) -> String {
+        format!("{}:{}", self.world.path("bin").display(), std::env::var("PATH").unwrap_or_default())
     }
 
     fn run(&self, arguments: &[&str]) -> Done {
@@ -350,6 +355,80 @@ fn j14_a_step_is_not_the_end() {
     assert_eq!(row["job_id"], id.as_str());
     assert_eq!(row["last_activity"]["what"], "bash: make");
     jobs.run(&["job", "cancel", &id]).expect(0);
+}
+
+#[test]
+fn j15_silence_is_a_stall() {
+    let jobs = Jobs::new();
+    jobs.world.configure("[jobs]\nidle = \"10s\"\n");
+    let id = jobs.start("SAY-NOTHING");
+    let row = jobs.run(&["job", "wait", &id, "--max-wait", "2m"]).expect(1).json();
+    assert_eq!(row["error"]["code"], "stalled", "{row}");
+    assert!(row["error"]["hint"].as_str().unwrap().contains("jobs.idle is 10s"), "{row}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn j16_a_shell_call_without_a_process_is_stuck() {
+    let jobs = Jobs::new();
+    let id = jobs.start("TOOL-WITHOUT-PROCESS");
+    let row = jobs.run(&["job", "wait", &id, "--max-wait", "2m"]).expect(1).json();
+    assert_eq!(row["error"]["code"], "stuck-tool", "{row}{}", jobs.log(&id));
+    assert!(row["error"]["message"].as_str().unwrap().contains("bash: make"), "{row}");
+}
+
+#[test]
+fn a_clock_that_was_set_back_decides_nothing() {
+    let jobs = Jobs::new();
+    let id = jobs.start("WAIT-FOR-GO");
+    jobs.until(&id, "running");
+    // As if the clock had been an hour ahead when it began.
+    let database = rusqlite::Connection::open(jobs.world.home().join("jobs.db")).unwrap();
+    database
+        .execute(
+            "UPDATE job SET created_at = created_at + 3600000, started_at = started_at + 3600000, activity = 'x', activity_at = created_at + 7200000",
+            [],
+        )
+        .unwrap();
+    let row = jobs.status(&id);
+    assert_eq!((&row["status"], &row["elapsed_ms"]), (&"running".into(), &0.into()), "{row}");
+    fs::write(jobs.file("go"), "").unwrap();
+    let row = jobs.run(&["job", "wait", &id]).expect(0).json();
+    assert!(row["elapsed_ms"].as_i64().unwrap() < 3_600_000, "by a clock that nobody sets: {row}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_neither_hides_an_end_nor_leaves_a_job_running() {
+    let jobs = Jobs::new();
+    jobs.run(&["run", "claude", "quick"]).expect(0);
+    // A home of two megabytes that is full when the job ends; afterwards there is room again.
+    let script = r#"
+        set -e
+        cp -r "$BATON_HOME" "$TMPDIR/copy"
+        mount -t tmpfs -o size=2m tmpfs "$BATON_HOME"
+        cp -r "$TMPDIR/copy"/* "$BATON_HOME"
+        id=$("$1" job start claude WAIT-FOR-GO)
+        until "$1" job status "$id" | grep -q running; do sleep 0.05; done
+        head -c 3000000 /dev/zero > "$BATON_HOME/filler" 2>/dev/null || true
+        touch "$HOME/go"
+        sleep 2
+        set +e
+        "$1" job start claude more --json; echo "start $?"
+        "$1" job status "$id" --json > "$TMPDIR/status"; echo "status $?"
+        rm "$BATON_HOME/filler"
+        "$1" job wait "$id" > "$TMPDIR/result"; echo "wait $?"
+        cat "$TMPDIR/result"
+    "#;
+    let environment = [("ANTHROPIC_API_KEY".to_owned(), "fake".to_owned()), ("PATH".to_owned(), jobs.path())];
+    let Some(done) =
+        crate::failing::in_namespace_with(&jobs.world, script, &[crate::world::program()], &environment)
+    else {
+        return;
+    };
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert!(lines[0].contains("disk-full"), "{done:?}");
+    assert_eq!(lines[1..], ["start 1", "status 0", "wait 0", "went"], "{done:?}");
 }
 
 #[test]

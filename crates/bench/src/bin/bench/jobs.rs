@@ -28,8 +28,8 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"slept","st
 while read -r line; do :; done
 "#;
 
-/// One thing to measure.
-type Case<'a> = (&'static str, &'a dyn Fn(&Jobs) -> Outcome<Row>);
+/// What is measured, and how.
+type Case<'a> = (&'a str, &'a dyn Fn(&Jobs) -> Outcome<Row>);
 
 /// The rows.
 pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
