@@ -160,7 +160,7 @@ fn is_quoted(line: &str) -> bool {
         || line.starts_with('#')
         || line.contains("```")
         || line.contains(['"', '“', '”', '«', '»', '{', '}', '='])
-        || backticks.len() % 2 == 0
+        || backticks.len().is_multiple_of(2)
         || foreign
 }
 
