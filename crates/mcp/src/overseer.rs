@@ -158,7 +158,7 @@ impl Overseer {
         // An end is news once: a job that can't be ended now is left to the sweep.
         ended.iter().for_each(|id| drop(self.endings.remove(id)));
         self.bells.values_mut().chain(self.beginnings.values_mut()).for_each(Bell::drain);
-        // As much as there is; whatever was poked for is looked at next.
-        self.poked.read(&mut [0; 64]).ok();
+        // All that there is; whatever was poked for is looked at next.
+        while self.poked.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
     }
 }
