@@ -34,9 +34,10 @@ pub fn payload(agent: &str, data: &[u8]) {
         }
     }
     agent.runs_foreign_hook(data, &|_| None);
-    let mut reader = agent.transcript();
+    let (mut reader, mut past) = (agent.transcript(), agent.history_reader(Path::new("/none")));
     for line in String::from_utf8_lossy(data).lines() {
         reader(line);
+        past(line);
     }
 }
 

@@ -3,8 +3,9 @@
 
 use crate::stage::{LIMIT, Stage};
 use baton_testkit::agents::{Agent, Session};
-use baton_testkit::model::{Kind, Request};
-use baton_testkit::{Script, Step, isolated};
+use baton_testkit::model::{Kind, Part, Request};
+use baton_testkit::opencode::Server;
+use baton_testkit::{Script, Step, isolated, wait};
 use serde_json::json;
 use std::fs;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use std::time::Duration;
 const SECRET: &str = "AKIAQ3EGRZJ7K2M5XW4T";
 /// Relative, as all of them take it. Gemini CLI refuses `.env` itself, before any hook.
 const ENV_FILE: &str = ".env.production";
+/// Commits what is there, and then another way, and says so.
+const COMMITS: &str = "git config user.name a; git config user.email a@b; git add new.txt && git commit -qm new && git commit --amend -qm newer && echo COMMITTED''-IT";
 const MAIL: &str = "MAIL-BESIDE-THE-GUARD";
 
 /// The text of the result that a request was made with.
@@ -187,4 +190,300 @@ fn copilot_runs_nothing_that_a_person_would_have_to_be_asked_about() {
 #[test]
 fn pi_runs_nothing_that_a_person_would_have_to_be_asked_about() {
     isolated(|| asks_nobody(Agent::Pi));
+}
+
+/// Makes a file that no commit has, once.
+fn makes_a_file(request: &Request) -> Option<Step> {
+    (!request.shows("MADE-IT")).then(|| Step::shell("echo new > new.txt; echo MADE''-IT"))
+}
+
+/// A turn that leaves something to do goes on, the model reads why, and the turn ends once it is done. A note of a rule reaches the model too.
+fn is_held_at_the_end(who: Agent) {
+    let script = Script::by(|request| match makes_a_file(request) {
+        Some(step) => step,
+        None if request.shows("require-commit-before-stop") && !request.shows("COMMITTED-IT") => {
+            Step::shell(COMMITS)
+        }
+        None => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    stage.configure("[guard]\nenable = [\"require-commit-before-stop\", \"warn-git-amend\"]\n");
+    stage.run(who, Session::New, "please begin");
+    let requests = stage.model.requests_of(Kind::Main);
+    let held = requests.iter().position(|request| request.shows("require-commit-before-stop"));
+    let log = stage.json(&["guard", "log"]);
+    assert_eq!(held, Some(2), "{who:?}: {log}\n{}", stage.trouble());
+    assert!(requests[3].shows("warn-git-amend"), "{who:?}: {}", result(&requests, 3));
+    assert_eq!(requests.len(), 4, "{who:?}: it ends once all is committed: {}", result(&requests, 3));
+    assert_eq!([&log[0]["rule"], &log[0]["decision"]], ["require-commit-before-stop", "deny"], "{log}");
+    assert_eq!([&log[1]["rule"], &log[1]["decision"]], ["warn-git-amend", "note"], "{log}");
+    assert_eq!(log.as_array().map(Vec::len), Some(2), "{who:?}: every call was judged: {log}");
+}
+
+/// Nothing is ever done: it is held three times.
+fn is_held_three_times(who: Agent) {
+    let script = Script::by(|request| makes_a_file(request).unwrap_or_else(|| Step::say("finished")));
+    let stage = Stage::with(&[who], script);
+    stage.configure("[guard]\nenable = [\"require-commit-before-stop\"]\n");
+    stage.run(who, Session::New, "please begin");
+    let log = stage.json(&["guard", "log"]);
+    assert_eq!(log.as_array().map(Vec::len), Some(3), "{who:?}: {log}");
+    assert_eq!(stage.model.requests_of(Kind::Main).len(), 5, "{who:?}: {}", stage.trouble());
+}
+
+#[test]
+fn claude_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Claude));
+}
+
+#[test]
+fn codex_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Codex));
+}
+
+#[test]
+fn gemini_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Gemini));
+}
+
+#[test]
+fn copilot_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Copilot));
+}
+
+#[test]
+fn pi_goes_on_while_something_is_left_to_do() {
+    isolated(|| is_held_at_the_end(Agent::Pi));
+}
+
+#[test]
+fn claude_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Claude));
+}
+
+#[test]
+fn codex_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Codex));
+}
+
+#[test]
+fn gemini_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Gemini));
+}
+
+#[test]
+fn copilot_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Copilot));
+}
+
+#[test]
+fn pi_is_held_three_times_at_most() {
+    isolated(|| is_held_three_times(Agent::Pi));
+}
+
+/// What an agent did before the guard was there is found in its own records, with what the rules would have said.
+fn is_found_in_its_past(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("git push origin main; echo pushed"),
+        1 => Step::shell("cat notes.txt"),
+        2 => Step::read("notes.txt"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::bare(script);
+    let project = stage.sandbox.project();
+    fs::write(project.join("notes.txt"), format!("before {SECRET} behind\n")).expect("a file in the project");
+    stage.run(who, Session::New, "please begin");
+    let past = stage.json(&["guard", "replay", "--agent", who.name(), "--since", "1h"]);
+    let agent = &past[0];
+    assert_eq!(agent["calls"], 3, "{who:?}: {past}");
+    assert_eq!(agent["conversations"], 1, "{who:?}: {past}");
+    assert_eq!(agent["trouble"], json!(null), "{who:?}: {past}");
+    let rules = agent["rules"].as_array().expect("rules");
+    let of = |id: &str| {
+        rules.iter().find(|rule| rule["rule"] == id).unwrap_or_else(|| panic!("{who:?}: {id}: {past}"))
+    };
+    let push = of("block-push-master");
+    assert_eq!(
+        [&push["decision"], &push["calls"], &push["sessions"]],
+        [&json!("deny"), &json!(1), &json!(1)],
+        "{past}"
+    );
+    assert!(push["example"].as_str().is_some_and(|shown| shown.contains("git push")), "{past}");
+    let secret = of("sanitize-api-keys");
+    assert_eq!([&secret["decision"], &secret["calls"]], [&json!("redact"), &json!(2)], "{who:?}: {past}");
+    assert!(!past.to_string().contains(SECRET), "{past}");
+    let all = stage.json(&["guard", "replay"]);
+    assert_eq!(all.as_array().map(Vec::len), Some(7), "every agent is looked at: {all}");
+}
+
+#[test]
+fn claude_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Claude));
+}
+
+#[test]
+fn codex_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Codex));
+}
+
+#[test]
+fn opencode_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::OpenCode));
+}
+
+#[test]
+fn gemini_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Gemini));
+}
+
+#[test]
+fn copilot_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Copilot));
+}
+
+#[test]
+fn pi_s_past_is_judged() {
+    isolated(|| is_found_in_its_past(Agent::Pi));
+}
+
+/// OpenCode has no hook at the end of a turn: a session that a person has open is prompted anew. One that the person interrupts is left alone.
+#[test]
+fn opencode_goes_on_while_something_is_left_to_do() {
+    isolated(|| {
+        let script = Script::by(|request| match makes_a_file(request) {
+            Some(step) => step,
+            None if request.shows("require-commit-before-stop") && !request.shows("COMMITTED-IT") => {
+                Step::shell(COMMITS)
+            }
+            None => Step::say("finished"),
+        });
+        let stage = Stage::with(&[Agent::OpenCode], script);
+        stage.configure("[guard]\nenable = [\"require-commit-before-stop\", \"warn-git-amend\"]\n");
+        let server = Server::start(&stage.opencode());
+        let session = server.session();
+        server.prompt(&session, "please begin");
+        stage.request(|request| request.shows("COMMITTED-IT"));
+        let noted =
+            stage.model.requests_of(Kind::Main).into_iter().any(|request| request.shows("warn-git-amend"));
+        assert!(noted, "a note comes with the result: {}", stage.trouble());
+        assert!(wait::until(LIMIT, || stage.json(&["who"])[0]["state"] == "idle"), "{}", stage.trouble());
+        let log = stage.json(&["guard", "log"]);
+        let rules: Vec<_> = log.as_array().into_iter().flatten().map(|entry| entry["rule"].clone()).collect();
+        assert_eq!(rules, ["require-commit-before-stop", "warn-git-amend"], "{log}");
+    });
+}
+
+/// Where nothing of ours can answer and the person wants that, nothing runs: the program is gone.
+fn is_closed_without_us(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("touch RAN-UNJUDGED"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::bare(script);
+    stage.configure("[guard]\non_failure = \"deny\"\n");
+    // A copy of its own, which is the one that setup names.
+    let program = stage.sandbox.path("bin/baton");
+    let original = program.canonicalize().expect("the program");
+    fs::remove_file(&program).and_then(|()| fs::copy(original, &program)).expect("a copy");
+    stage.prepare(&[who]);
+    fs::remove_file(program).expect("the program was there");
+    stage.run(who, Session::New, "please begin");
+    assert!(!stage.sandbox.project().join("RAN-UNJUDGED").exists(), "{who:?}: nobody judged it, and it ran");
+}
+
+#[test]
+fn claude_runs_nothing_unjudged_where_that_is_wanted() {
+    isolated(|| is_closed_without_us(Agent::Claude));
+}
+
+#[test]
+fn opencode_runs_nothing_unjudged_where_that_is_wanted() {
+    isolated(|| is_closed_without_us(Agent::OpenCode));
+}
+
+#[test]
+fn pi_runs_nothing_unjudged_where_that_is_wanted() {
+    isolated(|| is_closed_without_us(Agent::Pi));
+}
+
+/// The hook before a tool fails, the one after it does not: the call is in the log.
+fn is_told_when_it_ran_unjudged(who: Agent, file: &str, event: &str) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("touch RAN-UNJUDGED"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    // As if it had crashed: its command is another that fails.
+    let file = stage.sandbox.home().join(file);
+    let text = fs::read_to_string(&file).expect("the agent's file");
+    let broken = text.replace(&format!("{event} --guard"), &format!("{event} --guard --nonsense"));
+    assert_ne!(text, broken, "{who:?}: its hook is not in {}", file.display());
+    fs::write(&file, broken).expect("the agent's file");
+    stage.run(who, Session::New, "please begin");
+    assert!(stage.sandbox.project().join("RAN-UNJUDGED").exists(), "{who:?}: {}", stage.trouble());
+    let log = stage.json(&["guard", "log"]);
+    let unjudged = log.as_array().into_iter().flatten().filter(|entry| entry["decision"] == "unjudged");
+    assert_eq!(unjudged.count(), 1, "{who:?}: {log}");
+}
+
+#[test]
+fn claude_tells_of_a_call_that_ran_unjudged() {
+    isolated(|| is_told_when_it_ran_unjudged(Agent::Claude, ".claude/settings.json", "PreToolUse"));
+}
+
+#[test]
+fn gemini_tells_of_a_call_that_ran_unjudged() {
+    isolated(|| is_told_when_it_ran_unjudged(Agent::Gemini, ".gemini/settings.json", "BeforeTool"));
+}
+
+/// Calls of every kind, one of them failing: each was judged before it ran, and none is taken for one that was not.
+fn is_always_judged(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::write("made.txt", "made"),
+        1 => Step::read("made.txt"),
+        2 => Step::mcp("baton", "who", json!({})),
+        3 => Step::shell("echo one; false"),
+        4 => Step::parts([Part::shell("echo two"), Part::shell("echo two"), Part::shell("sudo true")]),
+        7 => Step::shell("echo two"),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script);
+    stage.run(who, Session::New, "please begin");
+    let requests = stage.model.requests_of(Kind::Main);
+    assert!(stage.sandbox.project().join("made.txt").exists(), "{who:?}: {}", stage.trouble());
+    assert!(result(&requests, 4).contains("one"), "{who:?}: {}", result(&requests, 4));
+    let log = stage.json(&["guard", "log"]);
+    let decisions: Vec<_> =
+        log.as_array().into_iter().flatten().map(|entry| entry["decision"].clone()).collect();
+    assert_eq!(decisions, ["deny"], "{who:?}: {log}");
+}
+
+#[test]
+fn claude_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Claude));
+}
+
+#[test]
+fn codex_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Codex));
+}
+
+#[test]
+fn opencode_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::OpenCode));
+}
+
+#[test]
+fn gemini_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Gemini));
+}
+
+#[test]
+fn copilot_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Copilot));
+}
+
+#[test]
+fn pi_runs_nothing_without_a_judgement() {
+    isolated(|| is_always_judged(Agent::Pi));
 }

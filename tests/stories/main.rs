@@ -12,6 +12,7 @@ mod gate;
 mod gemini;
 mod guard;
 mod hand;
+mod jobs;
 mod jobs_delegate;
 mod life;
 mod moments;

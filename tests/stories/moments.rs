@@ -134,12 +134,9 @@ pub fn killed_and_resumed(who: Agent) {
 pub fn while_idle(stage: &Stage, who: Agent) {
     let terminal = stage.open(who, Session::New);
     let name = stage.name_of(who);
-    // It is registered a moment before it is attended to.
-    stage.would_be("pushed");
     one_by_one(stage, &name, 1);
     terminal.submit("PROMPT-OF-THE-PERSON");
     stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
-    stage.is_in_state("idle");
     one_by_one(stage, &name, 3);
 }
 
@@ -147,6 +144,8 @@ pub fn while_idle(stage: &Stage, who: Agent) {
 pub fn one_by_one(stage: &Stage, to: &str, count: usize) {
     let requests = stage.model.requests_of(Kind::Main).len();
     for n in 0..count {
+        // It is registered a moment before it is attended to, and answers a moment before it is idle.
+        stage.would_be("pushed");
         let body = format!("MAIL-{requests}-{n}.");
         assert_eq!(stage.json(&["send", to, &body])["wake"], "pushed", "{}", stage.trouble());
         stage.arrives(&body);

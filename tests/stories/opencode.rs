@@ -41,7 +41,6 @@ fn opencode_takes_mail_while_it_is_idle() {
     isolated(|| {
         let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (server, session) = idle_session(&stage);
-        stage.is_in_state("idle");
         moments::one_by_one(&stage, &session, rounds().max(3));
         let messages = server.call("GET", &format!("/session/{session}/message"), &json!(null));
         assert_eq!(
@@ -396,9 +395,12 @@ fn opencode_goes_on_after_a_compaction_that_failed() {
         stage.send(&session, "MAIL-AFTER-A-FAILURE");
         let summaries = || stage.model.requests_of(Kind::Compaction).len();
         assert!(wait::until(LIMIT, || summaries() == 2), "{}", stage.trouble());
+        // The session begins anew with the summary, and is idle behind it.
+        let begun = || stage.baton(&["log"]).expect_ok().stdout.matches("session-start").count();
+        assert!(wait::until(LIMIT, || begun() == 2), "{}", stage.trouble());
         stage.is_in_state("idle");
         // It is in the conversation behind the summary, and OpenCode leaves it there until it is asked something.
         server.prompt(&session, "are you well?");
-        stage.seen_once("MAIL-AFTER-A-FAILURE");
+        stage.arrives("MAIL-AFTER-A-FAILURE");
     });
 }

@@ -54,21 +54,31 @@ impl Stage {
     /// A stage with these agents prepared and baton set up for them.
     pub fn with(agents: &[Agent], script: Script) -> Self {
         let stage = Self::bare(script);
+        stage.prepare(agents);
+        stage
+    }
+
+    /// Sets baton up for these agents.
+    pub fn prepare(&self, agents: &[Agent]) {
         // The agents' own configuration is there first, as on a real machine.
         for agent in agents {
-            stage.program(*agent);
+            self.program(*agent);
         }
         let names: Vec<_> = agents.iter().map(|agent| agent.name()).collect();
-        stage.baton(&[&["setup"], &names[..]].concat()).expect_ok();
-        stage
+        self.baton(&[&["setup"], &names[..]].concat()).expect_ok();
     }
 
     /// The same, but idle sessions are not woken: for stories in which a person does something with one.
     pub fn without_waking(self) -> Self {
+        self.configure("wake = \"off\"\n");
+        self
+    }
+
+    /// Writes the person's settings.
+    pub fn configure(&self, text: &str) {
         let folder = self.sandbox.path("home/.config/baton");
         std::fs::create_dir_all(&folder).expect("a folder in the home");
-        std::fs::write(folder.join("config.toml"), "wake = \"off\"\n").expect("the settings");
-        self
+        std::fs::write(folder.join("config.toml"), text).expect("the settings");
     }
 
     /// A stage without baton in the agents' files.
@@ -90,7 +100,7 @@ impl Stage {
         OpenCode::new(&self.sandbox, &self.model)
     }
 
-    fn program(&self, who: Agent) -> Box<dyn Program<'_> + '_> {
+    pub fn program(&self, who: Agent) -> Box<dyn Program<'_> + '_> {
         agents::program(who, &self.sandbox, &self.model)
     }
 

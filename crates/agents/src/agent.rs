@@ -2,6 +2,7 @@
 
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
+use crate::history::{History, HistoryReader};
 use crate::install::{Install, InstallError, Target};
 use crate::screen::Screen;
 use crate::tools::Tools;
@@ -15,6 +16,7 @@ use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Every agent that baton speaks to. Adding one is a folder and a row here.
 pub const ALL: &[&dyn Agent] = &[
@@ -202,6 +204,11 @@ pub trait Agent: Sync {
         true
     }
 
+    /// Whether its payload at the end of a turn says, always and truly, that the turn was held before.
+    fn tells_held_stops(&self) -> bool {
+        true
+    }
+
     /// Whether its stop hooks run when the person interrupts a turn too, and nothing in their payload says so. Then the turn has been taken back
     /// in the transcript.
     fn stops_when_interrupted(&self) -> bool {
@@ -212,6 +219,16 @@ pub trait Agent: Sync {
     /// they do, and for a tool that no subagent has.
     fn subagent_folder(&self, _session_id: &str, _transcript: &Path, _tool: Option<&str>) -> Option<PathBuf> {
         None
+    }
+
+    /// Where its past conversations lie, those that were written to since a time.
+    fn history(&self, _user_home: &Path, _since: Option<SystemTime>, _env: Env<'_>) -> History {
+        History::Unreadable("where its conversations lie is documented nowhere")
+    }
+
+    /// Reads the calls of one of them, from its beginning.
+    fn history_reader(&self, _file: &Path) -> HistoryReader {
+        Box::new(|_| Vec::new())
     }
 
     /// Reads its transcripts.

@@ -22,8 +22,12 @@ pub struct Call {
     pub session_id: Option<String>,
     /// Where the agent works.
     pub cwd: Option<PathBuf>,
+    /// The agent's own id of the call, the same before and after it; not all agents say it.
+    pub id: Option<String>,
     /// What is called, and with what.
     pub tool: ToolUse,
+    /// What it is called with, in the agent's own form.
+    pub input: Value,
     /// After it ran: what the model will be shown of it, in the agent's own form. Texts may be anywhere in it.
     pub output: Option<Value>,
 }
@@ -57,6 +61,8 @@ pub struct Shape {
     pub output: &'static [&'static str],
     /// The session's id.
     pub session: &'static [&'static str],
+    /// The call's id.
+    pub call: &'static [&'static str],
     /// The folder.
     pub cwd: &'static [&'static str],
     /// Whether that folder is where the call runs, and the hook itself runs where the agent works.
@@ -67,6 +73,8 @@ pub struct Shape {
     pub before: &'static [&'static str],
     /// Its names for a call that has run.
     pub after: &'static [&'static str],
+    /// Whether the model can be told something about a call only once it has run.
+    pub notes_after: bool,
     /// Events before a call of one tool only, whose payload is the input itself: the event, and the tool.
     pub of_one_tool: &'static [(&'static str, &'static str)],
 }
@@ -77,11 +85,13 @@ pub const SHAPE: Shape = Shape {
     input: &["/tool_input"],
     output: &["/tool_response"],
     session: &["/session_id"],
+    call: &["/tool_use_id"],
     cwd: &["/cwd"],
     cwd_is_of_call: false,
     event: "/hook_event_name",
     before: &["PreToolUse"],
     after: &["PostToolUse"],
+    notes_after: false,
     of_one_tool: &[],
 };
 
@@ -106,8 +116,10 @@ pub(crate) fn read(
             native,
             tool: tools::tool(tools, tool, &payload, &[OUR_SERVER]),
             session_id: text(&mut payload, shape.session),
+            id: text(&mut payload, shape.call),
             cwd: text(&mut payload, shape.cwd).map(PathBuf::from),
             output: None,
+            input: payload,
         }));
     }
     let kind = if shape.before.contains(&native.as_str()) {
@@ -123,8 +135,10 @@ pub(crate) fn read(
         kind,
         native,
         session_id: text(&mut payload, shape.session),
+        id: text(&mut payload, shape.call),
         cwd: text(&mut payload, shape.cwd).map(PathBuf::from),
         tool: tools::tool(tools, &name, &input, &[OUR_SERVER]),
+        input,
         output: if kind == EventKind::AfterTool { take(&mut payload, shape.output) } else { None },
     }))
 }

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use crate::config::diff;
 use crate::config::json::{Container, Made, Was};
 pub use error::InstallError;
-pub use hooks::{Form, GUARD, HookRow, Server, WAIT};
+pub use hooks::{Form, GUARD, HookRow, REVIEW, REVIEW_SECONDS, Server, WAIT};
 pub(crate) use manifest::sha256;
 pub use own_command::{OwnCommand, Run};
 pub use plan::{Applied, Plan};
@@ -59,6 +59,24 @@ impl Guard {
     }
 }
 
+/// Whether another agent reviews before a session may stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopGate {
+    /// Nobody does.
+    Off,
+    /// One does, for agents whose stop hooks can hold them for as long as that takes.
+    On,
+}
+
+impl StopGate {
+    /// The hook that it needs at an event, if it does. For the person's own configuration alone: in a project's it would be everybody's.
+    pub(crate) fn row(self, scope: &Scope, event: &'static str) -> Option<HookRow> {
+        let wanted = self == Self::On && *scope == Scope::User;
+        let form = Form::Review { timeout: REVIEW_SECONDS };
+        wanted.then_some(HookRow { event, matcher: None, form })
+    }
+}
+
 /// What is installed for whom.
 #[derive(Clone, Debug)]
 pub struct Install {
@@ -66,12 +84,14 @@ pub struct Install {
     home: String,
     scope: Scope,
     guard: Guard,
+    gate: StopGate,
 }
 
 impl Install {
     /// `baton` is the program, `home` where it keeps its data; both absolute.
     pub fn new(baton: &Path, home: &Path, scope: Scope) -> Result<Self, InstallError> {
-        let install = Self { baton: plain(baton)?, home: plain(home)?, scope, guard: Guard::On };
+        let install =
+            Self { baton: plain(baton)?, home: plain(home)?, scope, guard: Guard::On, gate: StopGate::Off };
         if let Scope::Project(dir) = &install.scope {
             plain(dir)?;
         }
@@ -86,6 +106,16 @@ impl Install {
     /// Whether tool calls are judged.
     pub fn guard(&self) -> Guard {
         self.guard
+    }
+
+    /// The same with another stop gate; off by default.
+    pub fn with_stop_gate(self, gate: StopGate) -> Self {
+        Self { gate, ..self }
+    }
+
+    /// Whether another agent reviews before a session may stop.
+    pub fn stop_gate(&self) -> StopGate {
+        self.gate
     }
 
     /// The program.

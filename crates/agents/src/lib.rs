@@ -15,6 +15,7 @@ pub mod copilot;
 pub mod cursor;
 pub mod facts;
 pub mod gemini;
+pub mod history;
 pub mod install;
 pub mod opencode;
 mod payload;

@@ -65,6 +65,14 @@ enum Command {
     Job(commands::job::Job),
     /// Hand a task to another agent and wait for its result
     Run(commands::job::Run),
+    /// Have another agent review what has changed; it may only read
+    Review(commands::review::Review),
+    /// What waits for an answer
+    Approvals(commands::approve::Approvals),
+    /// Say yes to what waits for an answer
+    Approve(commands::approve::Approve),
+    /// Say no to what waits for an answer
+    Deny(commands::approve::Deny),
     /// The trail of everything that happened
     Log(commands::log::Log),
     /// The rules that tool calls are judged by
@@ -122,8 +130,12 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
         Command::Link(link) => return link.run(&session),
         Command::JobWorker(worker) => return worker.run(&session),
         Command::KeepServer(keeper) => return keeper.run(),
+        Command::Approvals(approvals) => approvals.run(&session, out),
+        Command::Approve(approve) => approve.run(&session, out),
+        Command::Deny(deny) => deny.run(&session, out),
         Command::Job(job) => job.run(&session, out),
         Command::Run(run) => run.run(&session, out),
+        Command::Review(review) => review.run(&session, out),
         Command::Who(who) => who.run(&session, out),
         Command::Whoami => commands::who::whoami(&session, out),
         Command::Name(name) => name.run(&session, out),

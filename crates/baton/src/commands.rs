@@ -1,5 +1,6 @@
 //! The commands, one file each. They read, call `baton-mail`, and print; they decide nothing.
 
+pub mod approve;
 pub mod ask;
 pub mod config;
 pub mod demo;
@@ -11,6 +12,7 @@ pub mod link;
 pub mod log;
 pub mod mail;
 pub mod mcp;
+pub mod review;
 pub mod send;
 pub mod setup;
 pub mod wake;

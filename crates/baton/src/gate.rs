@@ -3,6 +3,10 @@
 use crate::environment;
 use baton_gate::{Gate, Places};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long the host of a repository is waited for at the end of a turn: the agents wait longer for their hooks, our plugins not much.
+const PATIENCE: Duration = Duration::from_millis(1500);
 
 /// Opens it for a home.
 pub fn open(home: &Path) -> Gate {
@@ -14,6 +18,7 @@ pub fn open(home: &Path) -> Gate {
         cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
         env: environment::get,
         now: baton_mail::now,
+        patience: PATIENCE,
         aside: baton_jobs::notice::after_tool,
     })
 }

@@ -6,8 +6,10 @@
 //! With `--guard` it judges a tool call and does nothing else: no store is opened, and no mail travels. There, what goes wrong is a decision too:
 //! the call is asked about, or refused, as the person has set it. The answer for that is ready before anything can go wrong.
 
+mod review;
+
 use crate::{environment, gate, settings};
-use baton_agents::install::{GUARD, WAIT};
+use baton_agents::install::{GUARD, REVIEW, WAIT};
 use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
 use baton_core::event::{EventKind, Reply};
@@ -59,6 +61,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         Job::Answer => answer(&call, &home, deadline).map(|()| 0),
         Job::Judge => judge(&call, &home, deadline).map(|()| 0),
         Job::Wait => wait(&call, &home, deadline),
+        Job::Review => review::run(&call, &home, deadline).map(|()| 0),
     };
     // Skips the closing of the store: the kernel does that faster.
     std::process::exit(done.unwrap_or_else(|error| {
@@ -122,6 +125,8 @@ enum Job {
     Judge,
     /// Waking, in the background.
     Wait,
+    /// The stop gate.
+    Review,
 }
 
 struct Call {
@@ -140,6 +145,8 @@ impl Call {
                 call.home = Some(PathBuf::from(arguments.next()?));
             } else if argument == WAIT {
                 call.job = Job::Wait;
+            } else if argument == REVIEW {
+                call.job = Job::Review;
             } else if argument == GUARD {
                 call.job = Job::Judge;
             } else {
@@ -226,6 +233,20 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
             Ok(None) => {}
             Err(error) => note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message())),
         }
+    }
+    let mut deadline = deadline;
+    if event.kind == EventKind::Stop {
+        match gate::open(home).holds(agent, &event) {
+            // The turn goes on; mail waits for the next event.
+            Ok(Some(why)) => {
+                return print(&agent.render(&event, &Reply::Continue(why)), deadline)
+                    .map_err(|error| output_closed(&error));
+            }
+            Ok(None) => {}
+            Err(error) => note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message())),
+        }
+        // Somebody far away may have been asked.
+        deadline = deadline.max(Instant::now() + limits::HOOK_BUDGET.to_std() / 2);
     }
     if event.transcript.is_none() {
         event.transcript = agent.transcript_path(&event.session_id, &environment::get);

@@ -117,6 +117,9 @@ macro_rules! switch {
 /// The words of [`Allow`], the tightest first.
 const ALLOW: &[&str] = &["ask", "edits", "all"];
 
+/// Any other agent, and then each by its name: who may review at the stop gate.
+const REVIEWERS: &[&str] = baton_jobs::backend::OTHER_AND_NAMES;
+
 /// Every setting.
 const TABLE: &[Row] = &[
     count!(
@@ -230,6 +233,46 @@ const TABLE: &[Row] = &[
         (Span::minutes(60), Span::days(3650)),
         "how long ended jobs are kept by prune"
     ),
+    switch!(
+        "review.gate",
+        review_gate,
+        "on",
+        "whether another agent reviews what has changed before a session may stop; `baton setup` installs it"
+    ),
+    Row {
+        key: "review.agent",
+        meaning: "who reviews at the gate: another agent than the one that stops, or one by its name",
+        range: (Setting::Word(0, REVIEWERS), Setting::Word(REVIEWERS.len() - 1, REVIEWERS)),
+        setter: Setter::User,
+        get: |limits| {
+            let at = limits.review_agent.and_then(|agent| REVIEWERS.iter().position(|word| *word == agent));
+            Setting::Word(at.unwrap_or(0), REVIEWERS)
+        },
+        set: |limits, value| {
+            if let Setting::Word(at, words) = value {
+                limits.review_agent = words.get(at).copied().filter(|_| at > 0);
+            }
+        },
+    },
+    Row {
+        setter: Setter::User,
+        ..count!(
+            "review.rounds",
+            review_rounds,
+            u32,
+            (0, 2),
+            "how often in a row a review may keep a session from stopping"
+        )
+    },
+    Row {
+        setter: Setter::User,
+        ..length!(
+            "review.timeout",
+            review_timeout,
+            (Span::seconds(10), Span::minutes(9)),
+            "how long a review at the gate may take; the session stops then"
+        )
+    },
 ];
 
 /// One setting with where its value came from, for showing.

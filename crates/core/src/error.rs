@@ -147,6 +147,14 @@ codes! {
     JobRunning = "job-running", Failed;
     /// The backend kept no session that could go on.
     NothingToResume = "nothing-to-resume", Failed;
+    /// Nothing waits for an answer under that id.
+    UnknownApproval = "unknown-approval", Failed;
+    /// The question was answered before.
+    AlreadyAnswered = "already-answered", Failed;
+    /// Whoever asked is not there any more.
+    AskerGone = "asker-gone", Failed;
+    /// The answer was given, but nothing shows that it was taken.
+    NotConfirmed = "not-confirmed", Failed;
     /// A job may not start another one.
     TooDeep = "too-deep", Refused;
     /// The job was cancelled.
@@ -169,6 +177,12 @@ codes! {
     JobTimeout = "job-timeout", Failed;
     /// The account has no more to spend, or too much was asked of it at once.
     RateLimited = "rate-limited", Failed;
+    /// No commit has that name.
+    UnknownBase = "unknown-base", Failed;
+    /// Nothing has changed that could be reviewed.
+    NothingToReview = "nothing-to-review", Failed;
+    /// A reviewer's answer is not what it was asked for.
+    BadReview = "bad-review", Failed;
     /// Output could not be written.
     OutputClosed = "output-closed", Failed;
     /// A bug of ours.

@@ -17,6 +17,7 @@ pub mod limits;
 pub mod loops;
 pub mod mail;
 pub mod name;
+pub mod review;
 pub mod session;
 pub mod time;
 pub mod tool;

@@ -90,6 +90,14 @@ pub struct Limits {
     pub job_depth: u32,
     /// How long ended jobs are kept.
     pub job_keep: Span,
+    /// Whether another agent reviews before a session may stop.
+    pub review_gate: bool,
+    /// Who reviews there; `None` for another agent than the one that stops.
+    pub review_agent: Option<&'static str>,
+    /// How often in a row a review may keep a session from stopping.
+    pub review_rounds: u32,
+    /// How long such a review may take.
+    pub review_timeout: Span,
 }
 
 impl Default for Limits {
@@ -114,6 +122,10 @@ impl Default for Limits {
             job_retry: Span::minutes(10),
             job_depth: 1,
             job_keep: Span::days(30),
+            review_gate: false,
+            review_agent: None,
+            review_rounds: 2,
+            review_timeout: Span::minutes(5),
         }
     }
 }

@@ -4,8 +4,12 @@
 //! guard's log ([`log`]), and said in the agent's words (crate `agents`). No store is opened and nothing is decided here, but for one thing: a
 //! call that could not be judged is asked about, or refused where the person has set that. It never simply runs.
 
+mod journal;
 pub mod log;
+mod memory;
 pub mod policy;
+pub mod replay;
+mod stop;
 mod world;
 
 use baton_agents::call::change_texts;
@@ -17,9 +21,12 @@ use baton_core::tool::{ToolKind, ToolUse};
 use baton_core::{Code, Error};
 use baton_guard::config::Merged;
 use baton_guard::{Judgement, RuleSet};
+use journal::Mark;
 use policy::{Mode, OnFailure, Owner, Settings};
+use serde_json::Value;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use world::Machine;
 
 /// The project's settings and rules.
@@ -45,6 +52,8 @@ pub struct Places {
     pub env: fn(&str) -> Option<OsString>,
     /// The time, for the log.
     pub now: fn() -> baton_core::time::Moment,
+    /// How long the host of a repository may take to answer, at the end of a turn.
+    pub patience: Duration,
     /// What else there is to tell about a call that has run, if the guard says nothing: the home, the agent, the call.
     pub aside: fn(&Path, &dyn Agent, &Call) -> Option<String>,
 }
@@ -121,7 +130,9 @@ impl Gate {
             native: native.to_owned(),
             session_id: None,
             cwd: None,
+            id: None,
             tool: ToolUse::new(ToolKind::Unknown, ""),
+            input: Value::Null,
             output: None,
         };
         Some(agent.render_ruling(&call, &held(settings.on_failure.value, FAILED.to_owned())))
@@ -147,9 +158,12 @@ impl Gate {
         }
         let cwd = self.cwd_of(&call);
         let ruling = match self.policy(&cwd) {
-            Ok(policy) if policy.settings.mode.value == Mode::Off => None,
+            Ok(policy) if policy.settings.mode.value == Mode::Off => return Ok(None),
             Ok(policy) => {
-                let verdict = self.judge(agent, &mut call, &policy.rules).verdict;
+                if call.kind == EventKind::AfterTool {
+                    self.look_for_unjudged(agent, &call);
+                }
+                let verdict = self.judge_to_say(agent, &mut call, &policy.rules);
                 let ruling = ruling(&call, &verdict);
                 if ruling.is_some() {
                     self.write_down(agent, &call, &verdict.rule, verdict.decision.as_str());
@@ -158,9 +172,39 @@ impl Gate {
             }
             Err(error) => self.failed(agent, &mut call, &error),
         };
+        if call.kind == EventKind::BeforeTool {
+            let mark = if matches!(ruling, Some(Ruling::Deny(_))) { Mark::Refused } else { Mark::Judged };
+            self.memory(agent, call.session_id.as_deref()).judged(&call, mark);
+        }
         let ruling = ruling.or_else(|| self.aside(agent, &call));
         let said = ruling.map(|ruling| agent.render_ruling(&call, &ruling));
         Ok(said.filter(|said| !said.is_empty()))
+    }
+
+    /// Judges a call at a hook, with what is remembered. A note that the agent takes only after the call is kept for then.
+    fn judge_to_say(&self, agent: &dyn Agent, call: &mut Call, rules: &RuleSet) -> Verdict {
+        let notes_after = agent.facts().calls.notes_after;
+        let repeats = self.memory(agent, call.session_id.as_deref()).repeats(call, rules);
+        if call.kind == EventKind::BeforeTool {
+            let verdict = self.judge_before(agent, call, rules, repeats).verdict;
+            let later = notes_after && verdict.decision == Decision::Note;
+            return if later { Verdict::allow() } else { verdict };
+        }
+        let verdict = self.judge(agent, call, rules).verdict;
+        if notes_after && verdict.decision == Decision::Allow {
+            let before = self.judge_before(agent, call, rules, repeats).verdict;
+            if before.decision == Decision::Note {
+                return before;
+            }
+        }
+        verdict
+    }
+
+    /// Writes down a call that has run although nobody judged it.
+    fn look_for_unjudged(&self, agent: &dyn Agent, call: &Call) {
+        if !self.memory(agent, call.session_id.as_deref()).was_judged(call) {
+            self.write_down(agent, call, "", log::UNJUDGED);
+        }
     }
 
     /// What is told beside the guard, after a tool.
@@ -180,6 +224,11 @@ impl Gate {
         }
     }
 
+    /// Where a call is made whose payload does not say it.
+    pub fn cwd(&self) -> &Path {
+        &self.places.cwd
+    }
+
     /// Where the agent works that makes a call.
     pub fn cwd_of(&self, call: &Call) -> PathBuf {
         call.cwd.clone().unwrap_or_else(|| self.places.cwd.clone())
@@ -187,19 +236,13 @@ impl Gate {
 
     /// Judges a call. What is to be taken out of its output is taken out of it.
     pub fn judge(&self, agent: &dyn Agent, call: &mut Call, rules: &RuleSet) -> Judgement {
+        if call.kind == EventKind::BeforeTool {
+            return self.judge_before(agent, call, rules, 0);
+        }
         let own = |project: &Path| self.own_paths(project);
         let works_in = self.cwd_of(call);
-        let machine = Machine {
-            cwd: call.tool.folder.as_ref().map_or_else(|| works_in.clone(), |folder| works_in.join(folder)),
-            works_in,
-            home: self.places.user_home.clone(),
-            env: self.places.env,
-            own: &own,
-        };
+        let machine = self.machine(&works_in, &runs_in(call, &works_in), &own);
         let name = agent.name();
-        if call.kind == EventKind::BeforeTool {
-            return baton_guard::judge(&baton_guard::Call::before(name, &call.tool), rules, &machine);
-        }
         let mut strongest = Judgement::default();
         let mut output = call.output.take();
         if let Some(output) = &mut output {
@@ -219,6 +262,33 @@ impl Gate {
         }
         call.output = output;
         strongest
+    }
+
+    /// Judges a call as it stands before it runs.
+    fn judge_before(&self, agent: &dyn Agent, call: &Call, rules: &RuleSet, repeats: u32) -> Judgement {
+        let own = |project: &Path| self.own_paths(project);
+        let works_in = self.cwd_of(call);
+        let machine = self.machine(&works_in, &runs_in(call, &works_in), &own);
+        let question = baton_guard::Call { repeats, ..baton_guard::Call::before(agent.name(), &call.tool) };
+        baton_guard::judge(&question, rules, &machine)
+    }
+
+    /// The machine, seen from a folder.
+    fn machine<'a>(
+        &'a self,
+        works_in: &Path,
+        cwd: &Path,
+        own: &'a dyn Fn(&Path) -> Vec<PathBuf>,
+    ) -> Machine<'a> {
+        Machine {
+            works_in: works_in.to_owned(),
+            cwd: cwd.to_owned(),
+            home: self.places.user_home.clone(),
+            env: self.places.env,
+            own,
+            links: world::Links::default(),
+            patience: self.places.patience,
+        }
     }
 
     /// What is said about a call for which there are no rules, because their files can't be used.
@@ -242,6 +312,16 @@ impl Gate {
                 Some(Ruling::Redact { output: output.clone(), why })
             }
         }
+    }
+
+    /// A call in short for a person, without the secrets in it.
+    pub fn shown(&self, call: &Call, most: usize) -> String {
+        let tool = &call.tool;
+        let what = [&tool.command, &tool.typed, &tool.url].into_iter().flatten().next().cloned();
+        let what = what.or_else(|| tool.path().map(str::to_owned)).unwrap_or_default();
+        let what =
+            baton_guard::redact::redact(&what, &RuleSet::standard()).map_or(what, |redacted| redacted.text);
+        baton_core::frame::shown(format!("{} {what}", tool.native).trim(), most)
     }
 
     /// What an agent must not touch: our own files, and those of the agents that hold our entries.
@@ -283,9 +363,19 @@ fn held(set: OnFailure, why: String) -> Ruling {
     }
 }
 
+/// Where a call runs, of an agent that works somewhere.
+fn runs_in(call: &Call, works_in: &Path) -> PathBuf {
+    call.tool.folder.as_ref().map_or_else(|| works_in.to_owned(), |folder| works_in.join(folder))
+}
+
+/// What the model is told.
+fn why(verdict: &Verdict) -> String {
+    format!("{} (baton guard: {})", verdict.reason, verdict.rule)
+}
+
 /// What is said about a call; `None` for a plain allow.
 fn ruling(call: &Call, verdict: &Verdict) -> Option<Ruling> {
-    let why = format!("{} (baton guard: {})", verdict.reason, verdict.rule);
+    let why = why(verdict);
     Some(match &verdict.decision {
         Decision::Allow => return None,
         Decision::Note => Ruling::Note(why),

@@ -10,6 +10,9 @@ use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+/// The word for a call that has run without a decision.
+pub const UNJUDGED: &str = "unjudged";
+
 /// One decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {

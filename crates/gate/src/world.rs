@@ -2,12 +2,18 @@
 //!
 //! Nothing of a repository runs here: git is told to start no helpers of its configuration.
 
-use baton_guard::{Repository, World};
+mod host;
+mod links;
+
+pub(crate) use links::Links;
+
+use baton_guard::{PullRequest, Repository, World};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Files in which git says what it is in the middle of.
 const CONFLICTS: [&str; 4] = ["MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge"];
@@ -21,6 +27,10 @@ pub(crate) struct Machine<'a> {
     pub(crate) home: PathBuf,
     pub(crate) env: fn(&str) -> Option<OsString>,
     pub(crate) own: &'a dyn Fn(&Path) -> Vec<PathBuf>,
+    /// The symbolic links that it has met.
+    pub(crate) links: Links,
+    /// How long the host of a repository may take to answer.
+    pub(crate) patience: Duration,
 }
 
 impl Machine<'_> {
@@ -49,7 +59,7 @@ impl World for Machine<'_> {
 
     fn real_path(&self, path: &str) -> Option<String> {
         let path = Path::new(path);
-        path.is_absolute().then(|| text(&resolved(path)))
+        path.is_absolute().then(|| text(&self.links.resolved(path)))
     }
 
     fn read_file(&self, path: &str, most: usize) -> Option<String> {
@@ -67,6 +77,14 @@ impl World for Machine<'_> {
     }
 
     fn repository(&self, folder: &str) -> Repository {
+        self.repository_against(folder, None, None)
+    }
+
+    fn pull_request(&self, folder: &str) -> PullRequest {
+        host::pull_request(Path::new(folder), self.patience)
+    }
+
+    fn repository_against(&self, folder: &str, remote: Option<&str>, base: Option<&str>) -> Repository {
         let folder = Path::new(folder);
         let Some(git) = git_folder(folder) else {
             // Nothing can be lost where there is no repository.
@@ -81,10 +99,18 @@ impl World for Machine<'_> {
         let head = |name: &str| {
             status.lines().find_map(|line| line.strip_prefix("# ")?.strip_prefix(name)?.strip_prefix(' '))
         };
-        let remotes = git_says(folder, &["for-each-ref", "--count=1", "refs/remotes"]);
+        let refs =
+            remote.map_or_else(|| "refs/remotes".to_owned(), |remote| format!("refs/remotes/{remote}/"));
+        let remotes = git_says(folder, &["for-each-ref", "--count=1", &refs]);
         let has_remote = remotes.as_ref().map(|remotes| !remotes.trim().is_empty());
         // Commits that are on no remote branch at all.
-        let unpushed = git_says(folder, &["rev-list", "--max-count=1", "HEAD", "--not", "--remotes"]);
+        let remotes = remote.map_or_else(|| "--remotes".to_owned(), |remote| format!("--remotes={remote}"));
+        let unpushed = git_says(folder, &["rev-list", "--max-count=1", "HEAD", "--not", &remotes]);
+        let ahead_of_base = base.and_then(|base| {
+            let range = format!("refs/remotes/{}/{base}..HEAD", remote.unwrap_or("origin"));
+            let ahead = git_says(folder, &["rev-list", "--max-count=1", &range, "--"]);
+            ahead.map(|commits| !commits.trim().is_empty())
+        });
         Repository {
             branch,
             dirty: Some(status.lines().any(|line| !line.starts_with('#'))),
@@ -96,6 +122,7 @@ impl World for Machine<'_> {
                 status.lines().any(|line| line.starts_with("u "))
                     || CONFLICTS.iter().any(|file| git.join(file).exists()),
             ),
+            ahead_of_base,
             ..Repository::default()
         }
     }
@@ -120,25 +147,6 @@ const OURS: &[u8] = b"baton";
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// The path with the symbolic links of its existing part resolved. What does not exist is taken as it is written.
-pub(crate) fn resolved(path: &Path) -> PathBuf {
-    let mut rest = Vec::new();
-    let mut there = path.to_owned();
-    loop {
-        if let Ok(real) = there.canonicalize() {
-            return rest.iter().rev().fold(real, |path, part| path.join(part));
-        }
-        match (there.file_name().map(OsString::from), there.parent().map(Path::to_owned)) {
-            (Some(name), Some(parent)) => {
-                rest.push(name);
-                there = parent;
-            }
-            // It ends in `..` below something that does not exist.
-            _ => return flat(path),
-        }
-    }
 }
 
 fn flat(path: &Path) -> PathBuf {

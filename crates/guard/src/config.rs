@@ -257,7 +257,13 @@ impl Loader<'_> {
                 "event" => {
                     custom.event = match item.as_str() {
                         Some("before") => Moment::Before,
-                        _ => return Err(self.error(item.span(), "event must be \"before\"")),
+                        Some("after") => Moment::After,
+                        Some("stop") => Moment::Stop,
+                        _ => {
+                            return Err(
+                                self.error(item.span(), "event must be \"before\", \"after\" or \"stop\"")
+                            );
+                        }
                     };
                 }
                 "decision" => {
@@ -291,12 +297,28 @@ impl Loader<'_> {
         if custom.reason.is_empty() && custom.action != Action::Allow {
             return lacks("a reason");
         }
-        if custom.commands.is_empty()
-            && custom.arguments.is_empty()
-            && custom.paths.is_empty()
-            && custom.effects.is_empty()
-            && custom.tools.is_empty()
-        {
+        let can = match custom.event {
+            Moment::Before => true,
+            // What has run can't be asked about; a turn that ends is held, or not.
+            Moment::After => matches!(custom.action, Action::Deny | Action::Note),
+            Moment::Stop => custom.action == Action::Deny,
+        };
+        if !can {
+            let event = custom.event.as_str();
+            let words = if custom.event == Moment::Stop { "\"deny\"" } else { "\"deny\" or \"note\"" };
+            return Err(self.error(
+                table.get("decision").and_then(Item::span),
+                format!("a rule of the event {event} can only {words}"),
+            ));
+        }
+        if custom.event == Moment::Stop {
+            if custom.names_call() {
+                let why = "at the end of a turn there is no command, path or tool to match";
+                return Err(self.error(table.span(), why));
+            }
+            return Ok(custom);
+        }
+        if !custom.names_call() {
             return lacks("something to match: command, argument, path, effect or tool");
         }
         Ok(custom)

@@ -43,8 +43,8 @@ pub struct Call<'a> {
     pub output: Option<&'a str>,
     /// How often the same call was made just before, without another in between.
     pub repeats: u32,
-    /// How often this turn's end was blocked already.
-    pub stops_blocked: u32,
+    /// How often this turn's end was blocked already; `None` where nobody has counted.
+    pub stops_blocked: Option<u32>,
     /// Whether the agent says that the turn goes on only because a stop was blocked.
     pub stop_active: bool,
 }
@@ -58,7 +58,7 @@ impl<'a> Call<'a> {
             tool: Some(tool),
             output: None,
             repeats: 0,
-            stops_blocked: 0,
+            stops_blocked: None,
             stop_active: false,
         }
     }
@@ -76,7 +76,7 @@ impl<'a> Call<'a> {
             tool: None,
             output: None,
             repeats: 0,
-            stops_blocked: 0,
+            stops_blocked: None,
             stop_active: false,
         }
     }
@@ -127,7 +127,7 @@ impl Facts<'_> {
 pub fn judge(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
     match call.event {
         Moment::Before => before(call, rules, world),
-        Moment::After => after(call, rules),
+        Moment::After => after(call, rules, world),
         Moment::Stop => stop(call, rules, world),
     }
 }
@@ -157,15 +157,26 @@ fn before(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
     Judgement { verdict, found, analysis: facts.analysis, touches: facts.touches }
 }
 
-fn after(call: &Call<'_>, rules: &RuleSet) -> Judgement {
-    let Some(output) = call.output else { return Judgement::default() };
-    let Some(redacted) = redact::redact(output, rules) else { return Judgement::default() };
-    let verdict = Verdict::new(Decision::Redact(redacted.text), redacted.rule, redacted.reason);
-    Judgement { found: vec![verdict.clone()], verdict, ..Judgement::default() }
+fn after(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
+    let Some(output) = call.output.filter(|output| !output.is_empty()) else { return Judgement::default() };
+    let mut found = Vec::new();
+    // Few have such rules, and for the others nothing is gathered.
+    if rules.custom.iter().any(|custom| custom.event == Moment::After) {
+        let facts = gather(call, world);
+        found.extend(rules.custom.iter().filter_map(|custom| custom.check(&facts)));
+    }
+    if let Some(redacted) = redact::redact(output, rules) {
+        found.push(Verdict::new(Decision::Redact(redacted.text), redacted.rule, redacted.reason));
+    }
+    Judgement { verdict: strongest(&found), found, ..Judgement::default() }
 }
 
 fn stop(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
-    let found: Vec<Verdict> = rules::stop::check(call, rules, world);
+    let mut found: Vec<Verdict> = rules::stop::check(call, rules, world);
+    // Nothing tells whether a rule of the person's own is satisfied, so it is said once.
+    if call.stops_blocked.map_or(!call.stop_active, |blocked| blocked == 0) {
+        found.extend(rules.custom.iter().filter_map(|custom| custom.at_stop(call.agent)));
+    }
     Judgement { verdict: strongest(&found), found, ..Judgement::default() }
 }
 

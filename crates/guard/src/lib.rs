@@ -16,4 +16,4 @@ mod world;
 pub use baton_core::guard::{Decision, Verdict};
 pub use judge::{Call, Facts, Judgement, Moment, judge};
 pub use rules::{Active, Example, Finding, Params, Rule, RuleSet, Unknown};
-pub use world::{Repository, Told, World};
+pub use world::{PullRequest, Repository, Told, World};

@@ -28,6 +28,25 @@ pub struct Repository {
     pub ahead_of_base: Option<bool>,
 }
 
+impl Repository {
+    /// The same with what its host says.
+    pub(crate) fn with(self, said: PullRequest) -> Self {
+        let conflicts = if said.conflicts == Some(true) { said.conflicts } else { self.conflicts };
+        Self { pull_request: said.open, ci_green: said.green, conflicts, ..self }
+    }
+}
+
+/// What the host of a repository says about the branch that is checked out. `None` means that it could not be asked, or does not know yet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PullRequest {
+    /// Whether there is one.
+    pub open: Option<bool>,
+    /// Whether its checks have passed.
+    pub green: Option<bool>,
+    /// Whether it can't be merged because of conflicts.
+    pub conflicts: Option<bool>,
+}
+
 /// The machine, as the guard sees it. Paths are absolute and have `/` between their parts.
 pub trait World {
     /// Where the agent works at the time of the call.
@@ -49,6 +68,10 @@ pub trait World {
     /// The same, compared with a remote and a base branch that are named.
     fn repository_against(&self, folder: &str, _remote: Option<&str>, _base: Option<&str>) -> Repository {
         self.repository(folder)
+    }
+    /// What the host of the repository says that holds a folder. It may take a while.
+    fn pull_request(&self, _folder: &str) -> PullRequest {
+        PullRequest::default()
     }
     /// Where baton keeps its state and configuration, and which of the agents' files hold its entries.
     fn own_paths(&self) -> Vec<String> {
@@ -73,6 +96,8 @@ pub struct Told {
     pub files: BTreeMap<String, String>,
     /// The one repository.
     pub repository: Repository,
+    /// See [`World::pull_request`].
+    pub pull_request: PullRequest,
     /// See [`World::own_paths`].
     pub own: Vec<String>,
 }
@@ -131,6 +156,10 @@ impl World for Told {
 
     fn repository(&self, _folder: &str) -> Repository {
         self.repository.clone()
+    }
+
+    fn pull_request(&self, _folder: &str) -> PullRequest {
+        self.pull_request
     }
 
     fn own_paths(&self) -> Vec<String> {

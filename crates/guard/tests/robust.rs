@@ -245,6 +245,20 @@ fn shapes() -> Vec<(&'static str, Shape)> {
         ("newlines", repeat("\n")),
         ("comments", repeat("#\n")),
         ("case", repeat("case a in ")),
+        ("branches", repeat("if a;then b=1;else b=2;fi;")),
+        (
+            "branches of many variables",
+            Box::new(|times| {
+                (0..times).map(|n| format!("if a;then v{n}=1;else w{n}=2;fi;")).collect::<String>()
+                    + "rm -rf $v1"
+            }),
+        ),
+        (
+            "branches in branches",
+            Box::new(|times| "if a;then b=1;".repeat(times.min(24)) + &"fi;".repeat(times.min(24))),
+        ),
+        ("cases", repeat("case a in a) b=1;; b) cd /;; *) c=2;; esac;")),
+        ("mounts", Box::new(|times| format!("docker run {} a rm -rf /x", "-v /a:/x ".repeat(times)))),
         ("xargs", repeat("a | xargs ")),
         ("find", repeat("find / -exec ")),
         ("echo pipes", repeat("echo a | ")),

@@ -37,6 +37,18 @@ fn errors_name_their_line_and_column() {
         ),
         ("[[guard.rule]]\nid = \"a\"\ndecision = \"no\"\n", 3, 12, "decision must be"),
         ("[[guard.rule]]\nid = \"a\"\ndecision = \"deny\"\nreason = \"r\"\n", 1, 1, "something to match"),
+        (
+            "[[guard.rule]]\nid = \"a\"\ndecision = \"ask\"\nevent = \"after\"\nreason = \"r\"\ntool = \"x\"\n",
+            3,
+            12,
+            "can only \"deny\" or \"note\"",
+        ),
+        (
+            "[[guard.rule]]\nid = \"a\"\ndecision = \"deny\"\nevent = \"stop\"\nreason = \"r\"\ntool = \"x\"\n",
+            1,
+            1,
+            "no command, path or tool",
+        ),
         ("[guard\n", 1, 7, ""),
     ] {
         let error = load(text).expect_err(text);
@@ -171,4 +183,33 @@ proptest! {
             prop_assert!(after >= before, "{command}: {before} became {after}");
         }
     }
+}
+
+#[test]
+fn a_rule_of_ones_own_looks_after_a_tool_and_at_the_end_of_a_turn() {
+    let user = layer(
+        "[[guard.rule]]\nid = \"no-dump\"\nevent = \"after\"\ndecision = \"deny\"\ncommand = \"pg_dump **\"\nreason = \"Not into the context.\"\n\
+         [[guard.rule]]\nid = \"slow\"\nevent = \"after\"\ndecision = \"note\"\ncommand = \"make **\"\nreason = \"Use ninja.\"\n\
+         [[guard.rule]]\nid = \"tested\"\nevent = \"stop\"\ndecision = \"deny\"\nagent = \"codex\"\nreason = \"Run the tests.\"\n",
+    );
+    let rules = merge(&user, None).rules;
+    let after = |command: &str, output: &str| {
+        let mut tool = ToolUse::new(ToolKind::Shell, "Bash");
+        tool.command = Some(command.to_owned());
+        let verdict = judge(&Call::after("claude", &tool, output), &rules, &world()).verdict;
+        (verdict.decision, verdict.rule)
+    };
+    let withheld = Decision::Redact("[Not into the context.]".to_owned());
+    assert_eq!(after("cd x; pg_dump all", "rows"), (withheld, "no-dump".to_owned()));
+    assert_eq!(after("pg_dump all", "").0, Decision::Allow, "nothing was shown");
+    assert_eq!(after("make all", "x"), (Decision::Note, "slow".to_owned()));
+    assert_eq!(after("ls", "x").0, Decision::Allow);
+    assert_eq!(decide("pg_dump all", &rules).0, Decision::Allow, "it looks at another event");
+    let stop = |agent, stops_blocked| {
+        let call = Call { stops_blocked, ..Call::stop(agent) };
+        judge(&call, &rules, &world()).verdict.rule
+    };
+    assert_eq!(stop("codex", Some(0)), "tested");
+    assert_eq!(stop("codex", Some(1)), "", "it can't be known to be satisfied, so once is enough");
+    assert_eq!(stop("claude", Some(0)), "");
 }

@@ -12,6 +12,7 @@ pub mod cursor;
 pub mod gemini;
 mod headless;
 pub mod opencode;
+pub mod pi;
 pub mod replies;
 mod tree;
 mod words;
@@ -31,7 +32,11 @@ pub const ALL: &[&dyn Backend] = &[
     &gemini::Gemini,
     &copilot::Copilot,
     &cursor::Cursor,
+    &pi::Pi,
 ];
+
+/// "other", for any but the asker's own, and then the names of all of [`ALL`].
+pub const OTHER_AND_NAMES: &[&str] = &["other", "claude", "codex", "opencode", "gemini", "copilot", "cursor"];
 
 /// The backend of an agent, by the agent's name on our command line.
 pub fn of(agent: &str) -> Option<&'static dyn Backend> {
@@ -191,4 +196,15 @@ pub trait Turn: Send + Sync {
 
     /// The turn is over, whatever the reason: closes what was opened for it, and ends the program if it is this job's alone. Five seconds at most.
     fn close(&self);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_backend_can_be_named() {
+        let names: Vec<&str> = ALL.iter().map(|backend| backend.agent()).collect();
+        assert_eq!(&OTHER_AND_NAMES[1..], names);
+    }
 }

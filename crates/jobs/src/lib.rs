@@ -5,6 +5,7 @@
 //! ([`reconcile`]). One file per backend in [`backend`], behind one trait.
 
 pub mod answers;
+pub mod approve;
 pub mod backend;
 pub mod cancel;
 pub mod describe;
@@ -13,8 +14,10 @@ pub mod place;
 pub mod processes;
 pub mod reconcile;
 pub mod request;
+pub mod review;
 pub mod start;
 pub mod tell;
+pub mod upkeep;
 pub mod wait;
 pub mod worker;
 pub mod worktree;

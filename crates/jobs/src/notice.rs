@@ -143,7 +143,9 @@ mod tests {
             native: String::new(),
             session_id: Some("s".to_owned()),
             cwd: None,
+            id: None,
             tool,
+            input: Value::Null,
             output: Some(output),
         }
     }

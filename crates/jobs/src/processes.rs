@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 pub const JOB: &str = "BATON_JOB";
 /// How many jobs stand above a process.
 pub const DEPTH: &str = "BATON_JOB_DEPTH";
+/// Names the server that a process belongs to, where jobs share one.
+pub const SERVER: &str = "BATON_SERVER";
 
 /// A tool's process may be older than the news about the tool.
 const NEWS_BEHIND: Duration = Duration::from_secs(2);
@@ -36,13 +38,26 @@ pub fn of(id: &JobId, root: Option<Process>) -> Vec<Process> {
         }
         below.extend(children);
     }
-    let own = std::process::id().cast_signed();
-    let marked = |pid: i32| process::variable(pid, JOB).is_some_and(|job| job == OsStr::new(id.as_str()));
     all.into_iter()
         .map(|(process, _)| process)
-        .filter(|process| process.pid != own && Some(*process) != root)
-        .filter(|process| below.contains(&process.pid) || marked(process.pid))
+        .filter(|process| !is_this(*process) && Some(*process) != root)
+        .filter(|process| below.contains(&process.pid) || is_marked(*process, JOB, id.as_str()))
         .collect()
+}
+
+/// Every process that carries a mark.
+fn marked(name: &str, value: &str) -> Vec<Process> {
+    let all = process::all().into_iter().map(|(process, _)| process);
+    all.filter(|process| !is_this(*process) && is_marked(*process, name, value)).collect()
+}
+
+/// Whether a process carries a mark.
+pub fn is_marked(process: Process, name: &str, value: &str) -> bool {
+    process::variable(process.pid, name).is_some_and(|found| found == OsStr::new(value))
+}
+
+fn is_this(process: Process) -> bool {
+    process.pid == std::process::id().cast_signed()
 }
 
 /// Whether a process of a tool call is there: one that is no older than the call, and was not there before it.
@@ -58,7 +73,16 @@ pub fn life(running: &[Process], before: &HashSet<i32>, since_start: Duration) -
 
 /// Ends all processes of a job: politely, and what is left after that long by force. How many there were.
 pub fn end_all(id: &JobId, root: Option<Process>, politely: Duration) -> usize {
-    let found: Vec<Process> = of(id, root).into_iter().chain(root).collect();
+    end(&|| of(id, root).into_iter().chain(root).collect(), politely)
+}
+
+/// Ends all processes of a server that is gone itself.
+pub fn end_of_server(name: &str, politely: Duration) -> usize {
+    end(&|| marked(SERVER, name), politely)
+}
+
+fn end(find: &dyn Fn() -> Vec<Process>, politely: Duration) -> usize {
+    let found = find();
     signal(&found, Signal::TERM);
     let deadline = Instant::now() + politely;
     // There is no way to wait for processes that are not our children; this is the end of a job, not its course.
@@ -66,8 +90,7 @@ pub fn end_all(id: &JobId, root: Option<Process>, politely: Duration) -> usize {
         std::thread::sleep(Duration::from_millis(20));
     }
     // What they have started in the meantime too.
-    let left: Vec<Process> =
-        of(id, root).into_iter().chain(root).filter(|process| process::is_alive(*process)).collect();
+    let left: Vec<Process> = find().into_iter().filter(|process| process::is_alive(*process)).collect();
     signal(&left, Signal::KILL);
     found.len()
 }

@@ -159,9 +159,7 @@ pub fn bury(host: &Host, jobs: &mut Jobs, row: &JobRow, fault: &Fault) -> JobRow
 
 /// Ends what is left of a job without a worker. In words what was done.
 pub fn clean_up(host: &Host, row: &JobRow) -> String {
-    let marked = |process: &Process| {
-        process::variable(process.pid, processes::JOB).is_some_and(|job| job == *row.id.as_str())
-    };
+    let marked = |process: &Process| processes::is_marked(*process, processes::JOB, row.id.as_str());
     let root = row.backend.filter(|process| process::is_alive(*process)).filter(marked);
     let count = processes::end_all(&row.id, root, POLITE);
     if let (Some(request), Some(session), Some(backend)) =

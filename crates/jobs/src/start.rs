@@ -4,7 +4,7 @@ use crate::backend::{self, Backend};
 use crate::place::Place;
 use crate::request::Request;
 use crate::{Host, processes, reconcile, worker, worktree};
-use baton_core::id::JobId;
+use baton_core::id::{JobId, ParticipantId};
 use baton_core::job::{Allow, Fault, Status};
 use baton_core::time::Span;
 use baton_core::{Code, Error, frame};
@@ -170,6 +170,38 @@ pub fn detach(host: &Host, id: &JobId) -> io::Result<()> {
         .stdin(Stdio::inherit())
         .spawn()
         .map(drop)
+}
+
+/// Whether an agent could be given a task here: its program is there, and it has a login as far as files and variables tell.
+pub fn ready(host: &Host, backend: &dyn Backend, cwd: &Path) -> Result<(), Error> {
+    let request = Request {
+        program: find_program(host, backend)?,
+        model: None,
+        effort: None,
+        // What it may do is another question.
+        read_only: true,
+        allow: Allow::Ask,
+        worktree: false,
+        resume: None,
+        timeout: host.limits.job_timeout,
+        idle: host.limits.job_idle,
+        retry: host.limits.job_retry,
+        depth: 1,
+    };
+    let job = NewJob {
+        id: JobId::from_random(baton_mail::random()),
+        project: "",
+        agent: backend.agent(),
+        prompt: "",
+        request: "",
+        cwd: &cwd.to_string_lossy(),
+        resumes: None,
+        asker: ParticipantId(0),
+        asker_name: "",
+        key: None,
+        now: baton_mail::now(),
+    };
+    backend.check(&worker::task(host, &job.as_row(), &request))
 }
 
 fn check_prompt(prompt: &str) -> Result<(), Error> {

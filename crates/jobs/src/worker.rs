@@ -250,6 +250,9 @@ impl<'a> Work<'a> {
             }
             self.note();
             if let Some(ending) = self.judge() {
+                // The last thing that it did, however short ago the one before was.
+                self.noted.crumb_at = None;
+                self.note();
                 return ending;
             }
         }
@@ -483,7 +486,7 @@ impl<'a> Work<'a> {
 
     /// A server that several jobs share carries no job's mark, and is not ended with one of them.
     fn is_ours(&self, process: Process) -> bool {
-        process::variable(process.pid, processes::JOB).is_some_and(|job| job == *self.row.id.as_str())
+        processes::is_marked(process, processes::JOB, self.row.id.as_str())
     }
 
     /// Writes down what has changed.

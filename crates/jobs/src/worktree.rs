@@ -130,7 +130,7 @@ fn changed(path: &Path, base: &str) -> Result<Vec<(String, String)>, String> {
 }
 
 /// Runs git in a folder; what it prints, without the last line end, or its words if it refuses.
-fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
+pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
     let mut command = Command::new("git");
     command.arg("-C").arg(folder).args(arguments).env("LC_ALL", "C");
     // Whoever started us inside of a git hook means another repository.

@@ -146,6 +146,7 @@ impl<O: Write> Link<O> {
         unknown::note(&self.options.home, self.options.agent, &event);
         let judged = match event.kind {
             EventKind::BeforeTool | EventKind::AfterTool => self.judged(&event, payload.get().as_bytes()),
+            EventKind::Stop => self.held(&event),
             _ => None,
         };
         // Before a tool nothing else is to be said. After one, mail waits for the next event where something is said about its output.
@@ -178,6 +179,17 @@ impl<O: Write> Link<O> {
             self.note(&format!("{}: {}: {error}", event.native, error.code()));
             gate.unjudged(self.options.agent, &event.native)
         })
+    }
+
+    /// What keeps a turn from ending, in the words of the plugin. What can't be found out holds nothing.
+    fn held(&self, event: &Event) -> Option<String> {
+        match (self.options.gate)().holds(self.options.agent, event) {
+            Ok(why) => why.map(|why| self.options.agent.render(event, &Reply::Continue(why))),
+            Err(error) => {
+                self.note(&format!("{}: {}: {error}", event.native, error.code()));
+                None
+            }
+        }
     }
 
     /// Listens at the door of a session that has spoken, and stops at its end.

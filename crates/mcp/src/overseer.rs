@@ -14,7 +14,7 @@ use baton_mail::process;
 use baton_store::{JobRow, Store};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::{BTreeSet, HashMap};
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -158,7 +158,7 @@ impl Overseer {
         // An end is news once: a job that can't be ended now is left to the sweep.
         ended.iter().for_each(|id| drop(self.endings.remove(id)));
         self.bells.values_mut().chain(self.beginnings.values_mut()).for_each(Bell::drain);
-        // All that there is; whatever was poked for is looked at next.
-        while self.poked.read(&mut [0; 64]).is_ok_and(|count| count > 0) {}
+        // As much as there is; whatever was poked for is looked at next.
+        rustix::io::read(&self.poked, &mut [0; 64]).ok();
     }
 }

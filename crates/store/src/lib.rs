@@ -7,6 +7,7 @@
 mod accept;
 mod asks;
 mod failure;
+pub mod foreign;
 mod hook;
 mod jobs;
 mod open;

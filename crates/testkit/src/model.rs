@@ -259,6 +259,9 @@ impl Shared {
                 reply.cut_after(events);
                 self.answer(request, *step, reply)
             }
+            Step::ErrorInside(message) => {
+                reply.json(200, &json!({"type": "error", "error": {"type": "api_error", "message": message}}))
+            }
             Step::After(delay, step) => {
                 let end = Instant::now() + delay;
                 while Instant::now() < end && !self.stopped.load(Ordering::SeqCst) {

@@ -4,10 +4,11 @@
 //! `additionalContext`: a blocking reason is shown to the model twice. Text over 10,000 UTF-16 units is moved to a file.
 
 use super::tools::FAILURE;
-use super::{screen, transcript, wake};
+use super::{history, screen, transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
+use crate::history::{History, HistoryReader, files_below};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::screen::Screen;
@@ -20,6 +21,7 @@ use baton_core::time::Span;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Claude Code.
 #[derive(Clone, Copy, Debug)]
@@ -110,6 +112,15 @@ impl Agent for Claude {
     fn transcript(&self) -> TranscriptReader {
         let mut reader = transcript::Reader::default();
         Box::new(move |line| reader.items(line))
+    }
+
+    fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {
+        let folder = env("CLAUDE_CONFIG_DIR").map_or_else(|| user_home.join(".claude"), PathBuf::from);
+        History::Files(files_below(&folder.join("projects"), ".jsonl", since))
+    }
+
+    fn history_reader(&self, _file: &Path) -> HistoryReader {
+        Box::new(history::calls)
     }
 
     fn shell(&self, env: Env<'_>) -> Option<Shell> {

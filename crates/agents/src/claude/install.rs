@@ -123,7 +123,8 @@ pub struct Claude {
 impl Claude {
     /// `user_home` is the person's home; `config_dir` is `$CLAUDE_CONFIG_DIR`, if that is set.
     pub fn new(install: Install, user_home: &Path, config_dir: Option<&Path>) -> Result<Self, InstallError> {
-        let rows = hook_rows(install.scope(), install.guard());
+        let mut rows = hook_rows(install.scope(), install.guard());
+        rows.extend(install.stop_gate().row(install.scope(), "Stop"));
         Self::with_rows(install, user_home, config_dir, rows)
     }
 

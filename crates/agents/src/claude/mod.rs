@@ -2,6 +2,7 @@
 
 mod adapter;
 mod facts;
+mod history;
 pub mod install;
 mod requests;
 mod screen;

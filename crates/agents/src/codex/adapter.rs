@@ -3,10 +3,11 @@
 //! Mail goes out at SessionStart (which fires with the first prompt), UserPromptSubmit, PostToolUse (one per tool, in parallel) and Stop.
 //! Everything is cut at 10,000 bytes. One unknown key in an answer voids the whole of it.
 
-use super::{screen, transcript, wake};
+use super::{history, screen, transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
+use crate::history::{History, HistoryReader, files_below};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::screen::Screen;
@@ -17,6 +18,7 @@ use baton_core::frame::Unit;
 use baton_core::mail::Anchor;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Codex.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +100,17 @@ impl Agent for Codex {
 
     fn call_anchor(&self, call: &str) -> Anchor {
         if is_written_down(call) { Anchor::Call(call.to_owned()) } else { Anchor::Shell }
+    }
+
+    fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {
+        let folder = env("CODEX_HOME").map_or_else(|| user_home.join(".codex"), PathBuf::from);
+        let folders = ["sessions", "archived_sessions"].map(|name| folder.join(name));
+        History::Files(folders.iter().flat_map(|folder| files_below(folder, ".jsonl", since)).collect())
+    }
+
+    fn history_reader(&self, _file: &Path) -> HistoryReader {
+        let mut reader = history::Reader::default();
+        Box::new(move |line| reader.calls(line))
     }
 
     fn shell(&self, env: Env<'_>) -> Option<Shell> {

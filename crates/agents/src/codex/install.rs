@@ -94,7 +94,8 @@ impl Codex {
     /// Codex resolves symlinks in a `$CODEX_HOME` that is set and in its working directory, but not in
     /// `~/.codex`. Trust is by path, so the same is done here.
     pub fn new(install: Install, user_home: &Path, codex_home: Option<&Path>) -> Result<Self, InstallError> {
-        let rows = hook_rows(install.guard());
+        let mut rows = hook_rows(install.guard());
+        rows.extend(install.stop_gate().row(install.scope(), "Stop"));
         Self::with_rows(install, user_home, codex_home, rows)
     }
 

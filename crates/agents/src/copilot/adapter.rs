@@ -11,10 +11,11 @@
 //!
 //! A call of an MCP tool says nothing about its caller. The hook before it may, though, put words into its `_meta`: see `sign_call`.
 
-use super::{OUR_SERVER, is_continuation, moment, screen, transcript};
+use super::{OUR_SERVER, history, is_continuation, moment, screen, transcript};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
 use crate::call::{Call, Ruling};
 use crate::facts::Facts;
+use crate::history::{History, HistoryReader, files_below};
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
 use crate::screen::Screen;
@@ -25,6 +26,7 @@ use baton_core::wake;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// GitHub Copilot CLI.
 #[derive(Clone, Copy, Debug)]
@@ -205,6 +207,16 @@ impl Agent for Copilot {
     fn transcript(&self) -> TranscriptReader {
         let mut reader = transcript::Reader::default();
         Box::new(move |line| reader.items(line))
+    }
+
+    fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {
+        let folder = env("COPILOT_HOME").map_or_else(|| user_home.join(".copilot"), PathBuf::from);
+        History::Files(files_below(&folder.join("session-state"), "events.jsonl", since))
+    }
+
+    fn history_reader(&self, _file: &Path) -> HistoryReader {
+        let mut reader = history::Reader::default();
+        Box::new(move |line| reader.calls(line))
     }
 
     fn shell(&self, env: Env<'_>) -> Option<Shell> {

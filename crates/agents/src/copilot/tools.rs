@@ -23,6 +23,7 @@ pub const CALLS: Shape = Shape {
     input: &["/toolArgs", "/tool_input"],
     output: &["/toolResult", "/tool_result"],
     session: &["/sessionId", "/session_id"],
+    call: &[],
     before: &["preToolUse", "PreToolUse"],
     after: &["postToolUse", "PostToolUse"],
     ..SHAPE

@@ -16,6 +16,7 @@ pub const CALLS: Shape = Shape {
     cwd: &["/cwd", "/workspace_roots/0"],
     before: &["preToolUse", "beforeMCPExecution"],
     after: &["postToolUse", "afterMCPExecution"],
+    notes_after: true,
     // Setup does not use these; other versions may know no other.
     of_one_tool: &[("beforeShellExecution", "Shell"), ("beforeReadFile", "Read")],
     ..SHAPE

@@ -6,10 +6,11 @@
 //!
 //! Payloads name no turn, no tool call and no subagent. PreCompress runs before every request and says nothing.
 
-use super::{screen, transcript};
+use super::{history, screen, transcript};
 use crate::agent::{Agent, Env, Shell, TranscriptReader};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
+use crate::history::{History, HistoryReader, files_below};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload};
 use crate::screen::Screen;
@@ -19,6 +20,7 @@ use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
 use serde_json::json;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// Gemini CLI.
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +116,11 @@ impl Agent for Gemini {
         false
     }
 
+    /// Not in a terminal.
+    fn tells_held_stops(&self) -> bool {
+        false
+    }
+
     fn stops_when_interrupted(&self) -> bool {
         true
     }
@@ -126,6 +133,20 @@ impl Agent for Gemini {
     fn transcript(&self) -> TranscriptReader {
         let mut reader = transcript::Reader::default();
         Box::new(move |line| reader.items(line))
+    }
+
+    fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {
+        let home = env("GEMINI_CLI_HOME").map_or_else(|| user_home.to_owned(), PathBuf::from);
+        History::Files(files_below(&home.join(".gemini/tmp"), ".jsonl", since))
+    }
+
+    fn history_reader(&self, file: &Path) -> HistoryReader {
+        let root = file
+            .ancestors()
+            .skip(1)
+            .find_map(|dir| std::fs::read_to_string(dir.join(history::ROOT_FILE)).ok());
+        let mut reader = history::Reader::new(root.map(|root| PathBuf::from(root.trim())));
+        Box::new(move |line| reader.calls(line))
     }
 
     fn shell(&self, env: Env<'_>) -> Option<Shell> {

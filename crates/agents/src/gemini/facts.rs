@@ -24,7 +24,7 @@ pub const FACTS: Facts = Facts {
     holes: &[
         "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
         "`gemini --acp` runs no hooks at a start and around tools: mail comes late there, and nobody judges",
-        "before a tool it takes no note for the model",
+        "before a tool it takes no note for the model: it comes with the result",
         "its MCP tools are asked about at each call until the person allows them",
     ],
 };

@@ -13,8 +13,10 @@ pub static TOOLS: Tools =
 pub const CALLS: Shape = Shape {
     // The rest of the response is for the person.
     output: &["/tool_response/llmContent"],
+    call: &[],
     before: &["BeforeTool"],
     after: &["AfterTool"],
+    notes_after: true,
     ..SHAPE
 };
 

@@ -14,8 +14,12 @@ use crate::config::json::{Container, Json, Made, Reader, Step, Tree};
 pub const WAIT: &str = "--wait";
 /// What the command of a hook says that judges and delivers nothing.
 pub const GUARD: &str = "--guard";
+/// What tells a hook that it is the stop gate.
+pub const REVIEW: &str = "--review";
+/// Seconds that the stop gate may take: longer than any review that it asks for.
+pub const REVIEW_SECONDS: u32 = 600;
 
-/// Whether a command is one of our hooks for this agent and this home: `<anything> hook AGENT [--wait | [EVENT] [--guard]] --home HOME`.
+/// Whether a command is one of our hooks for this agent and this home: `<anything> hook AGENT [--wait | --review | [EVENT] [--guard]] --home HOME`.
 pub(crate) fn is_our_command(words: &[String], agent: &str, home: &str) -> bool {
     let Some((_, words)) = words.split_first() else { return false };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -59,6 +63,11 @@ pub enum Form {
         timeout: u32,
         /// What the handler says beside that: what happens when it fails.
         more: Vec<(&'static str, &'static str)>,
+    },
+    /// Our program, which has another agent review before the session stops.
+    Review {
+        /// Seconds.
+        timeout: u32,
     },
     /// A tool of our MCP server in the same session.
     McpTool {
@@ -154,6 +163,11 @@ impl HookSet<'_> {
             }
             Form::Command { timeout } => {
                 json!({ "type": "command", "command": self.command(), "timeout": timeout })
+            }
+            Form::Review { timeout } => {
+                let (baton, home) = (shell::quote(self.baton), shell::quote(self.home));
+                let command = format!("{baton} hook {} {REVIEW} --home {home}", self.agent);
+                json!({ "type": "command", "command": command, "timeout": timeout })
             }
             Form::Waiter { timeout } => json!({
                 "type": "command", "command": self.waiter(), "async": true, "asyncRewake": true, "timeout": timeout
@@ -259,13 +273,16 @@ impl HookSet<'_> {
         let mut matched = Matched { updates: Vec::new(), missing: Vec::new(), extra: Vec::new() };
         for row in self.rows {
             let wanted = self.handler(row);
-            let judges = |handler: &Value| handler["command"].as_str().is_some_and(|c| c.contains(GUARD));
+            let purpose = |handler: &Value| {
+                let command = handler["command"].as_str().unwrap_or_default();
+                [GUARD, REVIEW].map(|word| command.contains(word))
+            };
             let fits = |f: &&Found| {
                 f.event == row.event
                     && f.matcher.as_deref() == row.matcher
                     && f.value["type"] == wanted["type"]
                     && f.value["async"] == wanted["async"]
-                    && judges(&f.value) == judges(&wanted)
+                    && purpose(&f.value) == purpose(&wanted)
             };
             match free.iter().position(fits) {
                 Some(i) => {

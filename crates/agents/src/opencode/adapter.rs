@@ -6,10 +6,11 @@
 //! A pushed prompt has ids that follow from its offer. OpenCode takes the same message and part once, however often it is sent, so a push whose
 //! fate is unknown is simply repeated.
 
-use super::{install, screen};
+use super::{history, install, screen};
 use crate::agent::{Agent, Env, McpCaller, Push, Shell};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
+use crate::history::{History, HistoryReader};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::screen::Screen;
@@ -21,6 +22,7 @@ use baton_core::mail::{self};
 use baton_core::time::Moment;
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// OpenCode.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +85,11 @@ impl Agent for OpenCode {
         }
     }
 
+    /// It says nothing of the kind.
+    fn tells_held_stops(&self) -> bool {
+        false
+    }
+
     fn shows_requests(&self) -> bool {
         true
     }
@@ -95,6 +102,16 @@ impl Agent for OpenCode {
             "mark": mail::mark(push.nonce),
             "text": push.text,
         }))
+    }
+
+    fn history(&self, user_home: &Path, _since: Option<SystemTime>, env: Env<'_>) -> History {
+        let data = env("XDG_DATA_HOME").filter(|folder| !folder.is_empty());
+        let folder = data.map_or_else(|| user_home.join(".local/share"), PathBuf::from);
+        History::Database { file: folder.join("opencode/opencode.db"), query: history::QUERY }
+    }
+
+    fn history_reader(&self, _file: &Path) -> HistoryReader {
+        Box::new(history::calls)
     }
 
     fn shell(&self, env: Env<'_>) -> Option<Shell> {
@@ -149,6 +166,8 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "tool.execute.after" => EventKind::AfterTool,
         "request" => EventKind::Request,
         "session.compacted" => EventKind::Start(Source::Compact),
+        // Told by our plugin before the next one, unless the turn failed.
+        "turn.done" => EventKind::Stop,
         "session.idle" => EventKind::IdleNotice,
         "permission.asked" | "question.asked" => EventKind::Blocked,
         // Whatever was answered: if it was a refusal, the session says next that it is idle.

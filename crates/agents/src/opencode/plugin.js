@@ -121,6 +121,11 @@ class Link {
     })
   }
 
+  // Goes on with a turn that has ended.
+  goOn(session_id, text) {
+    return this.#prompt({ session_id, message_id: ascending("msg"), part_id: ascending("prt"), text })
+  }
+
   lastPush(session_id) {
     return this.#pushes.get(session_id)
   }
@@ -195,6 +200,8 @@ async function marksBehindSummary(client, id) {
 export const Baton = async ({ client, directory }) => {
   // Sessions whose next request is one for a summary.
   const compacting = new Set()
+  // Sessions whose turn ended by an error, or because the person wanted it.
+  const failed = new Set()
   // The marks in what is being summarized.
   const summarized = new Map()
 
@@ -249,17 +256,30 @@ export const Baton = async ({ client, directory }) => {
     if (pushed) await link.look(pushed)
   }
 
+  // Whether something is left to do at the end of a turn: OpenCode has no hook there, so the session is prompted anew.
+  const goesOn = async (session) => {
+    if (GUARD === "off" || link.sessions.get(session)?.parent) return false
+    const text = (await call("turn.done", session))?.text
+    if (text) await link.goOn(session, text)
+    return Boolean(text)
+  }
+
   const events = {
     "session.created": ({ info }) => {
       link.sessions.set(info.id, { client, directory: info.directory ?? directory, parent: info.parentID })
       return tell("session.created", info.id)
     },
-    "session.idle": ({ sessionID }) => {
+    "session.idle": async ({ sessionID }) => {
       compacting.delete(sessionID)
       summarized.delete(sessionID)
+      if (!failed.delete(sessionID) && (await goesOn(sessionID).catch(() => false))) return
       return tell("session.idle", sessionID)
     },
-    "session.error": ({ sessionID }) => sessionID && idleAfterError(sessionID),
+    "session.error": ({ sessionID }) => {
+      if (!sessionID) return
+      failed.add(sessionID)
+      return idleAfterError(sessionID)
+    },
     "session.deleted": async ({ info }) => {
       await tell("session.deleted", info.id)
       link.sessions.delete(info.id)
@@ -294,6 +314,7 @@ export const Baton = async ({ client, directory }) => {
     event: safely(({ event }) => events[event.type]?.(event.properties)),
 
     "chat.message": safely(async ({ sessionID }, { message, parts }) => {
+      failed.delete(sessionID)
       const prompt = parts.flatMap(textsOf).join("\n")
       const answer = await call("chat.message", sessionID, { turn_id: message.id, prompt })
       const text = await textFor(sessionID, answer)
@@ -324,7 +345,7 @@ export const Baton = async ({ client, directory }) => {
           ? await call("tool.execute.after", sessionID, more)
           : await judged("tool.execute.after", sessionID, { ...more, ...shown }, unseen)
       if (answer?.output) Object.assign(result, answer.output)
-      const text = (await textFor(sessionID, answer)) || answer?.note
+      const text = [await textFor(sessionID, answer), answer?.note].filter(Boolean).join("\n\n")
       if (!text) return
       // A tool of a server gives back parts, a tool of OpenCode a text.
       if (parts) result.content.push({ type: "text", text })

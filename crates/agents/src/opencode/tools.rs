@@ -15,9 +15,11 @@ pub const CALLS: Shape = Shape {
     input: &["/args"],
     output: &["/output"],
     session: &["/sessionID", "/session_id"],
+    call: &["/callID"],
     cwd: &["/directory", "/cwd"],
     before: &["tool.execute.before"],
     after: &["tool.execute.after"],
+    notes_after: true,
     ..SHAPE
 };
 

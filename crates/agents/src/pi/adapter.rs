@@ -9,10 +9,12 @@
 //!
 //! After `/tree` it tells which marks are not on the branch that the person went to.
 
+use super::history;
 use super::screen;
 use crate::agent::{Agent, Env, Push, Shell};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
+use crate::history::{History, HistoryReader, files_below};
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::screen::Screen;
@@ -22,6 +24,7 @@ use baton_core::frame::{Answers, Unit};
 use baton_core::mail::{self};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// What Pi was seen to pass on whole.
 const TAKES: usize = 60_000;
@@ -86,6 +89,11 @@ impl Agent for Pi {
         Answers::ByCommand
     }
 
+    /// It says nothing of the kind.
+    fn tells_held_stops(&self) -> bool {
+        false
+    }
+
     fn shows_requests(&self) -> bool {
         true
     }
@@ -93,6 +101,16 @@ impl Agent for Pi {
     fn push(&self, push: &Push<'_>) -> Option<Value> {
         let mark = mail::mark(push.nonce);
         Some(json!({"session_id": push.session_id, "mark": mark, "text": push.text}))
+    }
+
+    fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {
+        let folder = env("PI_CODING_AGENT_DIR").map_or_else(|| user_home.join(".pi/agent"), PathBuf::from);
+        History::Files(files_below(&folder.join("sessions"), ".jsonl", since))
+    }
+
+    fn history_reader(&self, _file: &Path) -> HistoryReader {
+        let mut reader = history::Reader::default();
+        Box::new(move |line| reader.calls(line))
     }
 
     fn shell(&self, env: Env<'_>) -> Option<Shell> {

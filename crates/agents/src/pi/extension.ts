@@ -382,7 +382,7 @@ export default function (pi: any) {
 		const shown = GUARD === "off" ? {} : { toolName, input, content };
 		const more = { tool_name: toolName, tool_use_id: toolCallId, ...shown };
 		const answer = await session.ask("tool_result", more);
-		const text = session.text(answer);
+		const text = [session.text(answer), answer?.note].filter(Boolean).join("\n\n");
 		const unseen = answer === undefined && GUARD === "closed" ? [{ type: "text", text: UNSEEN }] : undefined;
 		const parts = answer?.output ?? unseen;
 		if (!text && !parts) return undefined;

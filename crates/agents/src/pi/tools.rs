@@ -13,8 +13,10 @@ pub const CALLS: Shape = Shape {
     tool: &["/toolName"],
     input: &["/input"],
     output: &["/content"],
+    call: &["/toolCallId", "/tool_use_id"],
     before: &["tool_call"],
     after: &["tool_result"],
+    notes_after: true,
     ..SHAPE
 };
 

@@ -1,7 +1,8 @@
-//! `doctor`: checks, each pass, note, warn or fail, with what to do. Here are those of baton itself; those of the agents are in `agents`.
+//! `doctor`: checks, each pass, note, warn or fail, with what to do. Here are those of baton itself; those of the agents are in `agents`, those of jobs in `jobs`.
 
 mod agents;
 mod check;
+mod jobs;
 mod programs;
 
 use super::Session;
@@ -13,6 +14,7 @@ use baton_core::error::Exit;
 use baton_core::frame::shown as shown_name;
 use baton_core::wake::Outcome;
 use baton_core::{Error, limits};
+use baton_gate::log::UNJUDGED;
 use baton_gate::policy::Mode;
 use baton_mail::wake::{self, Outlook, Wish};
 use baton_mail::{directory, unknown};
@@ -81,7 +83,10 @@ impl Doctor {
         checks.push(guard(session));
         checks.push(hook_log(&session.home));
         checks.push(server(&session.home));
-        let mut blocks = vec![Block { agent: None, checks, absent: false }];
+        let mut blocks = vec![
+            Block { title: "baton", agent: None, checks, absent: false },
+            Block { title: "jobs", agent: None, checks: jobs::checks(session, self.fix), absent: false },
+        ];
         blocks.extend(agents::blocks(session, &heard, |agent| self.unknown(&session.home, agent)));
         let document: Vec<Value> = blocks.iter().flat_map(Block::documents).collect();
         out.data(&Value::Array(document), || check::shown(*out, &blocks))?;
@@ -203,7 +208,8 @@ fn guard(session: &Session) -> Check {
             .hint("guard.mode = \"on\" in your config.toml, then `baton setup`");
     }
     let log = baton_gate::log::last(&session.home, usize::MAX);
-    let failed = log.iter().filter(|entry| entry["rule"] == "").count();
+    let unjudged = log.iter().filter(|entry| entry["decision"] == UNJUDGED).count();
+    let failed = log.iter().filter(|entry| entry["rule"] == "").count() - unjudged;
     let last = log.last().map_or_else(String::new, |entry| {
         let text = |key: &str| shown_name(entry[key].as_str().unwrap_or_default(), FIELD_CHARS);
         format!("; last {} by {} in {}, {}", text("decision"), text("rule"), text("agent"), text("at"))
@@ -216,6 +222,11 @@ fn guard(session: &Session) -> Check {
             format!("on; {more} wishes of a file that may only tighten are passed over"),
         )
         .hint(shown_name(ignored, LOG_LINE_CHARS));
+    }
+    if unjudged > 0 {
+        let detail = format!("on; {unjudged} calls ran without having been judged{last}");
+        return Check::new("guard", Verdict::Warn, detail)
+            .hint("their hooks failed, took too long, or were not in force; `baton guard log` shows when");
     }
     let held = policy.settings.on_failure.value.as_str();
     let detail = format!("on; what can't be judged: {held}; {} decisions logged{last}", log.len());

@@ -4,6 +4,7 @@ mod check;
 mod explain;
 mod list;
 mod log;
+mod replay;
 mod switch;
 
 use super::Session;
@@ -33,8 +34,10 @@ enum What {
     Explain(explain::Explain),
     /// Judge the tool call of a native payload on stdin; nothing is logged and nobody is told
     Check(check::Check),
-    /// What was refused, asked about or taken out
+    /// What was refused, asked about or taken out, and what ran without having been judged
     Log(log::Log),
+    /// What the rules would have said about the calls of past conversations
+    Replay(replay::ReplayPast),
 }
 
 impl Guard {
@@ -47,6 +50,7 @@ impl Guard {
             What::Explain(explain) => explain.run(session, out),
             What::Check(check) => check.run(session, out),
             What::Log(log) => log.run(session, out),
+            What::Replay(replay) => replay.run(session, out),
         }
     }
 }

@@ -6,6 +6,7 @@ mod wait;
 mod worker;
 
 pub use start::Run;
+pub use wait::{Limit, Style, report, watch};
 pub use worker::{JobWorker, KeepServer};
 
 use super::Session;
@@ -57,7 +58,7 @@ impl Job {
 }
 
 /// Where jobs run.
-fn host(session: &Session) -> Result<Host, Error> {
+pub fn host(session: &Session) -> Result<Host, Error> {
     let program = environment::own_program()?;
     Ok(Host {
         home: session.home.clone(),

@@ -3,7 +3,7 @@
 use super::Session;
 use crate::print::{Out, Tone, done};
 use crate::{environment, gate, started};
-use baton_agents::install::{Guard, Install, InstallError, OwnCommand, Plan, Scope};
+use baton_agents::install::{Guard, Install, InstallError, OwnCommand, Plan, Scope, StopGate};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::{Code, Error};
@@ -114,7 +114,11 @@ pub fn plan(session: &Session, agent: &dyn Agent, in_project: bool, remove: bool
     let wrong = |error: InstallError| refused(agent, &error);
     let install = Install::new(&program, &session.home, scope).map_err(wrong)?;
     // What is taken out is known by itself, whatever is set now.
-    let install = if remove { install } else { install.with_guard(wanted_guard(session)?) };
+    let install = if remove {
+        install
+    } else {
+        install.with_guard(wanted_guard(session)?).with_stop_gate(wanted_gate(session)?)
+    };
     let target = agent.target(install, &environment::user_home()?, &environment::get).map_err(wrong)?;
     if remove { Plan::remove(&*target) } else { Plan::install(&*target) }.map_err(wrong)
 }
@@ -128,6 +132,11 @@ fn wanted_guard(session: &Session) -> Result<Guard, Error> {
         (Mode::On, OnFailure::Ask) => Guard::On,
         (Mode::On, OnFailure::Deny) => Guard::Closed,
     })
+}
+
+/// The stop gate as the person has set it.
+fn wanted_gate(session: &Session) -> Result<StopGate, Error> {
+    Ok(if session.limits()?.review_gate { StopGate::On } else { StopGate::Off })
 }
 
 fn refused(agent: &dyn Agent, error: &InstallError) -> Error {

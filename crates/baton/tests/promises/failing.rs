@@ -363,6 +363,17 @@ fn m12_transcripts_that_can_not_be_read() {
 /// The output of a command that failed, for a fault of the machine.
 #[cfg(target_os = "linux")]
 fn in_namespace(world: &World, script: &str, arguments: &[&str]) -> Option<Done> {
+    in_namespace_with(world, script, arguments, &[])
+}
+
+#[cfg(target_os = "linux")]
+/// The same, with more in the environment.
+pub fn in_namespace_with(
+    world: &World,
+    script: &str,
+    arguments: &[&str],
+    environment: &[(String, String)],
+) -> Option<Done> {
     let mut probe = world.command("unshare");
     if !probe.args(["-rm", "true"]).stderr(Stdio::null()).status().is_ok_and(|status| status.success()) {
         eprintln!("skipped: this machine allows no user and mount namespaces");
@@ -370,6 +381,7 @@ fn in_namespace(world: &World, script: &str, arguments: &[&str]) -> Option<Done>
     }
     let mut command = world.command("unshare");
     command.args(["-rm", "sh", "-c", script, "sh"]).args(arguments);
+    command.envs(environment.iter().map(|(name, value)| (name, value)));
     let output = command.stdin(Stdio::null()).output().unwrap();
     Some(done(output.status, &output.stdout, &output.stderr))
 }

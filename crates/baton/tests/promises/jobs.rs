@@ -25,6 +25,13 @@ case "$prompt" in
 *"STUBBORN"*) trap '' TERM INT; (trap '' TERM INT; while :; do sleep 1; done) & echo $! > "$HOME/child"; while :; do sleep 1; done ;;
 *"STEP-ONLY"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}],"stop_reason":"tool_use"}}'; sleep 600 ;;
 *"TOOL-AND-DIE"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make all"}}],"stop_reason":"tool_use"}}'; touch "$HOME/began"; while [ ! -e "$HOME/go" ]; do sleep 0.05; done; echo 'last words' >&2; exit 3 ;;
+*"TOOL-WITHOUT-PROCESS"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}],"stop_reason":"tool_use"}}' ;;
+*"SAY-NOTHING"*) ;;
+*"ASK-FIRST"*)
+  echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r target"},"tool_use_id":"t1"}}'
+  read -r answer
+  printf '%s\n' "$answer" > "$HOME/answer"
+  case "$answer" in *'"behavior":"allow"'*) say "allowed"; end "allowed" ;; *) say "refused"; end "refused" ;; esac ;;
 *"WRITE-A-FILE"*) echo new > made.txt; say "wrote"; end "wrote" ;;
 *"FAIL-LOUDLY"*) echo '{"type":"result","subtype":"error_during_execution","is_error":true,"result":"API Error: 429 rate limit"}' ;;
 *) say "done"; end "done" ;;
@@ -54,9 +61,12 @@ impl Jobs {
 
     /// With the scripted agent on the search path, and a login.
     pub fn dress(&self, command: &mut Command) {
-        let path = std::env::var("PATH").unwrap_or_default();
-        command.env("PATH", format!("{}:{path}", self.world.path("bin").display()));
+        command.env("PATH", self.path());
         command.env("ANTHROPIC_API_KEY", "fake");
+    }
+
+    fn path(&self) -> String {
+        format!("{}:{}", self.world.path("bin").display(), std::env::var("PATH").unwrap_or_default())
     }
 
     fn run(&self, arguments: &[&str]) -> Done {
@@ -125,9 +135,12 @@ pub fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
+/// Whether any thread of a process is left: a killed one holds its files until the last is gone, though its first may be a zombie by then.
 fn is_alive(pid: i32) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    !stat.is_empty() && !stat.contains(") Z")
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    threads
+        .filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok())
+        .any(|stat| !stat.contains(") Z") && !stat.contains(") X"))
 }
 
 fn gone(pid: i32) -> bool {
@@ -298,6 +311,41 @@ fn j9_a_job_may_not_start_another() {
 }
 
 #[test]
+fn j11_what_a_job_waits_for_is_shown_and_answered_by_the_person_alone() {
+    let jobs = Jobs::new();
+    if !jobs.world.has_person() {
+        eprintln!("skipped: there is no pseudo-terminal here");
+        return;
+    }
+    for (arguments, result) in [(["approve", ""], "allowed"), (["deny", "--reason=not today"], "refused")] {
+        let started = jobs.run(&["job", "start", "claude", "ASK-FIRST", "--allow", "ask"]).expect(0).json();
+        let id = started["job_id"].as_str().unwrap().to_owned();
+        let row = jobs.until(&id, "blocked");
+        assert_eq!(row["questions"][0]["what"], "bash: rm -r target", "{row}");
+        let waiting = jobs.run(&["approvals"]).expect(0).json();
+        assert_eq!(waiting[0]["job_id"], id.as_str(), "{waiting}");
+        jobs.run(&["approve", &id]).expect_error(3, "not-a-person");
+        let asker = Puppet::start(&jobs.world, Style::Claude, &format!("agent-{result}"));
+        let refused = run(asker.shell_command(&["approve", &id, "--json"]), b"");
+        refused.expect_error(3, "not-a-person");
+        let words: Vec<&str> =
+            arguments.iter().copied().filter(|word| !word.is_empty()).chain([id.as_str()]).collect();
+        let done = jobs.world.person(&words);
+        assert_eq!(done.code, Some(0), "{done:?}");
+        let row = jobs.run(&["job", "wait", &id]).expect(0).json();
+        assert_eq!(row["result"], result, "{row}");
+        if result == "refused" {
+            assert!(jobs.wait_for_file("answer").contains("not today"));
+        }
+        let late = jobs.world.person(&["approve", &id, "--json"]);
+        assert_eq!(late.code, Some(1), "{late:?}");
+        assert!(late.stdout.contains("asker-gone"), "{late:?}");
+        let unknown = jobs.world.person(&["approve", "jnothing", "--json"]);
+        assert!(unknown.stdout.contains("unknown-approval"), "{unknown:?}");
+    }
+}
+
+#[test]
 fn j14_a_step_is_not_the_end() {
     let jobs = Jobs::new();
     let id = jobs.start("STEP-ONLY");
@@ -307,6 +355,80 @@ fn j14_a_step_is_not_the_end() {
     assert_eq!(row["job_id"], id.as_str());
     assert_eq!(row["last_activity"]["what"], "bash: make");
     jobs.run(&["job", "cancel", &id]).expect(0);
+}
+
+#[test]
+fn j15_silence_is_a_stall() {
+    let jobs = Jobs::new();
+    jobs.world.configure("[jobs]\nidle = \"10s\"\n");
+    let id = jobs.start("SAY-NOTHING");
+    let row = jobs.run(&["job", "wait", &id, "--max-wait", "2m"]).expect(1).json();
+    assert_eq!(row["error"]["code"], "stalled", "{row}");
+    assert!(row["error"]["hint"].as_str().unwrap().contains("jobs.idle is 10s"), "{row}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn j16_a_shell_call_without_a_process_is_stuck() {
+    let jobs = Jobs::new();
+    let id = jobs.start("TOOL-WITHOUT-PROCESS");
+    let row = jobs.run(&["job", "wait", &id, "--max-wait", "2m"]).expect(1).json();
+    assert_eq!(row["error"]["code"], "stuck-tool", "{row}{}", jobs.log(&id));
+    assert!(row["error"]["message"].as_str().unwrap().contains("bash: make"), "{row}");
+}
+
+#[test]
+fn a_clock_that_was_set_back_decides_nothing() {
+    let jobs = Jobs::new();
+    let id = jobs.start("WAIT-FOR-GO");
+    jobs.until(&id, "running");
+    // As if the clock had been an hour ahead when it began.
+    let database = rusqlite::Connection::open(jobs.world.home().join("jobs.db")).unwrap();
+    database
+        .execute(
+            "UPDATE job SET created_at = created_at + 3600000, started_at = started_at + 3600000, activity = 'x', activity_at = created_at + 7200000",
+            [],
+        )
+        .unwrap();
+    let row = jobs.status(&id);
+    assert_eq!((&row["status"], &row["elapsed_ms"]), (&"running".into(), &0.into()), "{row}");
+    fs::write(jobs.file("go"), "").unwrap();
+    let row = jobs.run(&["job", "wait", &id]).expect(0).json();
+    assert!(row["elapsed_ms"].as_i64().unwrap() < 3_600_000, "by a clock that nobody sets: {row}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_neither_hides_an_end_nor_leaves_a_job_running() {
+    let jobs = Jobs::new();
+    jobs.run(&["run", "claude", "quick"]).expect(0);
+    // A home of two megabytes that is full when the job ends; afterwards there is room again.
+    let script = r#"
+        set -e
+        cp -r "$BATON_HOME" "$TMPDIR/copy"
+        mount -t tmpfs -o size=2m tmpfs "$BATON_HOME"
+        cp -r "$TMPDIR/copy"/* "$BATON_HOME"
+        id=$("$1" job start claude WAIT-FOR-GO)
+        until "$1" job status "$id" | grep -q running; do sleep 0.05; done
+        head -c 3000000 /dev/zero > "$BATON_HOME/filler" 2>/dev/null || true
+        touch "$HOME/go"
+        sleep 2
+        set +e
+        "$1" job start claude more --json; echo "start $?"
+        "$1" job status "$id" --json > "$TMPDIR/status"; echo "status $?"
+        rm "$BATON_HOME/filler"
+        "$1" job wait "$id" > "$TMPDIR/result"; echo "wait $?"
+        cat "$TMPDIR/result"
+    "#;
+    let environment = [("ANTHROPIC_API_KEY".to_owned(), "fake".to_owned()), ("PATH".to_owned(), jobs.path())];
+    let Some(done) =
+        crate::failing::in_namespace_with(&jobs.world, script, &[crate::world::program()], &environment)
+    else {
+        return;
+    };
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert!(lines[0].contains("disk-full"), "{done:?}");
+    assert_eq!(lines[1..], ["start 1", "status 0", "wait 0", "went"], "{done:?}");
 }
 
 #[test]
@@ -441,6 +563,7 @@ fn j25_a_killed_worker_is_told_at_the_askers_next_event() {
     let worker = jobs.worker(id);
     kill(worker);
     assert!(gone(worker));
+    asker.answer(1);
     asker.event(Moment::Tools);
     let body = |row: &Value| {
         row["body"].as_str().is_some_and(|body| body.contains(id) && body.contains("worker-gone"))
@@ -581,4 +704,59 @@ fn a_start_that_is_refused_starts_nothing() {
         !jobs.world.home().join("jobs").exists()
             || fs::read_dir(jobs.world.home().join("jobs")).unwrap().next().is_none()
     );
+}
+
+#[test]
+fn j32_doctor_knows_the_backends_and_heals_what_is_stuck() {
+    let jobs = Jobs::new();
+    let found = |arguments: &[&str], login: bool| {
+        let mut command = jobs.command(&[&["doctor", "--json"], arguments].concat());
+        command.env("PATH", format!("{}:/usr/bin:/bin", jobs.world.path("bin").display()));
+        if !login {
+            command.env_remove("ANTHROPIC_API_KEY");
+        }
+        let checks = run(command, b"").json();
+        move |name: &str, verdict: &str, words: &str| {
+            let fits = |check: &&Value| {
+                check["check"] == name
+                    && check["verdict"] == verdict
+                    && check["detail"].as_str().is_some_and(|detail| detail.contains(words))
+            };
+            checks.as_array().unwrap().iter().any(|check| fits(&check))
+        }
+    };
+    let fresh = found(&[], true);
+    assert!(fresh("backend", "pass", "claude can be given jobs"));
+    assert!(fresh("jobs", "pass", "none yet") && fresh("disk", "pass", "MiB are free"));
+    assert!(found(&[], false)("backend", "note", "no login"));
+    let id = jobs.start("HANG");
+    let child: i32 = jobs.wait_for_file("child").trim().parse().unwrap();
+    jobs.until(&id, "running");
+    let running = found(&[], true);
+    assert!(running("jobs", "pass", "1 run") && !running("stuck", "warn", ""));
+    let worker = jobs.worker(&id);
+    kill(worker);
+    assert!(gone(worker));
+    // Left by a starter that was killed, and by a server that was.
+    let other = if id.ends_with('2') { '3' } else { '2' };
+    let orphan = jobs.world.home().join("jobs").join(format!("{}{other}", &id[..id.len() - 1]));
+    fs::create_dir_all(&orphan).unwrap();
+    let hour_ago = std::time::SystemTime::now() - Duration::from_secs(3600);
+    fs::File::open(&orphan).unwrap().set_modified(hour_ago).unwrap();
+    let server = jobs.world.home().join("opencode/x");
+    fs::create_dir_all(&server).unwrap();
+    let gone_server = r#"{"port": 1, "password": "x", "pid": 1, "start": 18446744073709551615}"#;
+    fs::write(server.join("server.json"), gone_server).unwrap();
+    let looked = found(&[], true);
+    assert!(looked("stuck", "warn", &id), "looking heals nothing");
+    assert!(looked("left over", "warn", "1 folders and 0 worktrees"));
+    assert!(looked("server", "note", "gone"));
+    assert!(is_alive(child));
+    let fixed = found(&["--fix"], true);
+    assert!(fixed("healed", "pass", &id) && fixed("left over", "pass", "removed"));
+    assert!(gone(child) && !orphan.exists() && !server.join("server.json").exists());
+    let row = jobs.status(&id);
+    assert_eq!((&row["status"], &row["error"]["code"]), (&"failed".into(), &"worker-gone".into()), "{row}");
+    let after = found(&[], true);
+    assert!(!after("stuck", "warn", "") && !after("left over", "warn", "") && !after("server", "note", ""));
 }

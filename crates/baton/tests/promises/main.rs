@@ -54,6 +54,8 @@ mod parallel;
 #[cfg(test)]
 mod reference;
 #[cfg(test)]
+mod review;
+#[cfg(test)]
 mod senders;
 #[cfg(test)]
 mod unknown;

@@ -206,14 +206,15 @@ impl Watch {
             return;
         }
         let running_since = self.tools.get(&tool.call).and_then(|open| open.running_since);
-        let running_since = running_since.or((tool.state == ToolState::Running).then_some(at));
+        // One that has to wait for a permission after all does not run, and need not have a process.
+        let running_since = (tool.state == ToolState::Running).then(|| running_since.unwrap_or(at));
         let open = self.tools.entry(tool.call.clone()).or_insert_with(|| Open {
             tool: tool.clone(),
             running_since,
             life: Life::Unknown,
             absent: 0,
         });
-        if open.tool.output != tool.output {
+        if open.tool.output != tool.output || open.running_since.is_none() {
             open.absent = 0;
         }
         open.tool = tool;

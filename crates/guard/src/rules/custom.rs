@@ -49,6 +49,11 @@ pub struct Custom {
 }
 
 impl Custom {
+    /// Whether it says anything about a call.
+    pub(crate) fn names_call(&self) -> bool {
+        self.names_commands() || self.names_touches() || !self.tools.is_empty()
+    }
+
     /// Whether it may forbid commands.
     pub fn forbids_commands(&self) -> bool {
         matches!(self.action, Action::Deny | Action::Ask)
@@ -69,11 +74,20 @@ impl Custom {
             return None;
         }
         let decision = match self.action {
+            // What has run is not shown.
+            Action::Deny if self.event == Moment::After => Decision::Redact(format!("[{}]", self.reason)),
             Action::Deny => Decision::Deny,
             Action::Ask => Decision::Ask,
             Action::Note | Action::Allow => Decision::Note,
         };
         Some(Verdict::new(decision, self.id.clone(), self.reason.clone()))
+    }
+
+    /// What it has to say at the end of an agent's turn.
+    pub(crate) fn at_stop(&self, agent: &str) -> Option<Verdict> {
+        let is_its = self.agents.is_empty() || self.agents.iter().any(|name| name == agent);
+        (self.event == Moment::Stop && self.action == Action::Deny && is_its)
+            .then(|| Verdict::new(Decision::Deny, self.id.clone(), self.reason.clone()))
     }
 
     /// Whether it is an allow that covers all of a call: every command, and every file where it names files.

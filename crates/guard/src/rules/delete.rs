@@ -26,6 +26,13 @@ pub(super) const RULES: &[Rule] = &[Rule {
         Example::Shell("> /etc/passwd"),
         Example::Shell("rsync -a --delete empty/ ~/"),
         Example::Shell("rm -rf \"$UNSET/\""),
+        Example::Shell("docker run --rm -v /:/h alpine rm -rf /h/etc"),
+        Example::Shell("podman run --mount type=bind,src=/home/me,dst=/x busybox sh -c 'rm -rf /x/*'"),
+        Example::Shell("docker run -v ~:/data alpine rm -rf /"),
+        Example::Shell("docker run --privileged -v /:/h alpine chroot /h rm -rf /var"),
+        Example::Shell("if [ -d x ]; then d=/etc; else d=build; fi; rm -rf $d"),
+        Example::Shell("if true; then d=build; else d=/etc; fi; rm -rf $d"),
+        Example::Shell("case $1 in a) cd /;; *) cd build;; esac; rm -rf lib"),
     ],
     good: &[
         Example::Shell("rm -rf node_modules dist"),
@@ -35,6 +42,10 @@ pub(super) const RULES: &[Rule] = &[Rule {
         Example::Shell("d=$(mktemp -d); rm -rf \"$d\""),
         Example::Shell("npm test > /tmp/log.txt 2>&1"),
         Example::Shell("docker run --rm -v /src:/src x"),
+        Example::Shell("docker run --rm -v \"$PWD\":/app -w /app node rm -rf node_modules /app/dist"),
+        Example::Shell("docker run --rm -v cache:/data alpine rm -rf /data /var/cache"),
+        Example::Shell("docker run --rm -v /etc:/e:ro alpine rm -rf /e"),
+        Example::Shell("if [ -d x ]; then d=dist; else d=build; fi; rm -rf $d"),
     ],
 }];
 

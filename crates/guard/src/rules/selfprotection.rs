@@ -21,12 +21,19 @@ pub(super) const RULES: &[Rule] = &[Rule {
         Example::Write("/home/me/.config/baton/config.toml", ""),
         Example::Write(".baton.toml", ""),
         Example::Shell("pkill -f baton"),
+        Example::Shell("baton approve a1b2"),
+        Example::Shell("baton job start claude --as ann 'go on'"),
+        Example::Shell("rm ~/.local/share/baton/guard.calls"),
+        Example::Shell("script -qc 'baton guard disable block-sudo' /dev/null"),
     ],
     good: &[
         Example::Shell("baton send otter hello"),
         Example::Shell("baton guard list"),
         Example::Shell("cat ~/.config/baton/config.toml"),
         Example::Shell("baton setup --dry-run"),
+        Example::Shell("baton approvals"),
+        Example::Shell("baton job start codex 'write the tests'"),
+        Example::Shell("baton send otter 'run it --as root'"),
     ],
 }];
 
@@ -58,7 +65,9 @@ fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
             operands(command.args(), &[]).iter().map(|value| value.text.as_str()).collect();
         match (command.name.as_str(), &words[..]) {
             ("baton", ["setup", ..]) => command.has_long("--remove", 5) && !command.has("--dry-run"),
-            ("baton", ["guard", "disable", ..]) => true,
+            ("baton", ["guard", "disable", ..] | ["approve", ..]) => true,
+            // Who somebody is, only the person says.
+            ("baton", _) if command.texts().any(|arg| arg == "--as" || arg.starts_with("--as=")) => true,
             ("baton", ["config", "set" | "unset", key, ..]) => {
                 key.starts_with("guard") || key.starts_with("approvals")
             }

@@ -2,7 +2,7 @@
 //!
 //! What is not known never blocks: a missing tool, no network, no repository. After [`MAX_BLOCKS`] blocks the turn may end whatever is left.
 
-use super::{Rule, RuleSet, no_check};
+use super::{Params, Rule, RuleSet, no_check};
 use crate::judge::{Call, Moment};
 use crate::world::{Repository, World};
 use baton_core::guard::{Decision, Verdict};
@@ -39,15 +39,18 @@ pub(crate) const RULES: &[Rule] = &[
 /// What the rules say about the end of a turn.
 pub(crate) fn check(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Vec<Verdict> {
     // An agent that says it was stopped before, with nobody who counted: once is enough.
-    if call.stops_blocked >= MAX_BLOCKS || (call.stop_active && call.stops_blocked == 0) {
+    if call.stops_blocked.map_or(call.stop_active, |blocked| blocked >= MAX_BLOCKS) {
         return Vec::new();
     }
     let folder = world.project();
     let mut found = Vec::new();
     for active in rules.active(Moment::Stop) {
         let params = &active.params;
-        let facts =
-            world.repository_against(&folder, params.remote.as_deref(), params.base_branch.as_deref());
+        let (remote, base) = (params.remote.as_deref(), params.base_branch.as_deref());
+        let mut facts = world.repository_against(&folder, remote, base);
+        if asks_the_host(active.rule.id, params) {
+            facts = facts.with(world.pull_request(&folder));
+        }
         let base = params.base_branch.as_deref().unwrap_or("main");
         if let Some(reason) = missing(active.rule.id, &facts, base) {
             let reason = match params.hint.as_deref() {
@@ -58,6 +61,15 @@ pub(crate) fn check(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Vec<
         }
     }
     found
+}
+
+/// Whether only the host of the repository knows what a rule asks about.
+fn asks_the_host(rule: &str, params: &Params) -> bool {
+    match rule {
+        "require-pr-before-stop" | "require-ci-green-before-stop" => true,
+        "require-no-conflicts-before-stop" => params.base_branch.is_some(),
+        _ => false,
+    }
 }
 
 fn missing(rule: &str, facts: &Repository, base: &str) -> Option<String> {
@@ -90,8 +102,8 @@ fn missing(rule: &str, facts: &Repository, base: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rules::{Active, Params, by_id};
-    use crate::world::Told;
+    use crate::rules::{Active, by_id};
+    use crate::world::{PullRequest, Told};
 
     fn all_on() -> RuleSet {
         let rules = RULES
@@ -109,10 +121,9 @@ mod tests {
             unpushed: Some(true),
             has_remote: Some(true),
             conflicts: Some(true),
-            pull_request: Some(false),
-            ci_green: Some(false),
             ..Repository::default()
         };
+        world.pull_request = PullRequest { open: Some(false), green: Some(false), conflicts: None };
         world
     }
 
@@ -133,8 +144,12 @@ mod tests {
     fn a_turn_is_held_three_times_at_most() {
         let world = unfinished();
         let call = |stops_blocked, stop_active| Call { stops_blocked, stop_active, ..Call::stop("claude") };
-        assert!(!check(&call(2, true), &all_on(), &world).is_empty());
-        assert!(check(&call(3, true), &all_on(), &world).is_empty());
-        assert!(check(&call(0, true), &all_on(), &world).is_empty(), "nobody counted");
+        assert!(!check(&call(Some(2), true), &all_on(), &world).is_empty());
+        assert!(check(&call(Some(3), true), &all_on(), &world).is_empty());
+        assert!(
+            !check(&call(Some(0), true), &all_on(), &world).is_empty(),
+            "somebody else held it, for mail"
+        );
+        assert!(check(&call(None, true), &all_on(), &world).is_empty(), "nobody counted");
     }
 }

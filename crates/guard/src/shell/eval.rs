@@ -1,5 +1,8 @@
 //! The walk over a syntax tree: state of the shell at each point, and what runs there.
 
+mod branches;
+
+use super::container::Mount;
 use super::parse::{self, Fault, MAX_DEPTH};
 use super::syntax::*;
 use super::value::{Origin, Value};
@@ -30,7 +33,7 @@ pub fn analyse(text: &str, world: &dyn World) -> Analysis {
 }
 
 /// The state that a subshell copies.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq)]
 pub(super) struct State {
     pub(super) variables: HashMap<String, Vec<Value>>,
     pub(super) functions: HashMap<String, Rc<str>>,
@@ -50,6 +53,7 @@ pub(super) struct Context {
     pub(super) captured: bool,
     pub(super) background: bool,
     pub(super) place: Place,
+    pub(super) mounts: Option<Rc<[Mount]>>,
     pub(super) traced: bool,
     pub(super) from_file: bool,
     pub(super) in_code: bool,
@@ -69,6 +73,9 @@ pub(super) struct Shell<'w> {
     pub(super) active: Vec<String>,
     pub(super) scripts_read: Vec<String>,
     stopped: bool,
+    /// Other states that a branch may have left behind: what follows is run in each of them too.
+    others: Vec<State>,
+    forks: usize,
 }
 
 impl<'w> Shell<'w> {
@@ -81,6 +88,8 @@ impl<'w> Shell<'w> {
             active: Vec::new(),
             scripts_read: Vec::new(),
             stopped: false,
+            others: Vec::new(),
+            forks: 0,
         }
     }
 
@@ -167,22 +176,29 @@ impl<'w> Shell<'w> {
         let size = self.state.variables.len() + self.state.functions.len() + self.state.arguments.len() + 4;
         self.step(4 + size * 2);
         let saved = self.state.clone();
+        let others = std::mem::take(&mut self.others);
         let result = run(self);
         self.state = saved;
+        self.others = others;
         result
     }
 
     pub(super) fn list(&mut self, list: &List<'_>, heres: &[Here<'_>], context: &Context) -> Value {
+        self.items(&list.items, heres, context)
+    }
+
+    fn items(&mut self, items: &[Item<'_>], heres: &[Here<'_>], context: &Context) -> Value {
         let mut output = Value::default();
-        for item in &list.items {
+        let mut ends = Vec::new();
+        for (number, item) in items.iter().enumerate() {
             if !self.step(4) {
                 break;
             }
-            let context = Context { background: context.background || item.background, ..context.clone() };
+            let inner = Context { background: context.background || item.background, ..context.clone() };
             let printed = if let [only] = &item.stages[..] {
-                self.node(only, heres, &context)
+                self.node(only, heres, &inner)
             } else {
-                self.pipeline(&item.stages, heres, &context)
+                self.pipeline(&item.stages, heres, &inner)
             };
             if context.wants_output
                 && output.text.len() + printed.text.len() <= MAX_TEXT
@@ -190,6 +206,12 @@ impl<'w> Shell<'w> {
             {
                 output.push(&printed);
             }
+            if !self.others.is_empty() {
+                ends.extend(self.in_other_states(items.get(number + 1..).unwrap_or(&[]), heres, context));
+            }
+        }
+        for end in ends {
+            self.or_else(end);
         }
         output
     }
@@ -300,6 +322,7 @@ impl<'w> Shell<'w> {
                 redirects: redirects.clone(),
                 cwd: self.state.cwd.clone(),
                 place: context.place,
+                mounts: context.mounts.clone(),
                 from_file: context.from_file,
                 ..Command::default()
             };
@@ -312,6 +335,16 @@ impl<'w> Shell<'w> {
                 for list in lists {
                     output.push(&self.list(list, heres, context));
                 }
+                output
+            }
+            Kind::If { branches, otherwise } => {
+                let mut output = Value::default();
+                for (condition, _) in branches {
+                    output.push(&self.list(condition, heres, context));
+                }
+                let bodies: Vec<&List<'_>> =
+                    branches.iter().map(|(_, body)| body).chain(otherwise.as_ref()).collect();
+                output.push(&self.in_branches(&bodies, heres, context, otherwise.is_none()));
                 output
             }
             Kind::Subshell(list) => self.in_subshell(|shell| shell.list(list, heres, context)),
@@ -340,11 +373,8 @@ impl<'w> Shell<'w> {
             }
             Kind::Case { subject, branches } => {
                 self.word(subject, heres, context);
-                let mut output = Value::default();
-                for branch in branches {
-                    output.push(&self.list(branch, heres, context));
-                }
-                output
+                let branches: Vec<&List<'_>> = branches.iter().collect();
+                self.in_branches(&branches, heres, context, true)
             }
             Kind::Function { name, body } => {
                 self.state.functions.insert((*name).to_owned(), Rc::from(*body));
@@ -419,6 +449,7 @@ impl<'w> Shell<'w> {
                     redirects,
                     cwd: self.state.cwd.clone(),
                     place: context.place,
+                    mounts: context.mounts.clone(),
                     from_file: context.from_file,
                     ..Command::default()
                 };

@@ -4,6 +4,7 @@
 //! unknown. It runs nothing and asks only its [`World`](crate::World). What is allowed is not decided here.
 
 mod code;
+pub mod container;
 mod escape;
 mod eval;
 mod expand;
@@ -57,6 +58,8 @@ pub struct Command {
     pub background: bool,
     /// Where it runs.
     pub place: Place,
+    /// In a container: the folders of this machine that it has.
+    pub mounts: Option<Rc<[container::Mount]>>,
     /// Whether the shell prints it as it runs.
     pub traced: bool,
     /// Whether it stands in a script file, of which only what is certain counts.

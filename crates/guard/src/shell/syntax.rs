@@ -37,8 +37,15 @@ pub enum Kind<'s> {
         /// The command's name and arguments.
         words: Vec<Word<'s>>,
     },
-    /// `{ }`, or the parts of `if`, `while` and `until`, in their order.
+    /// `{ }`, or the parts of `while` and `until`, in their order.
     Group(Vec<List<'s>>),
+    /// `if`: the conditions, each with what runs where it holds, and what runs where none does.
+    If {
+        /// In their order.
+        branches: Vec<(List<'s>, List<'s>)>,
+        /// The rest.
+        otherwise: Option<List<'s>>,
+    },
     /// `( )`.
     Subshell(List<'s>),
     /// `for` and `select`.

@@ -128,6 +128,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
 /// Wrappers that are two words: the command, and the subcommand after which another command follows.
 pub(super) const SUBCOMMANDS: &[(&str, &[&str])] = &[
     ("uv", &["run"]),
+    ("pipx", &["run"]),
     ("poetry", &["run"]),
     ("pipenv", &["run"]),
     ("pdm", &["run"]),
@@ -204,6 +205,33 @@ pub(super) fn command_start(wrapper: &Wrapper, args: &[Value]) -> Option<usize> 
         at += 1;
     }
     (at < args.len()).then_some(at)
+}
+
+/// Whether a text is the address of something to fetch.
+pub(super) fn is_address(text: &str) -> bool {
+    const STARTS: &[&str] =
+        &["http://", "https://", "git+", "git://", "ssh://", "github:", "gitlab:", "bitbucket:", "gist:"];
+    STARTS.iter().any(|start| text.starts_with(start))
+}
+
+/// Whether a runner of packages fetches what it runs from an address and not from its registry.
+pub(super) fn fetches(name: &str, args: &[Value], command: Option<&Value>) -> bool {
+    const RUNNERS: &[&str] = &["npx", "bunx", "pnpx", "uvx", "npm", "pnpm", "yarn", "bun", "uv", "pipx"];
+    if !RUNNERS.contains(&name) {
+        return false;
+    }
+    let before = args.iter().take_while(|arg| command.is_none_or(|command| !std::ptr::eq(*arg, command)));
+    let option = before
+        .map(|arg| arg.text.split_once('=').map_or(arg.text.as_str(), |(_, value)| value))
+        .any(is_address);
+    // `npx owner/repository` is one of GitHub's.
+    let shorthand = |text: &str| {
+        matches!(name, "npx" | "pnpx" | "npm")
+            && !text.starts_with(['@', '.', '/', '~'])
+            && text.split('/').count() == 2
+            && text.split('/').all(|part| !part.is_empty())
+    };
+    option || command.is_some_and(|command| is_address(&command.text) || shorthand(&command.text))
 }
 
 /// `NAME=value`.

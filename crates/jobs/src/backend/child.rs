@@ -15,7 +15,7 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest line that is read whole; what is longer is cut, and is then no JSON any more.
 const LINE_BYTES: u64 = 64 << 20;
@@ -24,7 +24,7 @@ const ERROR_BYTES: u64 = 64 << 10;
 /// How much of its last words is told with its end.
 const LAST_WORDS: usize = 4096;
 /// How long its output may stay open after its end, because something that it started holds it.
-const DRAIN: Duration = Duration::from_secs(1);
+const DRAIN: Duration = Duration::from_millis(700);
 
 /// How a program ended.
 #[derive(Clone, Debug)]
@@ -122,8 +122,9 @@ impl Child {
             // A launcher that is killed leaves its program behind, which goes when its input ends.
             its.close_input();
             let status = running.wait().unwrap_or_default();
+            let end = Instant::now() + DRAIN;
             for _ in 0..2 {
-                both_drained.recv_timeout(DRAIN).ok();
+                both_drained.recv_timeout(end.saturating_duration_since(Instant::now())).ok();
             }
             let last_words = String::from_utf8_lossy(&lock(&words)).into_owned();
             ended(Ended { status, last_words });

@@ -22,8 +22,8 @@ use std::time::Duration;
 
 /// The efforts that `--reasoning-effort` takes; whether a model has them is said when the session is opened.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-/// The longest prompt that was seen to arrive whole.
-const PROMPT_BYTES: usize = 1 << 20;
+/// What fits into the context that it takes a model of unknown size to have: it counts the prompt's tokens, and refuses what is too much.
+const PROMPT_BYTES: usize = 100 << 10;
 /// How long it may take to end by itself once its input has.
 const LEAVE: Duration = Duration::from_secs(2);
 /// What a session of its own tells its children about itself.
@@ -95,8 +95,13 @@ impl Backend for Copilot {
                 .hint("check that `copilot --version` works in a terminal")
         })?;
         let writer = Arc::clone(&child);
+        let engine = Arc::new(Mutex::new(Vec::new()));
+        let found = Arc::clone(&engine);
         std::thread::spawn(move || {
             for line in told {
+                if lock(&found).is_empty() {
+                    *lock(&found) = tree::below(writer.process());
+                }
                 if writer.write_line(&line.to_string()).is_err() {
                     return;
                 }
@@ -104,7 +109,7 @@ impl Backend for Copilot {
         });
         // It may have ended already; then that is told.
         child.write_line(&acp::hello().to_string()).ok();
-        Ok(Box::new(Running { child, client }))
+        Ok(Box::new(Running { child, client, engine }))
     }
 
     fn recall(&self, task: &Task, session: &str) -> Option<Snapshot> {
@@ -139,6 +144,8 @@ fn command(task: &Task) -> Command {
 struct Running {
     child: Arc<Child>,
     client: Arc<Mutex<Client>>,
+    /// What does the work where the program is only a launcher: it lives on when that is killed.
+    engine: Arc<Mutex<Vec<Process>>>,
 }
 
 impl Turn for Running {
@@ -147,11 +154,13 @@ impl Turn for Running {
     }
 
     fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
-        let line = lock(&self.client).answer(question, answer)?;
+        // The lock is held until the answer is noted: a denial ends the turn at once. It reads its input whatever we do with its output.
+        let mut client = lock(&self.client);
+        let line = client.answer(question, answer)?;
         self.child.write_line(&line.to_string()).map_err(|error| {
             Error::new(Code::BackendGone, format!("Copilot does not listen any more: {error}"))
         })?;
-        lock(&self.client).answered(question, answer);
+        client.answered(question, answer);
         Ok(())
     }
 
@@ -181,6 +190,11 @@ impl Turn for Running {
         if !self.child.wait(LEAVE) {
             self.end();
         }
+        let engine = lock(&self.engine).clone();
+        for process in &engine {
+            tree::kill(&tree::below(*process));
+        }
+        tree::kill(&engine);
     }
 }
 

@@ -37,7 +37,7 @@ const LOGIN_FILES: &[&str] = &[".gemini/oauth_creds.json", ".gemini/settings.jso
 const NO_LOGIN: i32 = 41;
 const NOT_TRUSTED: i32 = 55;
 
-/// What a read-only job must not do. Tools of servers other than ours may change anything.
+/// What a read-only job must not do. Tools of servers may change anything.
 const READ_ONLY: &str = r#"[[rule]]
 toolName = ["run_shell_command", "write_file", "replace", "save_memory", "invoke_agent", "exit_plan_mode"]
 decision = "deny"
@@ -46,6 +46,7 @@ denyMessage = "This job is read-only."
 
 [[rule]]
 mcpName = "*"
+toolName = "*"
 decision = "deny"
 priority = 998
 denyMessage = "This job is read-only."
@@ -98,7 +99,7 @@ impl Backend for Gemini {
         };
         let mut command = command(task, &session);
         if task.read_only {
-            let policy = task.folder.join("read-only.toml");
+            let policy = task.folder.join(POLICY_FILE);
             fs::write(&policy, READ_ONLY).map_err(unwritable)?;
             command.arg("--admin-policy").arg(policy);
         }
@@ -124,6 +125,7 @@ impl Backend for Gemini {
 }
 
 const PROMPT_FILE: &str = "prompt.md";
+const POLICY_FILE: &str = "read-only.toml";
 
 /// Whether a prompt could name a file for it: then it would change the text, and add whatever is called like that.
 fn names_files(prompt: &str) -> bool {
@@ -202,7 +204,7 @@ impl Stream {
 
     fn result(&mut self, line: &Value, now: Moment) -> Vec<Observation> {
         let left = std::mem::take(&mut self.tools).into_iter();
-        let mut told: Vec<Observation> = left.map(|tool| ended(tool)).collect();
+        let mut told: Vec<Observation> = left.map(ended).collect();
         if line["status"] == "success" {
             let said = Said { text: std::mem::take(&mut self.text), finish: Finish::End };
             headless::keep_end(&self.folder, &self.session, &said);
@@ -263,6 +265,14 @@ impl Listener for Stream {
     fn error_line(&mut self, line: &str, _now: Moment) -> Vec<Observation> {
         if let Some(status) = line.trim().strip_prefix("status: ") {
             self.status = status.parse().ok();
+        }
+        // It goes on without a policy that it does not understand, and then it is not held.
+        if line.contains("Policy file error") && line.contains(POLICY_FILE) {
+            let fault = Fault::new(
+                Code::UnsupportedVersion,
+                "Gemini CLI does not understand the rules of a read-only job",
+            );
+            return vec![Observation::Fault(fault.hint("leave --read-only out, or take another agent"))];
         }
         let retries = line.starts_with("Attempt ") && line.contains("Retrying");
         let message = || line.split(". Retrying").next().unwrap_or(line).to_owned();

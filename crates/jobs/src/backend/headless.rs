@@ -87,6 +87,8 @@ pub(super) fn start<L: Listener + 'static>(
     listener: L,
     report: Report,
 ) -> Result<Box<dyn Turn>, Fault> {
+    // Of another turn, if there is one.
+    fs::remove_file(task.folder.join(END)).ok();
     let ear =
         Arc::new(Mutex::new(Ear { listener, report: Arc::clone(&report), aborting: false, over: false }));
     let (of_lines, of_errors, of_end) = (Arc::clone(&ear), Arc::clone(&ear), Arc::clone(&ear));
@@ -148,7 +150,8 @@ impl<L: Listener> Turn for Running<L> {
     fn close(&self) {
         let told = std::mem::replace(&mut lock(&self.ear).over, true);
         // After its last word it writes its files and goes.
-        if !(told && self.child.wait(LEAVE)) && !self.child.is_over() {
+        let left = self.child.is_over() || told && self.child.wait(LEAVE);
+        if !left {
             self.end();
         }
     }

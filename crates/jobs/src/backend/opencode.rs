@@ -104,6 +104,10 @@ impl Backend for OpenCode {
         Ok(Box::new(turn))
     }
 
+    fn abandon(&self, task: &Task, session: &str) {
+        keeper::abandon(task, session);
+    }
+
     fn recall(&self, task: &Task, session: &str) -> Option<Snapshot> {
         recall::recall(task, session)
     }

@@ -24,7 +24,7 @@ fn a_turn_with_tools_ends_with_what_the_model_said() {
 
 #[test]
 fn a_wild_prompt_arrives_whole() {
-    isolated(|| stream::a_prompt_arrives_whole(AGENT, &stream::wild_prompt()));
+    isolated(|| stream::a_prompt_arrives_whole(AGENT, &stream::wild_prompt(1 << 20)));
 }
 
 #[test]
@@ -89,6 +89,17 @@ fn a_limit_and_a_failing_server_are_told_once_it_gives_up() {
             let retried = |one: &Observation| matches!(one, Observation::Retrying { until: Some(_), .. });
             assert!(job.seen().iter().any(retried));
         }
+    });
+}
+
+#[test]
+fn an_answer_that_is_cut_or_has_an_error_inside_is_no_end() {
+    isolated(|| {
+        let steps = [Step::say("half").cut(3), Step::inside("scripted"), Step::say("whole")];
+        let stage = Stage::new(AGENT, Script::steps(steps));
+        let job = stage.start(&stage.task("hello"));
+        assert_eq!(job.done().text, "whole");
+        assert_eq!(stage.asked().len(), 3);
     });
 }
 

@@ -256,6 +256,25 @@ fn under_edits_files_are_changed_freely_and_leaving_the_sandbox_is_asked() {
     });
 }
 
+/// Denies a file by a permission profile and a command by a rule, as a user would. Gives the configuration as it is then.
+fn deny(world: &World) -> String {
+    fs::write(world.sandbox.path("home/secret"), "hush").expect("a file to be denied");
+    let rules = world.sandbox.path("home/.codex/rules");
+    fs::create_dir_all(&rules).expect("a folder for rules");
+    let rule = "prefix_rule(pattern=[\"touch\", \"forbidden\"], decision=\"forbidden\")\n";
+    fs::write(rules.join("default.rules"), rule).expect("a rule");
+    let secret = world.sandbox.path("home/secret").canonicalize().expect("it was written");
+    let profile = format!(
+        "default_permissions = \"mine\"\n[permissions.mine]\nextends = \":workspace\"\n\
+         [permissions.mine.filesystem]\n{} = \"deny\"\n",
+        json!(secret)
+    );
+    let config = world.config().replace("sandbox_mode = \"danger-full-access\"\n", &profile);
+    assert!(config.contains("default_permissions"));
+    fs::write(world.sandbox.path("home/.codex/config.toml"), &config).expect("a configuration");
+    config
+}
+
 #[test]
 fn what_the_user_denies_stays_denied_when_all_is_allowed() {
     isolated(|| {
@@ -272,20 +291,7 @@ fn what_the_user_denies_stays_denied_when_all_is_allowed() {
             }
         };
         let mut world = World::new(Script::by(script));
-        fs::write(world.sandbox.path("home/secret"), "hush").unwrap();
-        let rules = world.sandbox.path("home/.codex/rules");
-        fs::create_dir_all(&rules).unwrap();
-        let rule = "prefix_rule(pattern=[\"touch\", \"forbidden\"], decision=\"forbidden\")\n";
-        fs::write(rules.join("default.rules"), rule).unwrap();
-        let secret = world.sandbox.path("home/secret").canonicalize().unwrap();
-        let profile = format!(
-            "default_permissions = \"mine\"\n[permissions.mine]\nextends = \":workspace\"\n\
-             [permissions.mine.filesystem]\n{} = \"deny\"\n",
-            json!(secret)
-        );
-        let config = world.config().replace("sandbox_mode = \"danger-full-access\"\n", &profile);
-        assert!(config.contains("default_permissions"));
-        fs::write(world.sandbox.path("home/.codex/config.toml"), &config).unwrap();
+        let config = deny(&world);
         world.task.allow = Allow::All;
         let job = world.start();
         assert_eq!(job.said().text, "done");
@@ -300,6 +306,22 @@ fn what_the_user_denies_stays_denied_when_all_is_allowed() {
             "the rest is allowed: {results}"
         );
         assert_eq!(world.config(), config);
+    });
+}
+
+#[test]
+fn what_the_user_denies_stays_denied_in_a_read_only_job_and_one_that_edits() {
+    isolated(|| {
+        for read_only in [true, false] {
+            let command = "cat \"$HOME/secret\"; touch written";
+            let mut world = World::steps([Step::shell(command), Step::say("done")]);
+            deny(&world);
+            (world.task.read_only, world.task.allow) = (read_only, Allow::Edits);
+            assert_eq!(world.start().said().text, "done");
+            let results = world.results();
+            assert!(results.contains("Permission denied") && !results.contains("hush"), "{results}");
+            assert_eq!(world.in_project("written"), !read_only, "{results}");
+        }
     });
 }
 
@@ -330,6 +352,66 @@ fn a_question_of_a_subagent_is_the_jobs_question() {
         assert_eq!(job.said().text, "parent done", "the child's end is not the job's");
         assert!(world.in_project("by-child"));
         assert_eq!(job.look().tools, []);
+    });
+}
+
+/// An MCP server with a tool that must be allowed, and one that asks back.
+const SERVER: &str = r#"
+const lines = require("readline").createInterface({ input: process.stdin });
+const say = (message) => console.log(JSON.stringify({ jsonrpc: "2.0", ...message }));
+let call;
+lines.on("line", (line) => {
+  const { id, method, params, result } = JSON.parse(line);
+  const reply = (result) => say({ id, result });
+  const text = (text) => ({ content: [{ type: "text", text }] });
+  const tool = (name, readOnlyHint) => ({
+    name, description: name, inputSchema: { type: "object", properties: {} },
+    annotations: { readOnlyHint, destructiveHint: !readOnlyHint },
+  });
+  if (method === "initialize") {
+    const serverInfo = { name: "probe", version: "1" };
+    reply({ protocolVersion: params.protocolVersion, capabilities: { tools: {} }, serverInfo });
+  } else if (method === "tools/list") reply({ tools: [tool("destroy", false), tool("ask", true)] });
+  else if (method === "tools/call" && params.name === "destroy") reply(text("destroyed"));
+  else if (method === "tools/call") {
+    call = id;
+    const requestedSchema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+    say({ id: "ask", method: "elicitation/create", params: { message: "Your name?", requestedSchema } });
+  } else if (id === "ask") say({ id: call, result: text("hello " + result.content.name) });
+  else if (id !== undefined) reply({});
+});
+"#;
+
+#[test]
+fn tools_and_questions_of_mcp_servers_are_asked() {
+    isolated(|| {
+        let destroy = Step::mcp("probe", "destroy", json!({}));
+        let mut world =
+            World::steps([destroy.clone(), destroy, Step::mcp("probe", "ask", json!({})), Step::say("done")]);
+        let server = world.sandbox.path("home/server.js");
+        fs::write(&server, SERVER).unwrap();
+        Codex::new(&world.sandbox, &world.model).add_mcp_server(
+            "probe",
+            "node",
+            &[&server.to_string_lossy()],
+        );
+        world.task.allow = Allow::Edits;
+        let job = world.start();
+        let tool = job.question();
+        assert_eq!(tool.kind, QuestionKind::Permission);
+        assert!(tool.what.starts_with("probe: ") && tool.what.contains("destroy"), "{}", tool.what);
+        job.turn.answer(&tool.id, &Answer::AllowAlways).unwrap();
+        let words = job.wait("question of the server", LIMIT, |seen| match seen {
+            Observation::Asked(question) if question.id != tool.id => Some(question.clone()),
+            _ => None,
+        });
+        assert_eq!((words.kind, words.what.as_str()), (QuestionKind::Input, "probe: Your name?"));
+        assert!(job.turn.answer(&words.id, &Answer::Allow).is_err(), "it wants words");
+        job.turn.answer(&words.id, &Answer::Words("Ada".to_owned())).unwrap();
+        assert_eq!(job.said().text, "done");
+        let results = world.results();
+        assert!(results.matches("destroyed").count() == 2 && results.contains("hello Ada"), "{results}");
+        assert!(!world.config().contains("approval_mode"), "nothing is kept beyond the session");
     });
 }
 
@@ -386,14 +468,22 @@ fn what_runs_in_the_background_does_not_keep_a_finished_turn_open_nor_outlive_it
 #[test]
 fn a_model_that_hangs_leaves_the_turn_busy_and_an_abort_frees_it() {
     isolated(|| {
-        let world = World::steps([Step::Hang]);
-        let job = world.start();
-        world.model.wait_for(LIMIT, |_| true).expect("a request");
-        job.wait("busy", LIMIT, |seen| (*seen == Observation::Busy).then_some(()));
-        let look = job.look();
-        assert_eq!((look.idle, look.said), (Some(false), None));
-        job.turn.abort().unwrap();
-        job.wait("abort", Duration::from_secs(2), |seen| (*seen == Observation::Aborted).then_some(()));
+        let within = Step::parts([Part::text("a whole message"), Part::Pause(Duration::from_secs(600))]);
+        for (step, begins) in [(Step::Hang, false), (within, true)] {
+            let world = World::steps([step]);
+            let job = world.start();
+            world.model.wait_for(LIMIT, |_| true).expect("a request");
+            job.wait("busy", LIMIT, |seen| (*seen == Observation::Busy).then_some(()));
+            if begins {
+                let words = Observation::Progress("a whole message".to_owned());
+                job.wait("words", LIMIT, |seen| (*seen == words).then_some(()));
+            }
+            let look = job.look();
+            assert_eq!((look.idle, look.said), (Some(false), None));
+            assert!(!job.all().iter().any(|seen| matches!(seen, Observation::Said(_) | Observation::Idle)));
+            job.turn.abort().unwrap();
+            job.wait("abort", Duration::from_secs(2), |seen| (*seen == Observation::Aborted).then_some(()));
+        }
     });
 }
 

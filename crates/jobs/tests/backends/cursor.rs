@@ -24,6 +24,7 @@ fn task(sandbox: &Sandbox, script: &str) -> Task {
         cwd: sandbox.project(),
         folder: sandbox.path("tmp"),
         home: sandbox.path("tmp"),
+        baton: sandbox.path("bin/baton"),
         title: String::new(),
         model: Some("gpt-5".to_owned()),
         effort: None,

@@ -5,8 +5,10 @@ use baton_core::Code;
 use baton_core::job::{Allow, Observation};
 use baton_jobs::backend::Task;
 use baton_testkit::agents::Agent;
+use baton_testkit::gemini::Gemini;
 use baton_testkit::model::{Script, Step};
 use baton_testkit::{Model, isolated, wait};
+use serde_json::json;
 use std::fs;
 
 const AGENT: Agent = Agent::Gemini;
@@ -19,7 +21,7 @@ fn a_turn_with_tools_ends_with_what_the_model_said() {
 #[test]
 fn a_wild_prompt_arrives_whole() {
     // With an `@` it goes another way, see below.
-    isolated(|| stream::a_prompt_arrives_whole(AGENT, &stream::wild_prompt().replace('@', "at")));
+    isolated(|| stream::a_prompt_arrives_whole(AGENT, &stream::wild_prompt(1 << 20).replace('@', "at")));
 }
 
 #[test]
@@ -88,6 +90,55 @@ fn a_limit_and_a_failing_server_are_tried_again_by_itself() {
 #[test]
 fn a_read_only_job_changes_nothing() {
     isolated(|| stream::a_read_only_job_changes_nothing(AGENT));
+}
+
+#[test]
+fn a_read_only_job_changes_nothing_even_where_the_user_allows_all() {
+    isolated(|| {
+        let stage = Stage::new(AGENT, Script::by(|_| Step::say("later")));
+        let file = stage.file("written").to_string_lossy().into_owned();
+        let steps = [
+            Step::shell("touch made"),
+            Step::write(&file, "x"),
+            Step::mcp("files", "put", json!({})),
+            Step::say("tried"),
+        ];
+        let stage = Stage { model: Model::start(Script::steps(steps)), ..stage };
+        let gemini = Gemini::new(&stage.sandbox, &stage.model);
+        // A server that has one tool, which writes.
+        let server = r#"while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+    *'"initialize"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"f","version":"1"}}}' ;;
+    *'"tools/list"'*) echo '{"jsonrpc":"2.0","id":'$id',"result":{"tools":[{"name":"put","description":"puts","inputSchema":{"type":"object","properties":{}}}]}}' ;;
+    *'"tools/call"'*) touch by-server; echo '{"jsonrpc":"2.0","id":'$id',"result":{"content":[{"type":"text","text":"put it"}]}}' ;;
+    *) [ -n "$id" ] && echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":-32601,"message":"no"}}' ;;
+  esac
+done"#;
+        gemini.edit_settings(|settings| {
+            settings["mcpServers"]["files"] = json!({"command": "sh", "args": ["-c", server], "trust": true});
+        });
+        let policies = stage.sandbox.path("home/.gemini/policies");
+        fs::create_dir_all(&policies).unwrap();
+        let rule = "[[rule]]\ntoolName = [\"run_shell_command\", \"write_file\"]\ndecision = \"allow\"\npriority = 900\n";
+        fs::write(policies.join("mine.toml"), rule).unwrap();
+        let job = stage.start(&Task { read_only: true, ..stage.task("try") });
+        assert_eq!(job.done().text, "tried");
+        assert!(!stage.file("made").exists() && !stage.file("written").exists());
+        assert!(!stage.file("by-server").exists());
+        // The same without the limit does all of it: so it was the limit that held.
+        let steps = [
+            Step::shell("touch made"),
+            Step::write(&file, "x"),
+            Step::mcp("files", "put", json!({})),
+            Step::say("did"),
+        ];
+        let stage = Stage { model: Model::start(Script::steps(steps)), ..stage };
+        let job = stage.start(&Task { allow: Allow::Ask, ..stage.task("try") });
+        assert_eq!(job.done().text, "did");
+        assert!(stage.file("made").exists() && stage.file("written").exists());
+        assert!(stage.file("by-server").exists());
+    });
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Stage {
             cwd: self.sandbox.project().canonicalize().unwrap(),
             folder: self.sandbox.path("job"),
             home: self.sandbox.path("job"),
-            baton: PathBuf::new(),
+            baton: self.sandbox.path("bin/baton"),
             title: "a scripted job".to_owned(),
             model: None,
             effort: None,
@@ -212,8 +212,8 @@ pub fn is_gone(pid: i32) -> bool {
     wait::until(Duration::from_secs(5), || process::find(pid).is_none_or(|found| !process::is_alive(found)))
 }
 
-/// 100 KiB that any careless layer would change.
-pub fn wild_prompt() -> String {
+/// So many bytes that any careless layer would change.
+pub fn wild_prompt(bytes: usize) -> String {
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = |below: u64| {
         state ^= state << 13;
@@ -252,7 +252,7 @@ pub fn wild_prompt() -> String {
         "\\@x",
     ];
     let mut prompt = String::from("-- task\r\n");
-    while prompt.len() < 100 << 10 {
+    while prompt.len() < bytes - 16 {
         match next(4) {
             0 => prompt.push_str(SPICE[usize::try_from(next(SPICE.len() as u64)).unwrap()]),
             1 => {

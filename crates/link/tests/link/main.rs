@@ -52,6 +52,7 @@ impl Plugin {
                         cwd: "/".into(),
                         env: |_| None,
                         now: baton_mail::now,
+                        patience: std::time::Duration::from_millis(500),
                         aside: |_, _, _| None,
                     })
                 }),

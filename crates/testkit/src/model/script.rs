@@ -32,6 +32,8 @@ pub enum Step {
     Inside(String),
     /// The connection is cut after so many events of the step.
     Cut(usize, Box<Step>),
+    /// A good status, and an error where the answer should be.
+    ErrorInside(String),
     /// No answer, until the agent goes away.
     Hang,
     /// The step, after a time.

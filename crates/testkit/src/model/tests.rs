@@ -45,6 +45,20 @@ fn steps_are_given_in_turn_to_each_conversation() {
 }
 
 #[test]
+fn a_response_can_be_cut_or_fail_in_the_middle() {
+    let model = Model::start(Script::steps([
+        Step::say("half").cut(2),
+        Step::inside("inner failure"),
+        Step::say("x"),
+    ]));
+    let cut = ask_codex(&model, "user", "s2", &json!([]));
+    assert!(cut.contains("half") && !cut.contains("response.completed"), "{cut}");
+    let failed = ask_codex(&model, "user", "s2", &json!([]));
+    assert!(failed.starts_with("HTTP/1.1 200") && failed.contains("inner failure"), "{failed}");
+    assert!(ask_codex(&model, "user", "s2", &json!([])).contains("response.completed"));
+}
+
+#[test]
 fn a_script_decides_by_what_is_shown_and_calls_mcp_tools_in_each_agents_way() {
     let model = Model::start(Script::by(|request| match request.word_after("id=") {
         Some(id) => Step::mcp("baton", "reply", json!({"id": id})),

@@ -45,7 +45,7 @@ pub fn blocks(session: &Session, heard: &[Heard], more: impl Fn(&dyn Agent) -> V
         if program.is_some() {
             checks.extend(agent.facts().holes.iter().map(|hole| Check::new("hole", Verdict::Note, *hole)));
         }
-        Block { agent: Some(*agent), checks, absent }
+        Block { title: agent.title(), agent: Some(*agent), checks, absent }
     });
     blocks.collect()
 }

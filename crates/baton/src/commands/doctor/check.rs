@@ -66,6 +66,8 @@ impl Check {
 
 /// The checks that belong together: an agent's, or baton's own.
 pub struct Block {
+    /// What they are about, for people.
+    pub title: &'static str,
     /// Whose they are; `None` for baton's own.
     pub agent: Option<&'static dyn Agent>,
     /// The checks.
@@ -96,8 +98,7 @@ pub fn shown(out: Out, blocks: &[Block]) -> String {
     let width = checks.map(|check| check.name.len()).max().unwrap_or(0);
     let mut text = String::new();
     for block in blocks.iter().filter(|block| !block.absent) {
-        let title = block.agent.map_or("baton", |agent| agent.title());
-        text.push_str(&format!("{}\n", out.tone(Tone::Bold, title)));
+        text.push_str(&format!("{}\n", out.tone(Tone::Bold, block.title)));
         for check in &block.checks {
             let verdict = out.tone(check.verdict.tone(), check.verdict.as_str());
             text.push_str(&format!("  {verdict}  {:width$}  {}\n", check.name, check.detail));

@@ -3,9 +3,12 @@
 use super::{Session, rule};
 use crate::gate;
 use crate::print::{Out, done};
+use baton_agents::Agent;
 use baton_core::error::Exit;
+use baton_core::event::EventKind;
 use baton_core::guard::Decision;
 use baton_core::{Code, Error, limits};
+use baton_gate::Gate;
 use baton_guard::RuleSet;
 use clap::Args;
 use serde_json::{Value, json};
@@ -35,9 +38,7 @@ impl Check {
         let payload = payload()?;
         let gate = gate::open(&session.home);
         let Some(mut call) = agent.call(&payload, self.event.as_deref())? else {
-            let document = json!({"decision": "allow", "rule": null, "reason": "it shows no tool call"});
-            out.data(&document, || "allow  it shows no tool call".to_owned())?;
-            return done();
+            return self.check_stop(agent, &payload, &gate, out);
         };
         let rules = match &self.only {
             Some(id) => self.only(id)?,
@@ -52,6 +53,30 @@ impl Check {
         if let Decision::Redact(_) = verdict.decision {
             document["output"] = call.output.unwrap_or_default();
         }
+        out.data(&document, || {
+            let words = [verdict.decision.as_str(), &verdict.rule, &verdict.reason];
+            words.join("  ").trim_end().to_owned()
+        })?;
+        done()
+    }
+
+    /// A payload without a tool call: the end of a turn, or nothing to judge. Nobody has counted how often it was held.
+    fn check_stop(&self, agent: &dyn Agent, payload: &[u8], gate: &Gate, out: &Out) -> Result<Exit, Error> {
+        let stop =
+            agent.parse(payload, self.event.as_deref()).ok().filter(|event| event.kind == EventKind::Stop);
+        let Some(event) = stop else {
+            let document = json!({"decision": "allow", "rule": null, "reason": "it shows no tool call"});
+            out.data(&document, || "allow  it shows no tool call".to_owned())?;
+            return done();
+        };
+        let cwd = event.cwd.unwrap_or_else(|| gate.cwd().to_owned());
+        let rules = match &self.only {
+            Some(id) => self.only(id)?,
+            None => gate.policy(&cwd)?.rules,
+        };
+        let verdict = gate.judge_stop(agent, &cwd, None, event.stop_active, &rules);
+        let rule = Some(&verdict.rule).filter(|rule| !rule.is_empty());
+        let document = json!({"decision": verdict.decision.as_str(), "rule": rule, "reason": verdict.reason, "kind": "stop"});
         out.data(&document, || {
             let words = [verdict.decision.as_str(), &verdict.rule, &verdict.reason];
             words.join("  ").trim_end().to_owned()

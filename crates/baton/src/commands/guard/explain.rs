@@ -58,7 +58,9 @@ impl Explain {
             native: String::new(),
             session_id: None,
             cwd: Some(session.cwd.clone()),
+            id: None,
             tool,
+            input: Value::Null,
             output: None,
         };
         // Rules of one agent alone are not asked.

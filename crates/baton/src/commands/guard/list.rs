@@ -24,8 +24,10 @@ pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
         rows.push(words.map(str::to_owned).to_vec());
     }
     for custom in &policy.rules.custom {
-        documents.push(json!({"rule": custom.id, "on": true, "default": false, "custom": true}));
-        rows.push(["on", "", "your own"].iter().fold(vec![custom.id.clone()], |mut row, word| {
+        let when = custom.event.as_str();
+        documents
+            .push(json!({"rule": custom.id, "on": true, "default": false, "custom": true, "when": when}));
+        rows.push(["on", when, "your own"].iter().fold(vec![custom.id.clone()], |mut row, word| {
             row.push((*word).to_owned());
             row
         }));

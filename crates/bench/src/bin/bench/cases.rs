@@ -2,6 +2,7 @@
 
 use crate::Outcome;
 use crate::child::{Shot, Spent};
+use crate::guard;
 use crate::hcom::{self, Hcom};
 use crate::homes::{Home, MARK};
 use crate::payload::Event;
@@ -34,6 +35,7 @@ pub fn all<'a>(world: &'a World, hcom: Option<&'a Hcom>) -> Vec<Case<'a>> {
     cases.push(send(world, &world.recent, "recent"));
     let script = |round| Ok(world.send(&world.small.mail, recipient(&world.small.mail, round), BODY));
     cases.push(Case::new("send script", script).checked(|_| one_accepted(&world.small.mail)));
+    cases.extend(guard::cases(world));
     if let Some(hcom) = hcom {
         cases.push(Case::constant("hcom hook", hcom.hook()).checked(nothing_said));
         cases.push(Case::constant("hcom send", hcom.send(BODY)));
@@ -167,6 +169,17 @@ pub fn rows(measured: &[Measured], machine: Machine, hcom: Option<&str>) -> Vec<
     rows.push(
         book.row("send from a script, small store", "send script", Some("floor-write small")).cpu_within(1.3),
     );
+    for (what, key, to_true, most) in guard::ROWS {
+        let mut row = book.row(what, key, None);
+        if let Some(limit) = to_true {
+            row = row.true_within(limit, machine);
+        }
+        if let (Some(most), Ok(series)) = (most, book.find(key)) {
+            row =
+                row.at_most(&format!("≤ {most} ms"), series.wall().as_secs_f64() * 1000.0, most, Kind::Time);
+        }
+        rows.push(row);
+    }
     for (what, key, floor) in [
         ("hook, nothing pending", "hcom hook", "floor-read small"),
         ("send", "hcom send", "floor-write small"),

@@ -5,9 +5,10 @@
 
 use crate::Outcome;
 use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// What a pipe takes before somebody reads.
@@ -66,13 +67,24 @@ impl Shot {
         command
     }
 
+    /// Its input. One that a pipe does not hold would need somebody who feeds it, and would be timed with them: it is in a file that has no name.
+    fn stdin(&self) -> Outcome<Stdio> {
+        if self.input.len() < PIPE_BYTES {
+            let (stdin, mut feed) = io::pipe()?;
+            feed.write_all(&self.input)?;
+            return Ok(stdin.into());
+        }
+        let name = self.folder.join("bench-input");
+        fs::write(&name, &self.input)?;
+        let file = File::open(&name)?;
+        fs::remove_file(&name)?;
+        Ok(file.into())
+    }
+
     /// Runs it to its end. An exit code other than 0 is an error that quotes what it said.
     pub fn fire(&self) -> Outcome<Spent> {
-        assert!(self.input.len() < PIPE_BYTES, "an input that needs a reader would be timed with the driver");
         let mut command = self.command();
-        let (stdin, mut feed) = io::pipe()?;
-        feed.write_all(&self.input)?;
-        drop(feed);
+        let stdin = self.stdin()?;
         let (mut said, stdout) = io::pipe()?;
         command.stdin(stdin).stderr(stdout.try_clone()?).stdout(stdout);
         let start = Instant::now();

@@ -6,8 +6,10 @@
 
 mod cases;
 mod child;
+mod guard;
 mod hcom;
 mod homes;
+mod jobs;
 mod machine;
 mod mcp;
 mod parallel;
@@ -108,6 +110,7 @@ fn run(options: &Options) -> Outcome<Vec<Row>> {
     rows.extend(writes(&world));
     rows.extend(sends::rows(&world, hcom.as_ref().ok(), options.bursts));
     rows.extend(mcp::rows(&world, options.rounds));
+    rows.extend(jobs::rows(&world, options.rounds));
     Ok(rows)
 }
 

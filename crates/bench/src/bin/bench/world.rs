@@ -121,6 +121,11 @@ impl World {
         Ok(Self { programs, small, full, long, held, recent, scratch, transcript, _holder: holder })
     }
 
+    /// The program that is measured.
+    pub fn baton(&self) -> &Path {
+        &self.programs.baton
+    }
+
     /// A hook of a session.
     pub fn hook(&self, home: &Home, peer: &Peer, event: &Event) -> Shot {
         payload::hook(&self.programs.baton, home, peer, &self.transcript, event)

@@ -96,7 +96,8 @@ impl Stream {
     pub(super) fn ended(&mut self, how: &str) {
         if !self.over {
             self.over = true;
-            (self.report)(Observation::Gone(format!("Claude Code ended: {how}")));
+            let gone = Observation::Gone(format!("Claude Code ended: {how}"));
+            (self.report)(if self.aborting { Observation::Aborted } else { gone });
         }
     }
 
@@ -493,4 +494,64 @@ fn answered(request: &Request) -> Value {
     let mut input = request.input.clone();
     input["answers"] = answers.into();
     allowed(&input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    /// What is told to it, and what is reported, when it asks for that.
+    fn asked(allow: Allow, read_only: bool, request: Value) -> (Option<String>, Vec<Observation>) {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&seen);
+        let report = Arc::new(move |one: Observation| sink.lock().unwrap().push(one));
+        let mut stream = Stream::new(allow, read_only, report);
+        let mut whole = json!({"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "c",
+            "input": {"command": "make"}});
+        for (name, value) in request.as_object().unwrap() {
+            whole[name] = value.clone();
+        }
+        let line = json!({"type": "control_request", "request_id": "r", "request": whole});
+        let told = stream.line(&line.to_string(), Moment(0));
+        let behavior = told.first().map(|told| text(&told["response"]["response"]["behavior"]).to_owned());
+        let seen = seen.lock().unwrap().clone();
+        (behavior, seen)
+    }
+
+    #[test]
+    fn what_needs_no_person_is_answered_at_once_and_the_rest_is_asked() {
+        let allowed = Some("allow".to_owned());
+        let denied = Some("deny".to_owned());
+        let other = json!({"decision_reason_type": "other"});
+        let by_hook = json!({"decision_reason_type": "hook", "decision_reason": "guard"});
+        let by_rule = json!({"decision_reason_type": "rule", "decision_reason_rule_source": "userSettings"});
+        let by_part = json!({"matched_ask_rule": {"source": "userSettings"}});
+        let person = json!({"tool_name": "ExitPlanMode", "requires_user_interaction": true});
+        assert_eq!(asked(Allow::All, false, other.clone()), (allowed.clone(), Vec::new()));
+        for request in [&by_hook, &by_rule, &by_part, &person] {
+            let (told, seen) = asked(Allow::All, false, request.clone());
+            assert_eq!(told, None, "{request}");
+            assert!(matches!(seen[..], [Observation::Asked(_)]), "{request}");
+        }
+        assert_eq!(asked(Allow::Edits, false, other.clone()).0, None);
+        // Read-only: our own rule makes it ask about each command.
+        let ours = |command: &str| {
+            json!({"decision_reason_type": "rule", "decision_reason_rule_source": "flagSettings",
+                "input": {"command": command}})
+        };
+        assert_eq!(asked(Allow::All, true, ours("git diff")).0, allowed);
+        assert_eq!(asked(Allow::All, true, ours("make")).0, denied);
+        let mut hooked = by_hook;
+        hooked["input"] = json!({"command": "git diff"});
+        assert_eq!(asked(Allow::All, true, hooked).0, None, "a hook wants a person");
+    }
+
+    #[test]
+    fn other_requests_are_refused_and_never_hang() {
+        let mut stream = Stream::new(Allow::All, false, Arc::new(|_| ()));
+        let line =
+            json!({"type": "control_request", "request_id": "r", "request": {"subtype": "elicitation"}});
+        assert_eq!(stream.line(&line.to_string(), Moment(0))[0]["response"]["subtype"], "error");
+    }
 }

@@ -5,7 +5,7 @@
 use super::fault;
 use super::question::{self, Asked, Request};
 use super::server::{Heard, Server};
-use crate::backend::{Report, Turn};
+use crate::backend::{Report, Turn, tree};
 use baton_core::job::{
     Answer, Fault, Finish, Observation, Question, Said, Snapshot, Tool, ToolKind, ToolState,
 };
@@ -416,11 +416,13 @@ impl Turn for Running {
         self.state.inner().closing = true;
         self.clean();
         if let Some(child) = self.server.child() {
+            let below = self.root().map(tree::below).unwrap_or_default();
             // It ends by itself at the end of its input, and takes its commands along.
             child.close_input();
             if !child.wait(END) {
                 child.end(END);
             }
+            tree::kill(&below);
         }
     }
 }

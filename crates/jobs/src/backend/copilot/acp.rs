@@ -49,20 +49,32 @@ fn request(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
+/// A request of its for a permission.
+struct Permission {
+    /// The id as it came.
+    id: Value,
+    /// The tool call.
+    call: String,
+    /// The answers that it takes, by their kind.
+    options: Vec<(String, String)>,
+}
+
 /// One session with it.
 pub(super) struct Client {
     task: Task,
     report: Report,
     session: Option<String>,
-    /// The prompt was sent: what came before is the history of the session.
-    prompted: bool,
+    /// The prompt that was sent last: what came before is the history of the session.
+    sent: Option<String>,
+    /// What was denied in this turn, which stops it, and what the model shall hear about it.
+    denied: Vec<String>,
     /// What the model has said since the last tool.
     text: String,
     /// The last note of its own about an error.
     error: Option<String>,
     tools: Vec<Tool>,
-    /// Its requests for a permission: the id as it came, the call, and the answers it takes by their kind.
-    requests: BTreeMap<String, (Value, String, Vec<(String, String)>)>,
+    /// What it waits for, by the id as a text.
+    requests: BTreeMap<String, Permission>,
     aborting: bool,
     over: bool,
 }
@@ -73,7 +85,8 @@ impl Client {
             task: task.clone(),
             report,
             session: None,
-            prompted: false,
+            sent: None,
+            denied: Vec::new(),
             text: String::new(),
             error: None,
             tools: Vec::new(),
@@ -113,7 +126,7 @@ impl Client {
     /// We want it to stop; gives the session that has a turn.
     pub(super) fn aborting(&mut self) -> Option<String> {
         self.aborting = true;
-        self.session.clone().filter(|_| self.prompted)
+        self.session.clone().filter(|_| self.sent.is_some())
     }
 
     /// We are about to end it.
@@ -150,11 +163,12 @@ impl Client {
                 let session = named.or_else(|| self.task.resume.clone())?;
                 self.say(Observation::Session(session.clone()));
                 self.say(Observation::Busy);
-                self.prompted = true;
-                let blocks = json!([{"type": "text", "text": prompt(&self.task.prompt)}]);
-                let params = json!({"sessionId": session, "prompt": blocks});
                 self.session = Some(session);
-                Some(request(PROMPT, "session/prompt", params))
+                self.send(prompt(&self.task.prompt))
+            }
+            PROMPT if !self.denied.is_empty() && !self.aborting => {
+                let words = std::mem::take(&mut self.denied).join("\n");
+                self.send(format!("{words}\nGo on with the task without that."))
             }
             PROMPT => {
                 self.over(result["stopReason"].as_str().unwrap_or_default(), now);
@@ -164,6 +178,16 @@ impl Client {
         }
     }
 
+    fn send(&mut self, text: String) -> Option<Value> {
+        let blocks = json!([{"type": "text", "text": text}]);
+        self.sent = Some(text);
+        Some(request(
+            PROMPT,
+            "session/prompt",
+            json!({"sessionId": self.session.as_ref()?, "prompt": blocks}),
+        ))
+    }
+
     /// The turn is over; its transcript says how.
     fn over(&mut self, reason: &str, now: Moment) {
         if self.aborting || reason == "cancelled" {
@@ -171,6 +195,10 @@ impl Client {
             return;
         }
         let written = self.written();
+        if written.as_ref().is_some_and(|snapshot| snapshot.aborted) {
+            self.finish([Observation::Aborted]);
+            return;
+        }
         if let Some(fault) = written.as_ref().and_then(|snapshot| snapshot.fault.clone()) {
             self.finish([Observation::Fault(fault)]);
             return;
@@ -194,10 +222,10 @@ impl Client {
     /// The end of the turn by its transcript, once it is there.
     fn written(&self) -> Option<Snapshot> {
         let file = recall::transcript(&self.task, self.session.as_deref()?)?;
-        let prompt = prompt(&self.task.prompt);
+        let prompt = self.sent.as_ref()?;
         let end = Instant::now() + BEHIND;
         loop {
-            let ended = recall::recall(&file, &prompt).filter(|snapshot| snapshot.idle == Some(true));
+            let ended = recall::recall(&file, prompt).filter(|snapshot| snapshot.idle == Some(true));
             if ended.is_some() || Instant::now() >= end {
                 return ended;
             }
@@ -206,14 +234,16 @@ impl Client {
     }
 
     fn update(&mut self, update: &Value) {
-        if !self.prompted {
+        if self.sent.is_none() {
             return;
         }
         match update["sessionUpdate"].as_str().unwrap_or_default() {
             "agent_message_chunk" => self.chunk(update["content"]["text"].as_str().unwrap_or_default()),
             "tool_call" => self.call(update),
             "tool_call_update" => self.called(update),
-            _ => self.say(Observation::Progress(String::new())),
+            "agent_thought_chunk" | "plan" => self.say(Observation::Progress(String::new())),
+            // Counts of tokens and the like, which also come while it waits for its model.
+            _ => {}
         }
     }
 
@@ -269,6 +299,8 @@ impl Client {
         let call = &params["toolCall"];
         let reads = matches!(call["kind"].as_str(), Some("read" | "search" | "fetch" | "think"));
         if self.task.read_only && !reads {
+            let what = tool(call, ToolState::Pending).what;
+            self.denied.push(format!("The permission for `{what}` is denied: this job is read-only."));
             return Some(chosen(&id, &options, &["reject_once", "reject_always"]));
         }
         let question = Question {
@@ -279,14 +311,14 @@ impl Client {
         };
         let call = text(&call["toolCallId"]);
         self.turn(&call, ToolState::Pending);
-        self.requests.insert(question.id.clone(), (id, call, options));
+        self.requests.insert(question.id.clone(), Permission { id, call, options });
         self.say(Observation::Asked(question));
         None
     }
 
-    /// What to tell it when a question is answered. It has no place for words.
+    /// What to tell it when a question is answered. Words have no place there: they follow as a prompt.
     pub(super) fn answer(&self, question: &str, answer: &Answer) -> Result<Value, Error> {
-        let (id, _, options) = self.requests.get(question).ok_or_else(|| {
+        let Permission { id, options, .. } = self.requests.get(question).ok_or_else(|| {
             Error::new(Code::JobEnded, format!("Copilot does not wait for {question} any more"))
         })?;
         let kinds: &[&str] = match answer {
@@ -304,8 +336,15 @@ impl Client {
     pub(super) fn answered(&mut self, question: &str, answer: &Answer) {
         let request = self.requests.remove(question);
         self.say(Observation::Settled(question.to_owned()));
-        if let (Some((_, call, _)), Answer::Allow | Answer::AllowAlways) = (request, answer) {
-            self.turn(&call, ToolState::Running);
+        let Some(Permission { call, .. }) = request else { return };
+        match answer {
+            Answer::Allow | Answer::AllowAlways => self.turn(&call, ToolState::Running),
+            Answer::Deny(words) => {
+                let what = self.tools.iter().find(|tool| tool.call == call).map_or("", |tool| &tool.what);
+                self.denied
+                    .push(format!("The permission for `{what}` is denied. {words}").trim_end().to_owned());
+            }
+            Answer::Words(_) => {}
         }
     }
 

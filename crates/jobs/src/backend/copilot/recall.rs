@@ -90,6 +90,35 @@ pub(super) fn status(message: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_turn_is_over_when_the_model_or_an_error_has_the_last_word() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("events.jsonl");
+        let recalled = |events: &[Value]| {
+            let lines: Vec<String> = events.iter().map(Value::to_string).collect();
+            fs::write(&file, lines.join("\n")).unwrap();
+            recall(&file, "do it")
+        };
+        let event = |kind: &str, data: Value| json!({"type": kind, "data": data});
+        let before = event("assistant.message", json!({"model": "m", "content": "old", "toolRequests": []}));
+        let prompt = event("user.message", json!({"content": "do it"}));
+        let call = json!([{"toolCallId": "c", "name": "bash", "arguments": {"command": "make"}}]);
+        let step = event("assistant.message", json!({"model": "m", "content": "", "toolRequests": call}));
+        let result = event("tool.execution_complete", json!({"toolCallId": "c"}));
+        let last = event("assistant.message", json!({"model": "m", "content": "new", "toolRequests": []}));
+        let limit = event("session.error", json!({"message": "retried 5 times Last error: 429 slow down"}));
+        assert_eq!(recalled(std::slice::from_ref(&before)), None);
+        let begun = recalled(&[before.clone(), prompt.clone()]).unwrap();
+        assert_eq!((begun.idle, begun.said), (None, None));
+        let working = recalled(&[prompt.clone(), step.clone()]).unwrap();
+        assert_eq!((working.idle, working.tools.len()), (None, 1));
+        let done = recalled(&[prompt.clone(), step, result, last]).unwrap();
+        assert_eq!((done.idle, done.tools.len(), done.said.unwrap().text.as_str()), (Some(true), 0, "new"));
+        let failed = recalled(&[prompt, limit]).unwrap();
+        assert_eq!(failed.fault.unwrap().error.code(), baton_core::Code::RateLimited);
+    }
 
     #[test]
     fn the_status_is_found_in_the_words() {

@@ -17,6 +17,7 @@
 
 use super::super::Task;
 use super::api::{Api, Failure, USER};
+use crate::processes;
 use baton_core::job::Fault;
 use baton_core::{Code, Error};
 use baton_mail::process;
@@ -44,8 +45,12 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 const KEEPER_LIMIT: Duration = Duration::from_secs(28);
 /// A server that does not answer for so long is hung.
 const HEALTH_LIMIT: Duration = Duration::from_secs(10);
+/// How long doctor waits for one.
+const DOCTOR_LIMIT: Duration = Duration::from_secs(3);
 /// How long a server may take to end its turns, and then to end.
 const END_LIMIT: Duration = Duration::from_secs(3);
+/// What a killed server left running has so long to go by itself.
+const LEFTOVERS: Duration = Duration::from_millis(500);
 /// How often a server that starts is asked whether it is there.
 const START_INTERVAL: Duration = Duration::from_millis(50);
 /// How many ports are tried: between finding a free one and the server taking it somebody else may.
@@ -196,7 +201,7 @@ fn keep(folder: &Path, program: &Path) -> Result<(), String> {
         Some(old) if api(&old).version(HEALTH_LIMIT).is_ok() => (old, None),
         old => {
             if let Some(hung) = old {
-                end_server(&hung);
+                end_server(folder, &hung);
             }
             let (server, child) = start(folder, program, end)?;
             write(folder, &server).map_err(words)?;
@@ -205,7 +210,7 @@ fn keep(folder: &Path, program: &Path) -> Result<(), String> {
     };
     say(READY);
     let users = wait_until_unneeded(folder, &server)?;
-    end_server(&server);
+    end_server(folder, &server);
     fs::remove_file(folder.join("server.json")).ok();
     drop(users);
     if let Some(mut child) = child {
@@ -255,7 +260,7 @@ fn start(folder: &Path, program: &Path, end: Instant) -> Result<(Server, Child),
         match wait_until_it_answers(&server, &mut child, end) {
             Ok(()) => return Ok((server, child)),
             Err(reason) => {
-                end_server(&server);
+                end_server(folder, &server);
                 child.wait().ok();
                 last = reason;
             }
@@ -276,6 +281,7 @@ fn spawn(folder: &Path, program: &Path, port: u16, password: &str) -> io::Result
         .open(folder.join("server.log"))?;
     let mut command = Command::new(program);
     command.args(["serve", "--hostname", "127.0.0.1", "--port", &port.to_string()]);
+    command.env(processes::SERVER, mark(folder));
     command.env("OPENCODE_SERVER_USERNAME", USER).env("OPENCODE_SERVER_PASSWORD", password);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
     command.spawn()
@@ -304,10 +310,20 @@ fn wait_until_it_answers(server: &Server, child: &mut Child, end: Instant) -> Re
 }
 
 /// Ends a server: its turns, which ends the commands that run in them, then itself. It is told by its start from another one with its number.
-fn end_server(server: &Server) {
-    if !process::is_alive(server.process) {
-        return;
+fn end_server(folder: &Path, server: &Server) {
+    if process::is_alive(server.process) {
+        end_living(server);
     }
+    // One that was killed leaves the commands of its turns behind.
+    processes::end_of_server(&mark(folder), LEFTOVERS);
+}
+
+/// By what the processes of a server are known.
+fn mark(folder: &Path) -> String {
+    folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+fn end_living(server: &Server) {
     api(server).post("/global/dispose", &Value::Null, END_LIMIT).ok();
     for signal in [Signal::TERM, Signal::KILL] {
         let Some(ending) = process::ending(server.process) else { return };
@@ -320,12 +336,56 @@ fn end_server(server: &Server) {
     }
 }
 
+/// Stops the turn of a session that nobody watches any more; what is left of it, if the server is gone.
+pub(super) fn abandon(task: &Task, session: &str) {
+    match running(task, END_LIMIT) {
+        // Refused or not: whoever asks reads what it has afterwards.
+        Some(server) => drop(api(&server).post(&format!("/session/{session}/abort"), &json!({}), END_LIMIT)),
+        None => end_if_nobody_keeps_it(&folder(task)),
+    }
+}
+
+/// How the server of one folder stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It answers, and takes the password that is written down. Its version.
+    Answers(String),
+    /// It runs and does not answer so.
+    Silent(String),
+    /// It is gone, and only written down.
+    Gone,
+}
+
+/// The servers that are written down in a home, each asked whether it answers; for doctor.
+pub fn servers(home: &Path) -> Vec<(PathBuf, Standing)> {
+    let folders =
+        fs::read_dir(home.join("opencode")).into_iter().flatten().flatten().map(|entry| entry.path());
+    folders
+        .filter_map(|folder| {
+            let server = read(&folder)?;
+            let standing = match process::is_alive(server.process) {
+                false => Standing::Gone,
+                true => match api(&server).version(DOCTOR_LIMIT) {
+                    Ok(version) => Standing::Answers(version),
+                    Err(failure) => Standing::Silent(failure.in_words()),
+                },
+            };
+            Some((folder, standing))
+        })
+        .collect()
+}
+
+/// Ends the server of a folder and forgets it, if nobody keeps it and no job needs it.
+pub fn forget(folder: &Path) {
+    end_if_nobody_keeps_it(folder);
+}
+
 /// Ends a server that has neither a keeper nor a user: its keeper was killed.
 fn end_if_nobody_keeps_it(folder: &Path) {
     let Ok(Some(_life)) = try_lock(&folder.join("keeper")) else { return };
     let Ok(Some(_users)) = try_lock(&folder.join("users")) else { return };
     if let Some(server) = read(folder) {
-        end_server(&server);
+        end_server(folder, &server);
         fs::remove_file(folder.join("server.json")).ok();
     }
 }

@@ -21,7 +21,7 @@ pub(super) fn turn(messages: &Value, prompt: &str) -> Snapshot {
     let mut version = DefaultHasher::new();
     for message in messages.as_array().into_iter().flatten() {
         let info = &message["info"];
-        if info["id"].as_str().is_none_or(|id| id <= prompt) {
+        if !is_after(info, prompt) {
             continue;
         }
         message.to_string().hash(&mut version);
@@ -37,6 +37,11 @@ pub(super) fn turn(messages: &Value, prompt: &str) -> Snapshot {
     }
     snapshot.version = version.finish();
     snapshot
+}
+
+/// Whether a message came after our prompt: it answers it, or it was made later.
+pub(super) fn is_after(info: &Value, prompt: &str) -> bool {
+    info["parentID"] == prompt || info["id"].as_str().is_some_and(|id| id > prompt)
 }
 
 /// The text of a message.

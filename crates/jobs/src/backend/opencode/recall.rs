@@ -20,15 +20,17 @@ const LAST_MESSAGES: usize = 20;
 /// What the server, or else its store, has of the turn that the task's prompt began.
 pub(super) fn recall(task: &Task, session: &str) -> Option<Snapshot> {
     let prompt = std::fs::read_to_string(task.folder.join(PROMPT_FILE)).ok()?;
+    // Who aborted it was whoever ended the server because its watcher was gone: it died in the middle.
+    let unwatched = |snapshot| Snapshot { aborted: false, ..snapshot };
     if let Some(snapshot) = ask(task, session, &prompt) {
-        return Some(snapshot);
+        return Some(unwatched(snapshot));
     }
     let messages = stored(&store(task), session).ok()?;
     let has_prompt = messages.iter().any(|message| message["info"]["id"] == prompt.as_str());
     let mut snapshot = read::turn(&Value::from(messages), &prompt);
     // Nothing runs without a server, whatever the store says.
     snapshot.idle = Some(true);
-    (has_prompt || snapshot.said.is_some()).then_some(snapshot)
+    (has_prompt || snapshot.said.is_some()).then(|| unwatched(snapshot))
 }
 
 fn ask(task: &Task, session: &str, prompt: &str) -> Option<Snapshot> {

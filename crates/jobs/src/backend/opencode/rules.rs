@@ -100,6 +100,11 @@ impl<'a> Rule<'a> {
     }
 }
 
+/// Whether a rule's pattern covers what is asked for. `git *` covers `git` too.
+pub(super) fn covers(pattern: &str, text: &str) -> bool {
+    fits(pattern, text) || pattern.strip_suffix(" *").is_some_and(|alone| fits(alone, text))
+}
+
 /// OpenCode's wildcards: `*` is any text, `?` any character.
 fn fits(wildcard: &str, text: &str) -> bool {
     match wildcard.chars().next() {
@@ -179,6 +184,25 @@ mod tests {
                 let got = decide(&before, permission, pattern);
                 assert_eq!(got, wanted, "{permission} {pattern} under {allow:?} {read_only:?}");
             }
+        }
+    }
+
+    #[test]
+    fn a_pattern_covers_what_it_says() {
+        for (pattern, text, covered) in [
+            ("*", "anything at all", true),
+            ("git status *", "git status", true),
+            ("git status *", "git status -s", true),
+            ("git status *", "git statusx", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("*.env", "x/.env", true),
+            ("*.env", "x.envrc", false),
+            ("ä*", "äöü", true),
+            ("", "", true),
+            ("", "x", false),
+        ] {
+            assert_eq!(covers(pattern, text), covered, "{pattern} {text}");
         }
     }
 

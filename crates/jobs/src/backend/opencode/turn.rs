@@ -3,17 +3,20 @@
 //! The events of a folder are those of all its sessions; ours are those of the job's session and of the sessions that its subagents got. Their questions
 //! are the job's questions, and what they do is its progress.
 
+mod questions;
+
 use super::api::{Api, Failure, Next};
 use super::keeper::Held;
 use super::read;
 use crate::backend::{Report, Turn};
 use baton_core::job::{
-    Allow, Answer, Channel, Fault, Observation, Question, QuestionKind, Snapshot, ToolState,
+    Allow, Answer, Channel, Fault, Finish, Observation, Question, Snapshot, Tool, ToolState,
 };
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use baton_mail::{now, process};
 use baton_store::Process;
+use questions::{Asked, Likeness};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -24,12 +27,17 @@ use std::time::{Duration, Instant};
 const LOOK_LIMIT: Duration = Duration::from_millis(2500);
 /// The same for an answer or an abort.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
+/// How long the first event is waited for. Without it the job goes on, and looks tell what happens.
+const LISTEN_LIMIT: Duration = Duration::from_secs(15);
 /// How many of the last messages a look reads. What is open stands in the last one or two.
 const LAST_MESSAGES: usize = 20;
 /// How often words that stream in are told as progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 /// Until the events are asked for again after they broke off.
 const RECONNECT: Duration = Duration::from_millis(500);
+/// An answer that ends without saying how (the line to the provider was cut, or an error stood where an answer should) makes OpenCode ask again, at once and
+/// for ever. So many in a row are a fault.
+const ENDLESS_ANSWERS: u32 = 3;
 /// How long an aborted turn may take until it is idle.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
 const ABORT_INTERVAL: Duration = Duration::from_millis(50);
@@ -61,11 +69,17 @@ struct State {
     texts: HashMap<String, Vec<(String, String)>>,
     /// The messages that were told.
     told: HashSet<String>,
-    /// What is asked, with its kind and how many answers it needs.
-    asked: HashMap<String, (QuestionKind, usize)>,
+    /// The tool calls that run, by their ids.
+    running: HashMap<String, Tool>,
+    /// What is asked.
+    asked: HashMap<String, Asked>,
+    /// What was allowed for the rest of the job. OpenCode's own `always` would hold for every session of the project.
+    always: Vec<Likeness>,
     /// What ended the turn; it stands in no message if there is none yet.
     fault: Option<Fault>,
     aborted: bool,
+    /// The answers in a row that ended without saying how, and asked for no tool.
+    endless: u32,
     connected: bool,
     lost: bool,
     closed: bool,
@@ -99,7 +113,7 @@ impl Running {
         let state = its.state();
         let waited = its
             .changed
-            .wait_timeout_while(state, CALL_LIMIT, |state| !(state.connected || state.lost || state.gone));
+            .wait_timeout_while(state, LISTEN_LIMIT, |state| !(state.connected || state.lost || state.gone));
         drop(waited);
         Self { its, held: Mutex::new(Some(held)) }
     }
@@ -288,11 +302,18 @@ impl Its {
         if read::is_abort(error) {
             return self.tell_aborted();
         }
-        let fault = read::fault(error, now());
+        self.take_fault(read::fault(error, now()));
+    }
+
+    fn take_fault(&self, fault: Fault) {
+        let mut state = self.state();
         // What follows the first one is about it, with a stack.
-        if self.state().fault.get_or_insert_with(|| fault.clone()) == &fault {
-            self.tell(Observation::Fault(fault));
+        if state.fault.is_some() {
+            return;
         }
+        state.fault = Some(fault.clone());
+        drop(state);
+        self.tell(Observation::Fault(fault));
     }
 
     fn tell_aborted(&self) {
@@ -305,8 +326,8 @@ impl Its {
     }
 
     fn take_message(&self, info: &Value) {
-        let Some(id) = info["id"].as_str().filter(|id| *id > self.prompt.as_str()) else { return };
-        if info["role"] != "assistant" {
+        let Some(id) = info["id"].as_str() else { return };
+        if info["role"] != "assistant" || !read::is_after(info, &self.prompt) {
             return;
         }
         let mut state = self.state();
@@ -316,22 +337,40 @@ impl Its {
             return;
         }
         state.texts.remove(id);
+        state.endless = if said.finish == Finish::Unknown { state.endless + 1 } else { 0 };
+        let is_endless = state.endless >= ENDLESS_ANSWERS;
         drop(state);
         match read::fault_of_message(info) {
-            Some(fault) => {
-                self.state().fault = Some(fault.clone());
-                self.tell(Observation::Fault(fault));
-            }
+            Some(fault) => self.take_fault(fault),
             None => self.tell(Observation::Said(said)),
+        }
+        if is_endless {
+            let message = format!("OpenCode's provider broke off {ENDLESS_ANSWERS} answers in a row");
+            let hint = "its log says what the provider sent; OpenCode would have asked it for ever";
+            self.take_fault(Fault::new(Code::BackendError, message).hint(hint));
+            self.api.post(&self.path("abort"), &json!({}), CALL_LIMIT).ok();
         }
     }
 
+    fn take_tool(&self, mut tool: Tool) {
+        let mut state = self.state();
+        state.endless = 0;
+        match tool.state {
+            ToolState::Running => _ = state.running.insert(tool.call.clone(), tool.clone()),
+            ToolState::Pending | ToolState::Ended => _ = state.running.remove(&tool.call),
+        }
+        if tool.state == ToolState::Running && state.asked.values().any(|asked| asked.holds(&tool)) {
+            tool.state = ToolState::Pending;
+        }
+        drop(state);
+        self.tell(Observation::Tool(tool));
+    }
+
     fn take_part(&self, part: &Value) {
-        let Some(message) = part["messageID"].as_str().filter(|id| *id > self.prompt.as_str()) else {
-            return;
-        };
+        // Only a message that is being written gets parts, and our prompt is the last that was.
+        let Some(message) = part["messageID"].as_str().filter(|id| *id != self.prompt) else { return };
         if let Some(tool) = read::tool(part) {
-            return self.tell(Observation::Tool(tool));
+            return self.take_tool(tool);
         }
         if let (Some(id), "text") = (part["id"].as_str(), part["type"].as_str().unwrap_or_default()) {
             let text = read::text(std::slice::from_ref(part));
@@ -343,96 +382,6 @@ impl Its {
             }
         }
         self.progress(String::new());
-    }
-
-    fn take_permission(&self, asked: &Value) {
-        if self.whose(asked) == Whose::Other {
-            return;
-        }
-        let Some(question) = read::permission(asked) else { return };
-        // A subagent's session has its own rules; what the job may do without asking holds for it too. What is denied is not asked.
-        if self.allow == Allow::All && self.reply(&question.id, &json!({"reply": "once"})).is_ok() {
-            return;
-        }
-        self.ask(question, 1);
-    }
-
-    fn take_question(&self, asked: &Value) {
-        if self.whose(asked) == Whose::Other {
-            return;
-        }
-        let count = asked["questions"].as_array().map_or(1, Vec::len);
-        if let Some(question) = read::question(asked) {
-            self.ask(question, count);
-        }
-    }
-
-    fn ask(&self, question: Question, answers: usize) {
-        let known = self.state().asked.insert(question.id.clone(), (question.kind, answers));
-        if known.is_none() {
-            self.tell(Observation::Asked(question));
-        }
-    }
-
-    fn take_settled(&self, about: &Value) {
-        let id = about["requestID"].as_str().or_else(|| about["permissionID"].as_str());
-        if let Some(id) = id.filter(|id| self.state().asked.remove(*id).is_some()) {
-            self.tell(Observation::Settled(id.to_owned()));
-        }
-    }
-
-    /// Answers a permission, by the call that the server knows.
-    fn reply(&self, question: &str, reply: &Value) -> Result<(), Failure> {
-        let answer = match self.api.post(&format!("/permission/{question}/reply"), reply, CALL_LIMIT) {
-            Err(Failure::NoSuchCall) => {
-                // The older call takes no words.
-                let body = json!({"response": reply["reply"]});
-                self.api.post(&self.path(&format!("permissions/{question}")), &body, CALL_LIMIT)
-            }
-            answer => answer,
-        };
-        answer.map(drop)
-    }
-
-    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
-        let known = self.state().asked.get(question).copied();
-        let (kind, count) = known.ok_or_else(|| not_asked(question))?;
-        let result = match (kind, answer) {
-            (QuestionKind::Permission, Answer::Allow) => self.reply(question, &json!({"reply": "once"})),
-            (QuestionKind::Permission, Answer::AllowAlways) => {
-                self.reply(question, &json!({"reply": "always"}))
-            }
-            (QuestionKind::Permission, Answer::Deny(words)) => {
-                // Without words OpenCode would stop the turn in the middle.
-                let words = if words.trim().is_empty() { "Not allowed. Go on without it." } else { words };
-                self.reply(question, &json!({"reply": "reject", "message": words}))
-            }
-            (QuestionKind::Input, Answer::Words(words)) => self.reply_words(question, words, count),
-            (QuestionKind::Input, Answer::Deny(words)) => {
-                let words = if words.trim().is_empty() { "No answer. Decide by yourself." } else { words };
-                self.reply_words(question, words, count)
-            }
-            (QuestionKind::Permission, Answer::Words(_)) => {
-                return Err(Error::new(Code::UnsupportedOption, "a permission is answered by yes or no"));
-            }
-            (QuestionKind::Input, Answer::Allow | Answer::AllowAlways) => {
-                return Err(Error::new(Code::UnsupportedOption, "a question is answered by words"));
-            }
-        };
-        match result {
-            Ok(()) => Ok(()),
-            Err(Failure::Status(404, _)) => Err(not_asked(question)),
-            Err(failure) => Err(Error::new(Code::BackendError, failure.in_words())),
-        }
-    }
-
-    /// One line for each question, if there are as many; else all of it for each.
-    fn reply_words(&self, question: &str, words: &str, count: usize) -> Result<(), Failure> {
-        let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
-        let answer = |at: usize| if count > 1 && lines.len() == count { lines[at] } else { words };
-        let answers: Vec<Value> = (0..count).map(|at| json!([answer(at)])).collect();
-        let body = json!({"answers": answers});
-        self.api.post(&format!("/question/{question}/reply"), &body, CALL_LIMIT).map(drop)
     }
 
     fn abort(&self) -> Result<(), String> {
@@ -469,6 +418,13 @@ impl Its {
             snapshot.questions = permissions.into_iter().chain(questions).collect();
         }
         let state = self.state();
+        for tool in &mut snapshot.tools {
+            let waits =
+                |question: &Question| state.asked.get(&question.id).is_some_and(|asked| asked.holds(tool));
+            if snapshot.questions.iter().any(waits) {
+                tool.state = ToolState::Pending;
+            }
+        }
         if state.fault.is_some() {
             snapshot.fault = state.fault.clone();
             snapshot.aborted = false;
@@ -476,48 +432,6 @@ impl Its {
             snapshot.aborted = true;
         }
         Ok(snapshot)
-    }
-
-    fn pending(
-        &self,
-        path: &str,
-        read: impl Fn(&Value) -> Option<Question>,
-    ) -> Result<Vec<Question>, Failure> {
-        let list = self.api.get(path, LOOK_LIMIT)?;
-        let mut questions = Vec::new();
-        for asked in list.as_array().into_iter().flatten() {
-            let Some(session) = asked["sessionID"].as_str() else { continue };
-            if !self.is_in_family(session)? {
-                continue;
-            }
-            let count = asked["questions"].as_array().map_or(1, Vec::len);
-            if let Some(question) = read(asked) {
-                self.state().asked.entry(question.id.clone()).or_insert((question.kind, count));
-                questions.push(question);
-            }
-        }
-        Ok(questions)
-    }
-
-    /// Whether a session is the job's or one below it, also if its beginning was not heard.
-    fn is_in_family(&self, session: &str) -> Result<bool, Failure> {
-        let mut above = Vec::new();
-        let mut next = session.to_owned();
-        let found = loop {
-            if self.state().family.contains(&next) {
-                break true;
-            }
-            let info = self.api.get(&format!("/session/{next}"), LOOK_LIMIT)?;
-            above.push(next);
-            match info["parentID"].as_str() {
-                Some(parent) if above.len() < 8 => next = parent.to_owned(),
-                _ => break false,
-            }
-        };
-        if found {
-            self.state().family.extend(above);
-        }
-        Ok(found)
     }
 }
 
@@ -537,11 +451,9 @@ fn joined(parts: &[(String, String)]) -> String {
     parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-fn not_asked(question: &str) -> Error {
-    Error::new(Code::BackendError, format!("OpenCode does not wait for an answer to {question}"))
-        .hint("it was answered already, or its turn has ended")
-}
-
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests;

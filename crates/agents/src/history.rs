@@ -1,0 +1,158 @@
+//! Past conversations: where an agent keeps them, and the tool calls in them. They are read only when a person asks what the guard would have
+//! said about them, so unlike the reading for proof this looks at every call, and at nothing else.
+
+use crate::call::Call;
+use crate::tools::{self, Tools};
+use baton_core::event::EventKind;
+use baton_core::time::Moment;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// Folders below each other that are looked into.
+const DEPTH: usize = 6;
+
+/// Where an agent's conversations lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum History {
+    /// Files of lines.
+    Files(Vec<PathBuf>),
+    /// A database of SQLite, and the query that gives its calls, one JSON document a row, from a time in milliseconds on.
+    Database {
+        /// The file.
+        file: PathBuf,
+        /// With one parameter, the time.
+        query: &'static str,
+    },
+    /// Nowhere that we could read them, and why.
+    Unreadable(&'static str),
+}
+
+/// A call of the past: about to be made, or with what it gave back.
+#[derive(Clone, Debug)]
+pub struct Past {
+    /// When, where it is told.
+    pub at: Option<Moment>,
+    /// The call. After it ran, its tool is known only by its id.
+    pub call: Call,
+}
+
+/// Turns the lines of one conversation, in order, into calls.
+pub type HistoryReader = Box<dyn FnMut(&str) -> Vec<Past>>;
+
+/// What lines say beside their calls, and what later lines take from it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) at: Option<Moment>,
+    pub(crate) session: Option<String>,
+    pub(crate) cwd: Option<PathBuf>,
+}
+
+impl Told {
+    /// A call that is about to be made.
+    pub(crate) fn made(&self, tools: &Tools, name: &str, id: Option<&str>, input: Value) -> Past {
+        let tool = tools::tool(tools, name, &input, &[crate::install::SERVER]);
+        self.past(EventKind::BeforeTool, id, tool, input, None)
+    }
+
+    /// What a call gave back.
+    pub(crate) fn gave(&self, id: Option<&str>, output: Value) -> Past {
+        let tool = baton_core::tool::ToolUse::new(baton_core::tool::ToolKind::Unknown, "");
+        self.past(EventKind::AfterTool, id, tool, Value::Null, Some(output))
+    }
+
+    fn past(
+        &self,
+        kind: EventKind,
+        id: Option<&str>,
+        tool: baton_core::tool::ToolUse,
+        input: Value,
+        output: Option<Value>,
+    ) -> Past {
+        let call = Call {
+            kind,
+            native: String::new(),
+            session_id: self.session.clone(),
+            cwd: self.cwd.clone(),
+            id: id.map(str::to_owned),
+            tool,
+            input,
+            output,
+        };
+        Past { at: self.at, call }
+    }
+}
+
+/// A text of a line.
+pub(crate) fn text<'v>(value: &'v Value, way: &str) -> Option<&'v str> {
+    value.pointer(way).and_then(Value::as_str).filter(|text| !text.is_empty())
+}
+
+/// A time as transcripts write it, with parts of a second.
+pub(crate) fn moment(text: &str) -> Option<Moment> {
+    let whole = text.split(['.', 'Z']).next()?;
+    Moment::parse(&format!("{whole}Z"))
+}
+
+/// A part of the input that is JSON in a text.
+pub(crate) fn parsed(input: &Value) -> Value {
+    match input.as_str() {
+        Some(text) => serde_json::from_str(text).unwrap_or_else(|_| input.clone()),
+        None => input.clone(),
+    }
+}
+
+/// The files below a folder whose names end so, and that were written since a time.
+pub(crate) fn files_below(folder: &Path, ending: &str, since: Option<SystemTime>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![(folder.to_owned(), 0)];
+    while let Some((folder, depth)) = folders.pop() {
+        let Ok(entries) = std::fs::read_dir(&folder) else { continue };
+        for entry in entries.flatten() {
+            let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
+            if kind.is_dir() && depth < DEPTH {
+                folders.push((path, depth + 1));
+            } else if kind.is_file() && path.to_string_lossy().ends_with(ending) {
+                let is_new =
+                    |since| entry.metadata().and_then(|file| file.modified()).is_ok_and(|at| at >= since);
+                if since.is_none_or(is_new) {
+                    found.push(path);
+                }
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn only_what_was_written_since_is_looked_at() {
+        let folder = tempfile::tempdir().unwrap();
+        let deep = folder.path().join("a/b");
+        std::fs::create_dir_all(&deep).unwrap();
+        for name in ["a/new.jsonl", "a/b/old.jsonl", "a/other.txt"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let now = SystemTime::now();
+        let old = std::fs::File::options().append(true).open(deep.join("old.jsonl")).unwrap();
+        old.set_modified(now - Duration::from_secs(7200)).unwrap();
+        let names = |since| -> Vec<String> {
+            let files = files_below(folder.path(), ".jsonl", since);
+            files.iter().map(|file| file.file_name().unwrap().to_string_lossy().into_owned()).collect()
+        };
+        assert_eq!(names(None), ["old.jsonl", "new.jsonl"]);
+        assert_eq!(names(Some(now - Duration::from_secs(3600))), ["new.jsonl"]);
+    }
+
+    #[test]
+    fn a_time_may_have_parts_of_a_second() {
+        assert_eq!(moment("1970-01-01T00:01:00.355Z"), Some(Moment(60_000)));
+        assert_eq!(moment("1970-01-01T00:01:00Z"), Some(Moment(60_000)));
+        assert_eq!(moment("yesterday"), None);
+    }
+}

@@ -1,0 +1,273 @@
+//! The guard's memory from one hook to the next: which calls were judged, which calls were made, and how often the end of a turn was held. One file
+//! for all sessions, `guard.calls` in the home.
+//!
+//! Every record is one line of the same length, written by one append: the file has an order that all hooks agree on, so none of them has to lock or
+//! wait. It holds digests only, never what a call was. Where it can't be written, nothing is remembered and no decision changes.
+
+use baton_core::limits;
+use baton_core::time::Moment;
+use std::fs::{File, OpenOptions};
+use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// What a record says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// A call is about to be made.
+    Made,
+    /// A call was judged, and may run or be asked about.
+    Judged,
+    /// A call was refused.
+    Refused,
+    /// A call has run.
+    Ran,
+    /// The end of a turn was held, for the first time as far as the agent knows.
+    Held,
+    /// The same, and the agent says that the turn was held before.
+    HeldAgain,
+    /// A turn was let go.
+    Ended,
+}
+
+const MARKS: [(Mark, u8); 7] = [
+    (Mark::Made, b'm'),
+    (Mark::Judged, b'j'),
+    (Mark::Refused, b'd'),
+    (Mark::Ran, b'r'),
+    (Mark::Held, b'h'),
+    (Mark::HeldAgain, b'a'),
+    (Mark::Ended, b'e'),
+];
+
+/// One line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) mark: Mark,
+    /// The digest of the agent and its session.
+    pub(crate) session: u64,
+    /// The digest of the call.
+    pub(crate) call: u64,
+    /// The time in seconds.
+    pub(crate) at: u32,
+}
+
+/// A mark, two digests, a time and the end of the line, with spaces between them.
+const LINE: usize = 1 + 1 + 16 + 1 + 16 + 1 + 8 + 1;
+/// Most of what is looked for is among the last records.
+const TAIL: u64 = 8 << 10;
+
+impl Record {
+    fn line(&self) -> String {
+        let sign =
+            MARKS.iter().find(|(mark, _)| *mark == self.mark).map_or('?', |(_, sign)| char::from(*sign));
+        format!("{sign} {:016x} {:016x} {:08x}\n", self.session, self.call, self.at)
+    }
+
+    fn read(line: &[u8]) -> Option<Self> {
+        let (mark, _) = MARKS.iter().find(|(_, sign)| line.first() == Some(sign))?;
+        let number = |from: usize, to: usize| {
+            u64::from_str_radix(std::str::from_utf8(line.get(from..to)?).ok()?, 16).ok()
+        };
+        let at = u32::try_from(number(36, 44)?).ok()?;
+        Some(Self { mark: *mark, session: number(2, 18)?, call: number(19, 35)?, at })
+    }
+}
+
+/// A time as records have it.
+pub(crate) fn seconds(at: Moment) -> u32 {
+    u32::try_from(at.0 / 1000).unwrap_or(u32::MAX)
+}
+
+/// A digest of these texts, in this order. Not one that withstands somebody who makes texts up: it only tells calls apart.
+pub(crate) fn digest(texts: &[&str]) -> u64 {
+    let mut digest = Digest::default();
+    for text in texts {
+        digest.add(text.as_bytes());
+        digest.add(&[0xff]);
+    }
+    digest.0
+}
+
+/// The digest of a value, without a copy of it.
+pub(crate) fn digest_of(name: &str, value: &serde_json::Value) -> u64 {
+    let mut digest = Digest::default();
+    digest.add(name.as_bytes());
+    // Writing to it never fails.
+    serde_json::to_writer(&mut digest, value).ok();
+    digest.0
+}
+
+/// FNV-1a.
+struct Digest(u64);
+
+impl Default for Digest {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Digest {
+    fn add(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+}
+
+impl std::io::Write for Digest {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.add(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The journal of a home.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Journal<'a> {
+    home: &'a Path,
+}
+
+impl<'a> Journal<'a> {
+    pub(crate) fn new(home: &'a Path) -> Self {
+        Self { home }
+    }
+
+    fn file(self) -> PathBuf {
+        self.home.join("guard.calls")
+    }
+
+    fn older(self) -> PathBuf {
+        self.home.join("guard.calls.1")
+    }
+
+    /// Appends a record; the records up to and with it are those before the place that is given. `None` where it can't be written.
+    pub(crate) fn append(self, record: &Record) -> Option<u64> {
+        let mut file =
+            OpenOptions::new().create(true).append(true).read(true).mode(0o600).open(self.file()).ok()?;
+        file.write_all(record.line().as_bytes()).ok()?;
+        let end = file.stream_position().ok()?;
+        if end > limits::LOG_BYTES {
+            self.begin_anew(&file);
+        }
+        Some(end)
+    }
+
+    /// Moves a file aside that has grown too long. Of several hooks one does it: the one that has the file locked, and finds it still in its place.
+    fn begin_anew(self, file: &File) {
+        let in_place = || Some(file.metadata().ok()?.ino() == std::fs::metadata(self.file()).ok()?.ino());
+        if file.try_lock().is_ok() && in_place() == Some(true) {
+            std::fs::rename(self.file(), self.older()).ok();
+        }
+    }
+
+    /// The first thing that is found among the records before a place, newest first; the records of the file before this one count too.
+    pub(crate) fn newest<T>(
+        self,
+        until: Option<u64>,
+        mut find: impl FnMut(&Record) -> Option<T>,
+    ) -> Option<T> {
+        // Where a file was moved aside in between, `until` is a place in the older one, and all of the new one is later.
+        let (file, older) = (File::open(self.file()).ok(), File::open(self.older()).ok());
+        let length = |file: &Option<File>| {
+            file.as_ref().and_then(|file| Some(file.metadata().ok()?.len())).unwrap_or(0)
+        };
+        let end = until.unwrap_or(u64::MAX);
+        let parts = if end != u64::MAX && end > length(&file) {
+            vec![(older, end)]
+        } else {
+            vec![(file, end), (older, u64::MAX)]
+        };
+        for (file, end) in parts {
+            let Some(mut file) = file else { continue };
+            let end = end.min(file.metadata().ok()?.len());
+            let tail = end.saturating_sub(TAIL).next_multiple_of(LINE as u64).min(end);
+            for (from, to) in [(tail, end), (0, tail)] {
+                let bytes = bytes(&mut file, from, to);
+                let mut newest_first = bytes.rchunks_exact(LINE).filter_map(Record::read);
+                if let Some(found) = newest_first.find_map(|record| find(&record)) {
+                    return Some(found);
+                }
+            }
+        }
+        None
+    }
+}
+
+/// What stands between two places; whole records, unless somebody has cut the file.
+fn bytes(file: &mut File, from: u64, to: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let read = file.seek(SeekFrom::Start(from)).and_then(|_| file.take(to - from).read_to_end(&mut bytes));
+    let whole = bytes.len() - bytes.len() % LINE;
+    bytes.truncate(if read.is_ok() { whole } else { 0 });
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    fn record(mark: Mark, call: u64) -> Record {
+        Record { mark, session: 7, call, at: 1_794_000_000 }
+    }
+
+    #[test]
+    fn a_record_comes_back_as_it_was_written() {
+        for (mark, _) in MARKS {
+            let record = Record { mark, session: u64::MAX, call: 0, at: u32::MAX };
+            assert_eq!(record.line().len(), LINE);
+            assert_eq!(Record::read(record.line().as_bytes()), Some(record));
+        }
+        assert_eq!(Record::read(b"x"), None);
+    }
+
+    #[test]
+    fn who_looks_back_sees_what_was_written_before_its_own_record() {
+        let home = tempfile::tempdir().unwrap();
+        let journal = Journal::new(home.path());
+        journal.append(&record(Mark::Judged, 1)).unwrap();
+        let place = journal.append(&record(Mark::Judged, 2)).unwrap();
+        journal.append(&record(Mark::Judged, 3)).unwrap();
+        let mut seen = Vec::new();
+        journal.newest(Some(place), |record| {
+            seen.push(record.call);
+            None::<()>
+        });
+        assert_eq!(seen, [2, 1]);
+        assert_eq!(journal.newest(None, |record| Some(record.call)), Some(3));
+    }
+
+    /// Many at once, over the length at which a file is begun anew: nothing of the last file's length is lost.
+    #[test]
+    fn records_of_hooks_at_once_are_all_there_while_files_are_moved_aside() {
+        let home = tempfile::tempdir().unwrap();
+        let each = limits::LOG_BYTES / LINE as u64 / 4;
+        std::thread::scope(|scope| {
+            for hook in 0..6_u64 {
+                let home = home.path();
+                scope.spawn(move || {
+                    let journal = Journal::new(home);
+                    for n in 0..each {
+                        let call = hook * 1_000_000 + n;
+                        journal.append(&record(Mark::Judged, call)).unwrap();
+                        if n % 97 == 0 {
+                            let found = journal.newest(None, |record| (record.call == call).then_some(()));
+                            assert_eq!(found, Some(()), "hook {hook}, record {n}");
+                        }
+                    }
+                });
+            }
+        });
+        let mut calls = BTreeSet::new();
+        Journal::new(home.path()).newest(None, |record| {
+            calls.insert(record.call);
+            None::<()>
+        });
+        assert_eq!(calls.len() as u64, each * 6);
+    }
+}

@@ -1,0 +1,178 @@
+//! What the rules of today would have said about calls of the past.
+//!
+//! They are judged on the machine as it is now: files, links and repositories may have been others then. What is asked about one repository is
+//! asked once.
+
+use crate::journal::{Journal, Mark, digest, seconds};
+use crate::policy::Mode;
+use crate::world::Machine;
+use crate::{Gate, runs_in};
+use baton_agents::call::change_texts;
+use baton_agents::history::Past;
+use baton_agents::{Agent, Call};
+use baton_core::Error;
+use baton_core::event::EventKind;
+use baton_core::guard::{Decision, Verdict};
+use baton_core::tool::ToolUse;
+use baton_guard::{Repository, RuleSet, World};
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
+
+/// Calls whose results may still come.
+const OPEN_CALLS: usize = 4096;
+
+/// Judges calls of the past, one conversation after another.
+pub struct Replay<'a> {
+    gate: &'a Gate,
+    rules: HashMap<PathBuf, Option<RuleSet>>,
+    repositories: RefCell<HashMap<String, Repository>>,
+    calls: HashMap<String, ToolUse>,
+    own: RefCell<HashMap<PathBuf, Vec<PathBuf>>>,
+    /// The calls that were judged, and since when that is known.
+    judged: HashSet<u64>,
+    oldest: Option<u32>,
+}
+
+impl<'a> Replay<'a> {
+    /// By the rules that are in force in each folder.
+    pub fn new(gate: &'a Gate) -> Self {
+        let (mut judged, mut oldest) = (HashSet::new(), None);
+        Journal::new(&gate.places.home).newest(None, |record| {
+            if matches!(record.mark, Mark::Judged | Mark::Refused) {
+                judged.insert(record.call);
+                oldest = Some(record.at);
+            }
+            None::<()>
+        });
+        Self {
+            judged,
+            oldest,
+            gate,
+            rules: HashMap::new(),
+            repositories: RefCell::default(),
+            calls: HashMap::new(),
+            own: RefCell::default(),
+        }
+    }
+
+    /// Whether a call that has run is in no record of the guard, which has records of that time.
+    pub fn ran_unjudged(&self, agent: &dyn Agent, past: &Past) -> bool {
+        let has_ids = !agent.facts().calls.call.is_empty();
+        let (Some(id), Some(at), Some(oldest)) = (&past.call.id, past.at, self.oldest) else { return false };
+        past.call.kind == EventKind::AfterTool
+            && has_ids
+            && seconds(at) > oldest
+            && !self.judged.contains(&digest(&[id]))
+    }
+
+    /// What would have been decided; `None` where calls are not judged. Results are judged with the call that they belong to.
+    pub fn judge(&mut self, agent: &dyn Agent, past: &mut Past) -> Result<Option<Verdict>, Error> {
+        let call = &mut past.call;
+        match (&call.id, call.kind) {
+            (Some(id), EventKind::BeforeTool) => {
+                if self.calls.len() >= OPEN_CALLS {
+                    self.calls.clear();
+                }
+                self.calls.insert(id.clone(), call.tool.clone());
+            }
+            (Some(id), _) => {
+                if let Some(tool) = self.calls.remove(id) {
+                    call.tool = tool;
+                }
+            }
+            (None, _) => {}
+        }
+        let cwd = self.gate.cwd_of(call);
+        let Some(rules) = self.rules_in(&cwd)? else { return Ok(None) };
+        let own = |project: &Path| {
+            let mut known = self.own.borrow_mut();
+            known.entry(project.to_owned()).or_insert_with(|| self.gate.own_paths(project)).clone()
+        };
+        let machine = self.gate.machine(&cwd, &runs_in(call, &cwd), &own);
+        let machine = Remembering { machine, repositories: &self.repositories };
+        Ok(Some(verdict(agent, call, &rules, &machine)))
+    }
+
+    /// The rules in a folder. A file with a mistake in it is told; one that is only missing now is not.
+    fn rules_in(&mut self, cwd: &Path) -> Result<Option<RuleSet>, Error> {
+        if let Some(known) = self.rules.get(cwd) {
+            return Ok(known.clone());
+        }
+        let policy = self.gate.policy(cwd)?;
+        let rules = (policy.settings.mode.value == Mode::On).then_some(policy.rules);
+        self.rules.insert(cwd.to_owned(), rules.clone());
+        Ok(rules)
+    }
+}
+
+fn verdict(agent: &dyn Agent, call: &mut Call, rules: &RuleSet, world: &dyn World) -> Verdict {
+    if call.kind == EventKind::BeforeTool {
+        let question = baton_guard::Call::before(agent.name(), &call.tool);
+        return baton_guard::judge(&question, rules, world).verdict;
+    }
+    let mut strongest = Verdict::allow();
+    let Some(mut output) = call.output.take() else { return strongest };
+    change_texts(&mut output, &mut |text| {
+        let question = baton_guard::Call::after(agent.name(), &call.tool, text);
+        let verdict = baton_guard::judge(&question, rules, world).verdict;
+        if verdict.decision.strength() > strongest.decision.strength() {
+            strongest = Verdict { decision: plain(verdict.decision), ..verdict };
+        }
+        None
+    });
+    strongest
+}
+
+/// Without the text of what was taken out of.
+fn plain(decision: Decision) -> Decision {
+    match decision {
+        Decision::Redact(_) => Decision::Redact(String::new()),
+        other => other,
+    }
+}
+
+/// The machine, with what it has said about repositories.
+struct Remembering<'a> {
+    machine: Machine<'a>,
+    repositories: &'a RefCell<HashMap<String, Repository>>,
+}
+
+impl World for Remembering<'_> {
+    fn cwd(&self) -> String {
+        self.machine.cwd()
+    }
+
+    fn project(&self) -> String {
+        self.machine.project()
+    }
+
+    fn home(&self) -> String {
+        self.machine.home()
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        self.machine.variable(name)
+    }
+
+    fn real_path(&self, path: &str) -> Option<String> {
+        self.machine.real_path(path)
+    }
+
+    fn read_file(&self, path: &str, most: usize) -> Option<String> {
+        self.machine.read_file(path, most)
+    }
+
+    fn exists(&self, path: &str) -> Option<bool> {
+        self.machine.exists(path)
+    }
+
+    fn repository(&self, folder: &str) -> Repository {
+        let mut known = self.repositories.borrow_mut();
+        known.entry(folder.to_owned()).or_insert_with(|| self.machine.repository(folder)).clone()
+    }
+
+    fn own_paths(&self) -> Vec<String> {
+        self.machine.own_paths()
+    }
+}

@@ -1,0 +1,387 @@
+//! A running turn: Pi's events as observations, and what can be done about it.
+//!
+//! Pi is over with a prompt when it says `agent_settled`: before that it may try again, compact, or take more messages.
+
+use super::{MARK, recall};
+use crate::backend::child::{Child, Ended};
+use crate::backend::replies::Replies;
+use crate::backend::{Report, Turn, tree, words};
+use baton_core::job::{Answer, Finish, Observation, Question, QuestionKind, Said, Snapshot, Tool, ToolState};
+use baton_core::time::Span;
+use baton_core::{Code, Error};
+use baton_mail::now;
+use baton_store::Process;
+use serde_json::{Value, json};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long a look may take.
+const LOOK: Duration = Duration::from_secs(9);
+/// How long it may take to stop.
+const STOP: Duration = Duration::from_secs(3);
+/// How long the program has to end by itself.
+const END: Duration = Duration::from_secs(1);
+/// How much of an answer is told as progress.
+const HEAD: usize = 200;
+
+/// The turn of one job.
+pub(super) struct Running {
+    pub(super) child: Arc<Child>,
+    pub(super) state: Arc<State>,
+}
+
+/// What was heard so far. The listener writes it, in the order of what Pi says.
+pub(super) struct State {
+    report: Report,
+    replies: Replies,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    tools: Vec<Tool>,
+    asked: Vec<Asked>,
+    /// The last message of the model.
+    last: Value,
+    version: u64,
+    busy: bool,
+    over: bool,
+    closing: bool,
+    /// We have asked it to stop: whatever its last message says then, it was aborted.
+    aborting: bool,
+    /// The last words of a program that ended.
+    last_words: String,
+}
+
+/// A dialog that waits.
+struct Asked {
+    question: Question,
+    /// The call that waits for it, if it is one of our extension's.
+    call: Option<String>,
+    method: String,
+}
+
+impl State {
+    pub(super) fn new(report: Report) -> Self {
+        Self { report, replies: Replies::default(), inner: Mutex::default() }
+    }
+
+    /// Takes in a line of its output.
+    pub(super) fn hear(&self, line: &str) {
+        let Ok(event) = serde_json::from_str::<Value>(line) else { return };
+        if event["type"] == "response" {
+            if let Some(number) = event["id"].as_str().and_then(|id| id.parse().ok()) {
+                self.replies.give(number, event);
+            }
+            return;
+        }
+        let told = self.inner().told(&event);
+        for observation in told {
+            (self.report)(observation);
+        }
+    }
+
+    /// The program ended.
+    pub(super) fn ended(&self, how: &Ended) {
+        let closing = {
+            let mut inner = self.inner();
+            inner.last_words = how.in_words();
+            inner.closing
+        };
+        self.replies.close();
+        if !closing {
+            (self.report)(Observation::Gone(how.in_words()));
+        }
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Inner {
+    fn told(&mut self, event: &Value) -> Vec<Observation> {
+        self.version += 1;
+        match event["type"].as_str().unwrap_or_default() {
+            "agent_start" => {
+                (self.busy, self.over) = (true, false);
+                vec![Observation::Busy]
+            }
+            "message_end" => self.message(&event["message"]),
+            "tool_execution_start" => vec![self.tool(event, ToolState::Running, 0)],
+            "tool_execution_update" => {
+                vec![self.tool(event, ToolState::Running, size(&event["partialResult"]))]
+            }
+            "tool_execution_end" => vec![self.tool(event, ToolState::Ended, size(&event["result"]))],
+            "auto_retry_start" => {
+                let message = event["errorMessage"].as_str().unwrap_or_default().to_owned();
+                let until = event["delayMs"].as_i64().map(|delay| now().plus(Span(delay)));
+                vec![Observation::Retrying { message, until }]
+            }
+            "extension_ui_request" => self.dialog(event),
+            "agent_settled" => self.settled(),
+            "message_update" | "turn_start" => vec![Observation::Progress(String::new())],
+            "compaction_start" => vec![Observation::Progress("compaction".to_owned())],
+            "extension_error" => {
+                let words = event["error"].as_str().unwrap_or_default();
+                let mut told = vec![Observation::Progress(format!("extension: {words}"))];
+                if event["event"] == "send_user_message" && !self.busy {
+                    // Our prompt was not taken, and nothing else will say so.
+                    let fault = words::fault("pi", None, words, now());
+                    told.extend([Observation::Fault(fault), Observation::Idle]);
+                }
+                told
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn message(&mut self, message: &Value) -> Vec<Observation> {
+        if message["role"] != "assistant" {
+            return Vec::new();
+        }
+        self.last = message.clone();
+        let text = recall::text(message);
+        let head = Observation::Progress(text.chars().take(HEAD).collect());
+        // An error may be followed by another try: only when it is settled is it one.
+        let said = recall::finish(message).map(|finish| Observation::Said(Said { text, finish }));
+        [Some(head), said].into_iter().flatten().collect()
+    }
+
+    /// It will not go on by itself.
+    fn settled(&mut self) -> Vec<Observation> {
+        self.over = true;
+        let ended = std::mem::take(&mut self.tools).into_iter();
+        let ended = ended.map(|tool| Observation::Tool(Tool { state: ToolState::Ended, ..tool }));
+        let mut told: Vec<_> = ended.collect();
+        told.extend(
+            std::mem::take(&mut self.asked).into_iter().map(|asked| Observation::Settled(asked.question.id)),
+        );
+        match self.end() {
+            End::Failed => told.push(Observation::Fault(recall::fault(&self.last))),
+            End::Aborted => told.push(Observation::Aborted),
+            End::Said => {}
+        }
+        told.push(Observation::Idle);
+        told
+    }
+
+    fn end(&self) -> End {
+        match self.last["stopReason"].as_str() {
+            _ if self.aborting => End::Aborted,
+            Some("aborted") => End::Aborted,
+            Some("error") => End::Failed,
+            _ => End::Said,
+        }
+    }
+
+    fn tool(&mut self, event: &Value, state: ToolState, output: u64) -> Observation {
+        let call = event["toolCallId"].as_str().unwrap_or_default();
+        let name = event["toolName"].as_str().unwrap_or_default();
+        let tool = Tool { output, ..words::tool("pi", call, name, &event["args"], state) };
+        let known = self.tools.iter().position(|known| known.call == call);
+        let before = known.map(|at| self.tools.remove(at));
+        // The end does not say what it was.
+        let tool = match before {
+            Some(before) => Tool { what: before.what, kind: before.kind, ..tool },
+            None => tool,
+        };
+        if state != ToolState::Ended {
+            self.tools.push(tool.clone());
+        }
+        Observation::Tool(tool)
+    }
+
+    /// A dialog of an extension, or something that it shows.
+    fn dialog(&mut self, event: &Value) -> Vec<Observation> {
+        let text = |name: &str| event[name].as_str().unwrap_or_default();
+        let (id, method, title) = (text("id").to_owned(), text("method").to_owned(), text("title"));
+        let ours = title.strip_prefix(MARK).and_then(|asked| serde_json::from_str::<Value>(asked).ok());
+        let choices = event["options"].as_array().into_iter().flatten();
+        let choices: Vec<_> = choices.filter_map(|choice| Some(choice.as_str()?.to_owned())).collect();
+        let (kind, what) = match (&ours, method.as_str()) {
+            (Some(asked), _) => {
+                let name = asked["tool"].as_str().unwrap_or_default();
+                let what = words::tool("pi", "", name, &asked["input"], ToolState::Pending).what;
+                (QuestionKind::Permission, what)
+            }
+            (None, "confirm") => (QuestionKind::Permission, format!("{title} {}", text("message"))),
+            (None, "select" | "input" | "editor") => (QuestionKind::Input, title.to_owned()),
+            // The rest is shown, and wants no answer.
+            _ => return Vec::new(),
+        };
+        let call = ours.and_then(|asked| Some(asked["call"].as_str()?.to_owned()));
+        let question = Question { id, kind, what, choices };
+        let mut told: Vec<_> = self.mark(call.as_deref(), ToolState::Pending).into_iter().collect();
+        told.push(Observation::Asked(question.clone()));
+        self.asked.push(Asked { question, call, method });
+        told
+    }
+
+    fn mark(&mut self, call: Option<&str>, state: ToolState) -> Option<Observation> {
+        let tool = self.tools.iter_mut().find(|tool| Some(tool.call.as_str()) == call)?;
+        tool.state = state;
+        Some(Observation::Tool(tool.clone()))
+    }
+}
+
+/// How a turn ended.
+enum End {
+    Said,
+    Failed,
+    Aborted,
+}
+
+/// How much a result shows.
+fn size(result: &Value) -> u64 {
+    let parts = result["content"].as_array().into_iter().flatten();
+    parts.filter_map(|part| part["text"].as_str()).map(|text| text.len() as u64).sum()
+}
+
+/// An answer in the words of a dialog.
+fn reply(asked: &Asked, answer: &Answer) -> Result<Value, Error> {
+    let unfit =
+        |why: &str| Err(Error::new(Code::Usage, format!("the question can't be answered like that: {why}")));
+    let fields = match (asked.call.is_some(), asked.method.as_str(), answer) {
+        (true, _, Answer::Words(_)) | (false, "confirm", Answer::Words(_)) => {
+            return unfit("it wants a yes or a no");
+        }
+        (true, _, Answer::Allow) => json!({"value": json!({"allow": "once"}).to_string()}),
+        (true, _, Answer::AllowAlways) => json!({"value": json!({"allow": "always"}).to_string()}),
+        (true, _, Answer::Deny(words)) => {
+            json!({"value": json!({"allow": "no", "words": words}).to_string()})
+        }
+        (false, "confirm", Answer::Allow | Answer::AllowAlways) => json!({"confirmed": true}),
+        (false, "confirm", Answer::Deny(_)) => json!({"confirmed": false}),
+        (false, _, Answer::Allow | Answer::AllowAlways) => return unfit("it wants words"),
+        (false, _, Answer::Deny(_)) => json!({"cancelled": true}),
+        (false, "select", Answer::Words(words)) if !asked.question.choices.contains(words) => {
+            return unfit(&format!("it wants one of {}", asked.question.choices.join(", ")));
+        }
+        (false, _, Answer::Words(words)) => json!({"value": words}),
+    };
+    let mut reply = json!({"type": "extension_ui_response", "id": asked.question.id});
+    for (name, value) in fields.as_object().into_iter().flatten() {
+        reply[name] = value.clone();
+    }
+    Ok(reply)
+}
+
+impl Running {
+    /// Asks for something, and waits for the answer's data.
+    pub(super) fn call(&self, command: &Value, limit: Duration) -> Result<Value, String> {
+        let (number, reply) = self.state.replies.expect();
+        let mut command = command.clone();
+        command["id"] = number.to_string().into();
+        let reply = match self.child.write_line(&command.to_string()) {
+            Ok(()) => reply.recv_timeout(limit),
+            Err(_) => Err(RecvTimeoutError::Disconnected),
+        };
+        self.state.replies.forget(number);
+        match reply {
+            Ok(mut reply) if reply["success"] == true => Ok(reply["data"].take()),
+            Ok(reply) => Err(reply["error"].as_str().unwrap_or("refused").to_owned()),
+            Err(RecvTimeoutError::Timeout) => Err("it did not answer in time".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => {
+                // Its last words come with its end.
+                self.child.wait(END);
+                Err(format!("it ended, {}", self.state.inner().last_words))
+            }
+        }
+    }
+
+    /// Takes a dialog away, and says how it is answered.
+    fn settle(&self, id: &str, reply: impl FnOnce(&Asked) -> Result<Value, Error>) -> Result<(), Error> {
+        let mut told = Vec::new();
+        {
+            let mut inner = self.state.inner();
+            let Some(at) = inner.asked.iter().position(|asked| asked.question.id == id) else {
+                return Err(Error::new(Code::JobRunning, format!("question {id} is not open any more"))
+                    .hint("`baton job status` shows what the job waits for"));
+            };
+            let line = reply(&inner.asked[at])?;
+            if self.child.write_line(&line.to_string()).is_err() {
+                return Err(Error::new(Code::BackendGone, "Pi ended before it took the answer"));
+            }
+            // It says nothing when it has taken one.
+            let asked = inner.asked.remove(at);
+            told.push(Observation::Settled(asked.question.id));
+            told.extend(inner.mark(asked.call.as_deref(), ToolState::Running));
+        }
+        for observation in told {
+            (self.state.report)(observation);
+        }
+        Ok(())
+    }
+}
+
+impl Turn for Running {
+    fn look(&self) -> Option<Result<Snapshot, String>> {
+        let state = match self.call(&json!({"type": "get_state"}), LOOK) {
+            Ok(state) => state,
+            Err(why) => return Some(Err(why)),
+        };
+        let inner = self.state.inner();
+        let mut snapshot = Snapshot {
+            // Between two tries it streams nothing, and is not idle.
+            idle: Some(inner.over && state["isStreaming"] == false),
+            tools: inner.tools.clone(),
+            questions: inner.asked.iter().map(|asked| asked.question.clone()).collect(),
+            version: inner.version.wrapping_add(state["messageCount"].as_u64().unwrap_or_default()),
+            ..Snapshot::default()
+        };
+        if let Some(finish) = recall::finish(&inner.last).filter(|finish| *finish != Finish::Absent) {
+            snapshot.said = Some(Said { text: recall::text(&inner.last), finish });
+        }
+        if snapshot.idle == Some(true) {
+            match inner.end() {
+                End::Failed => snapshot.fault = Some(recall::fault(&inner.last)),
+                End::Aborted => snapshot.aborted = true,
+                End::Said => {}
+            }
+        }
+        Some(Ok(snapshot))
+    }
+
+    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
+        self.settle(question, |asked| reply(asked, answer))
+    }
+
+    fn abort(&self) -> Result<(), String> {
+        let open: Vec<_> = {
+            let mut inner = self.state.inner();
+            inner.aborting |= !inner.over;
+            inner.asked.iter().map(|asked| asked.question.id.clone()).collect()
+        };
+        // An extension that waits for an answer would keep it from ending.
+        for id in open {
+            let cancel = json!({"type": "extension_ui_response", "id": id, "cancelled": true});
+            // Gone in the meantime is what we want.
+            self.settle(&id, |_| Ok(cancel)).ok();
+        }
+        self.call(&json!({"type": "abort"}), STOP).map(drop)
+    }
+
+    fn root(&self) -> Option<Process> {
+        (!self.child.is_over()).then(|| self.child.process())
+    }
+
+    fn close(&self) {
+        let busy = {
+            let mut inner = self.state.inner();
+            inner.closing = true;
+            inner.busy && !inner.over
+        };
+        if busy {
+            // Its commands end with the turn; should it not answer, with the program.
+            self.abort().ok();
+        }
+        let below = self.root().map(tree::below).unwrap_or_default();
+        self.child.close_input();
+        if !self.child.wait(END) {
+            self.child.end(END);
+        }
+        tree::kill(&below);
+    }
+}

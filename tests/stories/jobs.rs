@@ -1,0 +1,209 @@
+//! Jobs with the real agents: handed over by the real command, watched by a real worker, answered by the scripted model.
+
+use crate::stage::{LIMIT, Stage};
+use baton_mail::process;
+use baton_testkit::agents::{Agent, Session};
+use baton_testkit::model::Kind;
+use baton_testkit::process::Finished;
+use baton_testkit::{Request, Script, Step, isolated, wait};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::time::Duration;
+
+struct Jobs {
+    stage: Stage,
+    who: Agent,
+}
+
+impl Jobs {
+    fn new(who: Agent, script: Script) -> Self {
+        let stage = Stage::with(&[who], script);
+        let program = stage.program(who).headless(Session::New, "");
+        let name = baton_agents::by_name(who.name()).expect("a known agent").program();
+        if !stage.sandbox.path("bin").join(name).exists() {
+            stage.sandbox.install(name, program.get_program().as_ref());
+        }
+        Self { stage, who }
+    }
+
+    /// Runs baton with what the agent needs to find its model.
+    fn run(&self, arguments: &[&str]) -> Finished {
+        let agent = self.stage.program(self.who).headless(Session::New, "");
+        let mut command = self.stage.sandbox.command("baton");
+        for (name, value) in agent.get_envs().filter(|(name, _)| *name != "PATH") {
+            if let Some(value) = value {
+                command.env(name, value);
+            }
+        }
+        self.stage.sandbox.run(command.args(arguments).arg("--json"), LIMIT)
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        let printed = self.run(arguments).stdout;
+        serde_json::from_str(&printed)
+            .unwrap_or_else(|error| panic!("{arguments:?} printed {printed}: {error}"))
+    }
+
+    fn start(&self, prompt: &str) -> String {
+        let started = self.json(&["job", "start", self.who.name(), prompt, "--allow", "all"]);
+        started["job_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned()
+    }
+
+    fn trouble(&self, id: &str) -> String {
+        let log = self.run(&["job", "logs", id]).stdout;
+        let folder = self.stage.sandbox.home().join(".local/share/baton/jobs").join(id);
+        let words = std::fs::read_to_string(folder.join("stderr")).unwrap_or_default();
+        format!("\nlog:\n{log}\nstderr:\n{words}\n{}", self.stage.trouble())
+    }
+
+    fn process(&self, id: &str, column: &str) -> i32 {
+        let found = wait::poll(LIMIT, || {
+            let store =
+                baton_store::Jobs::open(&self.stage.sandbox.home().join(".local/share/baton")).ok()?;
+            let row = store.list(baton_store::JobFilter::Everywhere, 10).ok()?;
+            let row = row.into_iter().find(|row| row.id.as_str() == id)?;
+            let found = if column == "worker" { row.worker } else { row.backend };
+            found.map(|process| process.pid)
+        });
+        found.unwrap_or_else(|| panic!("no {column}: {}", self.trouble(id)))
+    }
+}
+
+fn results(request: &Request) -> usize {
+    request.results().len()
+}
+
+fn kill(pid: i32) {
+    // Gone already is what we want.
+    kill_process(Pid::from_raw(pid).expect("a process"), Signal::KILL).ok();
+}
+
+/// A model that has one command run, and then says so.
+fn one_command(command: &'static str) -> Script {
+    Script::by(move |request| match results(request) {
+        0 => Step::shell(command),
+        _ => Step::say("JOB-RESULT"),
+    })
+}
+
+/// One job of an agent from its start to its result, then its session goes on.
+fn a_job_ends_with_its_result(who: Agent) {
+    let script = Script::by(|request| match (results(request), request.shows("AND-THEN")) {
+        (0, _) => Step::shell("echo worked > made.txt"),
+        (_, false) => Step::say("JOB-RESULT"),
+        (_, true) => Step::say("SECOND-RESULT"),
+    });
+    let jobs = Jobs::new(who, script);
+    let id = jobs.start("please make THE-THING");
+    let row = jobs.json(&["job", "wait", &id, "--max-wait", "2m"]);
+    assert_eq!(
+        (&row["status"], &row["result"]),
+        (&"completed".into(), &"JOB-RESULT".into()),
+        "{row}{}",
+        jobs.trouble(&id)
+    );
+    assert!(jobs.stage.sandbox.project().join("made.txt").exists());
+    let log = jobs.run(&["job", "logs", &id]).stdout;
+    assert!(log.contains("echo worked"), "{log}");
+    assert!(row["last_activity"]["what"].is_string(), "{row}");
+    let asked = jobs.stage.model.requests_of(Kind::Main);
+    assert!(asked[0].shows("You are the worker") && asked[0].shows("please make THE-THING"));
+    let again = jobs.json(&["job", "start", who.name(), "AND-THEN", "--allow", "all", "--resume", &id]);
+    let second = again["job_id"].as_str().unwrap_or_else(|| panic!("{again}")).to_owned();
+    let row = jobs.json(&["job", "wait", &second, "--max-wait", "2m"]);
+    assert_eq!(row["result"], "SECOND-RESULT", "{row}{}", jobs.trouble(&second));
+    let last = jobs.stage.model.requests_of(Kind::Main).pop().expect("a request");
+    assert!(last.shows("THE-THING"), "the same conversation");
+}
+
+/// The worker, the program, then both are killed in the middle of a tool: never `running` afterwards, and nothing of it is left.
+fn kills_are_noticed(who: Agent) {
+    let jobs = Jobs::new(who, one_command("echo $$ > tool.pid; exec sleep 600"));
+    let file = jobs.stage.sandbox.project().join("tool.pid");
+    for (what, code) in [("backend", "backend-gone"), ("worker", "worker-gone"), ("both", "worker-gone")] {
+        let id = jobs.start("please wait");
+        let tool = wait::poll(LIMIT, || std::fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok())
+            .unwrap_or_else(|| panic!("no tool: {}", jobs.trouble(&id)));
+        let (worker, backend) = (jobs.process(&id, "worker"), jobs.process(&id, "backend"));
+        if what != "backend" {
+            kill(worker);
+        }
+        if what != "worker" {
+            kill(backend);
+        }
+        let row = wait::poll(Duration::from_secs(30), || {
+            let row = jobs.json(&["job", "status", &id]);
+            (row["status"] == "failed").then_some(row)
+        });
+        let row = row.unwrap_or_else(|| panic!("{what}: {}", jobs.trouble(&id)));
+        let found = row["error"]["code"].as_str().unwrap_or_default();
+        assert!(
+            found == code || (what == "backend" && found == "transport-lost"),
+            "{what}: {row}{}",
+            jobs.trouble(&id)
+        );
+        let dead = wait::until(Duration::from_secs(20), || process::find(tool).is_none());
+        assert!(dead, "{what}: its tool runs on: {}", jobs.trouble(&id));
+        std::fs::remove_file(&file).expect("the tool has written it");
+    }
+}
+
+/// Cancelled in the middle of a tool.
+fn a_cancelled_job_leaves_nothing(who: Agent) {
+    let jobs = Jobs::new(who, one_command("echo $$ > tool.pid; exec sleep 600"));
+    let id = jobs.start("please wait");
+    let file = jobs.stage.sandbox.project().join("tool.pid");
+    let tool = wait::poll(LIMIT, || std::fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok())
+        .unwrap_or_else(|| panic!("no tool: {}", jobs.trouble(&id)));
+    let row = jobs.json(&["job", "cancel", &id]);
+    assert_eq!(row["status"], "cancelled", "{row}{}", jobs.trouble(&id));
+    assert!(wait::until(Duration::from_secs(20), || process::find(tool).is_none()), "{}", jobs.trouble(&id));
+    assert!(row["exit"].as_str().is_some_and(|exit| !exit.is_empty()), "{row}");
+}
+
+/// A key that is refused.
+fn a_refused_key_is_told(who: Agent) {
+    let jobs = Jobs::new(who, Script::by(|_| Step::error(401, "invalid key")));
+    let id = jobs.start("please work");
+    let row = jobs.json(&["job", "wait", &id, "--max-wait", "2m"]);
+    assert_eq!(row["status"], "failed", "{row}{}", jobs.trouble(&id));
+    assert_eq!(row["error"]["code"], "not-logged-in", "{row}{}", jobs.trouble(&id));
+    assert!(row["error"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
+}
+
+macro_rules! each {
+    ($($module:ident: $agent:expr;)*) => {
+        $(mod $module {
+            use super::*;
+
+            #[test]
+            fn a_job_ends_with_its_result() {
+                isolated(|| super::a_job_ends_with_its_result($agent));
+            }
+
+            #[test]
+            fn kills_are_noticed() {
+                isolated(|| super::kills_are_noticed($agent));
+            }
+
+            #[test]
+            fn a_cancelled_job_leaves_nothing() {
+                isolated(|| super::a_cancelled_job_leaves_nothing($agent));
+            }
+
+            #[test]
+            fn a_refused_key_is_told() {
+                isolated(|| super::a_refused_key_is_told($agent));
+            }
+        })*
+    };
+}
+
+each! {
+    claude: Agent::Claude;
+    codex: Agent::Codex;
+    opencode: Agent::OpenCode;
+    gemini: Agent::Gemini;
+    copilot: Agent::Copilot;
+    pi: Agent::Pi;
+}
