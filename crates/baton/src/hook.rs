@@ -277,7 +277,8 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     Ok(())
 }
 
-fn look_after_jobs(
+/// Looks after the jobs that somebody asked for.
+pub fn look_after_jobs(
     home: &Path,
     store: &mut Store,
     asker: ParticipantId,

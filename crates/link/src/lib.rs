@@ -17,6 +17,7 @@ mod sessions;
 
 use baton_agents::{Agent, Push};
 use baton_core::event::{Event, EventKind, Reply};
+use baton_core::id::ParticipantId;
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
 use baton_gate::Gate;
@@ -47,6 +48,8 @@ pub struct Options {
     pub limits: Box<dyn Fn(&Path) -> Limits>,
     /// Judges tool calls; made anew for each, so that it goes by the rules of that moment.
     pub gate: Box<dyn Fn() -> Gate>,
+    /// Looks after the jobs that a participant asked for, with the number that its events were told.
+    pub jobs: Box<dyn Fn(ParticipantId, i64)>,
     /// Writes a line to the log.
     pub log: Box<dyn Fn(&str)>,
 }
@@ -168,6 +171,9 @@ impl<O: Write> Link<O> {
             self.give_back(&event, offer);
         }
         written?;
+        if let Some((asker, seen)) = outcome.jobs {
+            (self.options.jobs)(asker, seen);
+        }
         self.follow(&event);
         Ok(event.subagent.is_none().then_some(event.session_id))
     }

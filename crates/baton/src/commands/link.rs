@@ -6,6 +6,7 @@ use crate::{environment, gate, hook, print};
 use baton_core::error::Exit;
 use baton_core::limits::Limits;
 use baton_core::{Code, Error};
+use baton_store::{Role, Store};
 use clap::Args;
 use std::os::fd::AsFd as _;
 use std::path::Path;
@@ -21,6 +22,7 @@ impl Link {
     /// Serves until stdin closes.
     pub fn run(self, session: &Session) -> Result<Exit, Error> {
         let (home, gated, log) = (session.home.clone(), session.home.clone(), session.home.clone());
+        let of_jobs = session.home.clone();
         // Nobody reads what would be printed; the plugin starts us again.
         std::panic::set_hook(Box::new(move |panic| hook::note(&log, &format!("internal: {panic}"))));
         let options = baton_link::Options {
@@ -32,6 +34,15 @@ impl Link {
                 Settings::load(cwd).map_or_else(|_| Limits::default(), |settings| settings.limits)
             }),
             gate: Box::new(move || gate::open(&gated)),
+            jobs: Box::new(move |asker, seen| {
+                // What goes wrong here is found by the next one who looks.
+                let store = Store::open(&of_jobs, Role::Hook);
+                store
+                    .and_then(|mut store| {
+                        hook::look_after_jobs(&of_jobs, &mut store, asker, seen, Limits::default())
+                    })
+                    .ok();
+            }),
             log: Box::new(move |line| hook::note(&home, line)),
         };
         // Not std's own, which is buffered: the kernel must know better than we what there is to read.

@@ -56,6 +56,7 @@ impl Plugin {
                         aside: |_, _, _| None,
                     })
                 }),
+                jobs: Box::new(|_, _| {}),
                 log: Box::new(|_| {}),
             };
             // Its end is the test's to see in the store.
