@@ -108,6 +108,10 @@ fn a_job_ends_with_its_result(who: Agent) {
     assert!(row["last_activity"]["what"].is_string(), "{row}");
     let asked = jobs.stage.model.requests_of(Kind::Main);
     assert!(asked[0].shows("You are the worker") && asked[0].shows("please make THE-THING"));
+    // It is there, and nobody's peer by its kind alone.
+    let sessions = jobs.stage.json(&["who", "--all"]);
+    let of_jobs = sessions.as_array().is_some_and(|rows| rows.iter().all(|row| row["tags"][0] == "job"));
+    assert!(of_jobs, "{sessions}");
     let again = jobs.json(&["job", "start", who.name(), "AND-THEN", "--allow", "all", "--resume", &id]);
     let second = again["job_id"].as_str().unwrap_or_else(|| panic!("{again}")).to_owned();
     let row = jobs.json(&["job", "wait", &second, "--max-wait", "2m"]);
@@ -169,6 +173,33 @@ fn a_refused_key_is_told(who: Agent) {
     assert_eq!(row["status"], "failed", "{row}{}", jobs.trouble(&id));
     assert_eq!(row["error"]["code"], "not-logged-in", "{row}{}", jobs.trouble(&id));
     assert!(row["error"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
+}
+
+#[test]
+fn a_prompt_that_is_too_long_goes_as_a_file_and_the_job_says_so() {
+    isolated(|| {
+        let named = |request: &Request| {
+            let said = request.shown().find(|said| said.text.contains("in the file "))?;
+            let rest = said.text.split_once("in the file ")?.1;
+            rest.split_once(". Read").map(|(file, _)| file.to_owned())
+        };
+        let script = Script::by(move |request| match (results(request), named(request)) {
+            (0, Some(file)) => Step::read(file),
+            _ => Step::say("JOB-RESULT"),
+        });
+        let jobs = Jobs::new(Agent::Copilot, script);
+        let prompt = jobs.stage.sandbox.path("prompt");
+        std::fs::write(&prompt, format!("THE-BEGINNING\n{}", "words of a long task\n".repeat(10_000)))
+            .expect("a file in the sandbox");
+        let file = prompt.to_string_lossy();
+        let started = jobs.json(&["job", "start", "copilot", "--prompt-file", &file, "--read-only"]);
+        let id = started["job_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
+        let row = jobs.json(&["job", "wait", &id, "--max-wait", "2m"]);
+        assert_eq!(row["result"], "JOB-RESULT", "{row}{}", jobs.trouble(&id));
+        assert!(row["prompt_file"].as_str().is_some_and(|file| file.ends_with("prompt.md")), "{row}");
+        let last = jobs.stage.model.requests_of(Kind::Main).pop().expect("a request");
+        assert!(last.shows("THE-BEGINNING"), "it may read the file: {}", jobs.trouble(&id));
+    });
 }
 
 macro_rules! each {

@@ -21,8 +21,14 @@ use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
 use baton_core::{Code, Error};
 use baton_store::Process;
 use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The file of a job that holds a prompt which can't travel as one.
+pub const PROMPT_FILE: &str = "prompt.md";
 
 /// Every backend. Adding one is a file and a row here.
 pub const ALL: &[&dyn Backend] = &[
@@ -121,7 +127,8 @@ pub struct Task {
     pub prompt: String,
     /// The agent's program.
     pub program: PathBuf,
-    /// The exact environment for it. What marks the job's processes is in there already.
+    /// The exact environment for it. What marks the job's processes is in there already; what an agent tells its own children about itself is not: a
+    /// job is no part of the session that asked for it.
     pub environment: Vec<(OsString, OsString)>,
     /// Where it works.
     pub cwd: PathBuf,
@@ -149,6 +156,24 @@ impl Task {
     /// A variable of the environment of the task.
     pub fn variable(&self, name: &str) -> Option<&OsString> {
         self.environment.iter().find(|(key, _)| key.as_os_str() == name).map(|(_, value)| value)
+    }
+
+    /// Puts the prompt into a file of the job, to which the prompt then points: for what can't travel as a prompt.
+    pub fn put_prompt_into_file(&mut self) -> io::Result<()> {
+        let file = self.folder.join(PROMPT_FILE);
+        let mut options = fs::OpenOptions::new();
+        options.write(true).create(true).truncate(true).mode(0o600);
+        options.open(&file)?.write_all(self.prompt.as_bytes())?;
+        self.prompt = format!(
+            "Your task is in the file {}. Read the whole file first (with several calls if it is long), and then do what it says as if it had been written here.",
+            file.display()
+        );
+        Ok(())
+    }
+
+    /// The file that the prompt points to, if it does.
+    pub fn prompt_file(&self) -> Option<PathBuf> {
+        Some(self.folder.join(PROMPT_FILE)).filter(|file| file.exists())
     }
 
     /// The user's home as the backend will see it.

@@ -1,5 +1,6 @@
 //! A job as programs see it: one shape for the command line and the MCP server.
 
+use crate::backend::PROMPT_FILE;
 use crate::place::Place;
 use crate::worker::head;
 use crate::{Host, answers};
@@ -27,6 +28,7 @@ pub fn job(host: &Host, row: &JobRow) -> Value {
         "agent": row.agent,
         "status": row.status.as_str(),
         "phase": row.phase,
+        "prompt_file": prompt_file(host, row),
         "prompt_head": head(&row.prompt, PROMPT_CHARS),
         "cwd": row.cwd,
         "worktree": row.worktree,
@@ -56,6 +58,12 @@ pub fn not_yet(host: &Host, row: &JobRow) -> Value {
         "last_activity": row.activity.as_ref().map(|(what, at)| json!({"what": what, "at": at.to_rfc3339()})),
         "log": Place::of(&host.home, &row.id).log().to_string_lossy(),
     })
+}
+
+/// The file in which its prompt travelled, where that was too long for its agent.
+fn prompt_file(host: &Host, row: &JobRow) -> Option<String> {
+    let file = Place::of(&host.home, &row.id).folder().join(PROMPT_FILE);
+    file.exists().then(|| file.to_string_lossy().into_owned())
 }
 
 /// How long it took, or has taken so far; a clock that was set back shows as no time at all.

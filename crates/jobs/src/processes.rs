@@ -13,11 +13,11 @@ use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
 /// Names the job that a process belongs to.
-pub const JOB: &str = "BATON_JOB";
+pub const JOB: &str = baton_mail::line::JOB_MARKS[0];
 /// How many jobs stand above a process.
 pub const DEPTH: &str = "BATON_JOB_DEPTH";
 /// Names the server that a process belongs to, where jobs share one.
-pub const SERVER: &str = "BATON_SERVER";
+pub const SERVER: &str = baton_mail::line::JOB_MARKS[1];
 
 /// A tool's process may be older than the news about the tool.
 const NEWS_BEHIND: Duration = Duration::from_secs(2);

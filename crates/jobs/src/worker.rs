@@ -117,6 +117,16 @@ fn prepare(host: &Host, row: &JobRow) -> Result<(Task, Request, Option<worktree:
     if let Some(worktree) = &worktree {
         task.cwd.clone_from(&worktree.cwd);
     }
+    let longest = backend::of(&row.agent).map_or(usize::MAX, |backend| backend.capabilities().prompt_bytes);
+    if task.prompt.len() > longest {
+        let size =
+            format!("the prompt has {} bytes and goes as a file: {longest} are the most", task.prompt.len());
+        log(Duration::ZERO, "starting", &size);
+        task.put_prompt_into_file().map_err(|error| {
+            Fault::new(Code::DiskFull, format!("the prompt could not be put into a file: {error}"))
+                .hint("check the disk's room")
+        })?;
+    }
     Ok((task, request, worktree))
 }
 

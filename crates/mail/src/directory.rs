@@ -1,6 +1,6 @@
 //! Who is there, and whom an address means.
 
-use crate::{project, reconcile};
+use crate::{line, project, reconcile};
 use baton_core::address::Address;
 use baton_core::frame::shown;
 use baton_core::id::ParticipantId;
@@ -80,7 +80,7 @@ fn plain(store: &mut Store, project: &str, name: &str) -> Result<Participant, Er
 
 fn only_of_kind(store: &mut Store, project: &str, kind: &str) -> Result<Participant, Error> {
     baton_agents::by_name(kind)?;
-    let mut running = store.of_kind(project, kind)?;
+    let mut running = store.of_kind(project, kind, line::JOB_TAG)?;
     for participant in &mut running {
         reconcile::state(store, participant)?;
     }

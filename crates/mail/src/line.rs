@@ -24,6 +24,12 @@ const REMINDER_SIZE: usize = 2_500;
 /// Asks of each kind in that list.
 const REMINDER_ASKS: usize = 5;
 
+/// What everything that a job runs has in its environment, one of them.
+pub const JOB_MARKS: [&str; 2] = ["BATON_JOB", "BATON_SERVER"];
+
+/// What a session of a job is tagged with: it is there and takes mail, but is nobody's peer by its kind alone.
+pub const JOB_TAG: &str = "job";
+
 /// What a hook call came to.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
@@ -75,6 +81,9 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
             return Ok(Outcome::silent());
         }
         let seen = sight(store, caller, event, known.as_ref().map(|view| view.state))?;
+        if seen.new && JOB_MARKS.iter().any(|mark| (caller.env)(mark).is_some()) {
+            store.add_tag(seen.participant, JOB_TAG)?;
+        }
         // A compaction goes on with the same process and the same file, whose last lines may still be on their way.
         let from_its_file =
             matches!(event.kind, EventKind::Start(Source::Startup | Source::Resume | Source::Other));

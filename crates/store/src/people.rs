@@ -184,9 +184,12 @@ impl Store {
         Ok(if elsewhere.is_empty() { Found::Nobody } else { Found::Elsewhere(elsewhere) })
     }
 
-    /// Those of a project whose agent is of a kind.
-    pub fn of_kind(&self, project: &str, agent: &str) -> Result<Vec<Participant>, Error> {
-        self.participants("p.project = ?1 AND p.agent = ?2", (project, agent))
+    /// Those of a project whose agent is of a kind, without those that carry a tag.
+    pub fn of_kind(&self, project: &str, agent: &str, but_tagged: &str) -> Result<Vec<Participant>, Error> {
+        self.participants(
+            "p.project = ?1 AND p.agent = ?2 AND p.id NOT IN (SELECT participant FROM tag WHERE tag = ?3)",
+            (project, agent, but_tagged),
+        )
     }
 
     /// Those of a project that carry a tag.

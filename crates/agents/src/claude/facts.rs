@@ -23,6 +23,8 @@ pub const FACTS: Facts = Facts {
     variables: &[
         "CLAUDECODE",
         "CLAUDE_CODE_SESSION_ID",
+        "CLAUDE_CODE_CHILD_SESSION",
+        "CLAUDE_CODE_SSE_PORT",
         "CLAUDE_CODE_ENTRYPOINT",
         "CLAUDE_CODE_MESSAGING_SOCKET",
         "CLAUDE_CODE_MESSAGING_TOKEN",

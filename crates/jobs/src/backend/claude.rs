@@ -28,21 +28,6 @@ const PROMPT_BYTES: usize = 1 << 20;
 const LEAVE: Duration = Duration::from_secs(2);
 /// How long commands in the background are waited for once the model has nothing more to say: they may be servers.
 const BACKGROUND: Duration = Duration::from_secs(600);
-/// What a Claude Code session tells its own children about itself. A job is no part of the session that asked for it.
-const OF_ANOTHER_SESSION: &[&str] = &[
-    "AI_AGENT",
-    "CLAUDECODE",
-    "CLAUDE_CODE_CHILD_SESSION",
-    "CLAUDE_CODE_ENTRYPOINT",
-    "CLAUDE_CODE_MESSAGING_SOCKET",
-    "CLAUDE_CODE_MESSAGING_TOKEN",
-    "CLAUDE_CODE_SESSION_ATTENDED",
-    "CLAUDE_CODE_SESSION_ID",
-    "CLAUDE_CODE_SSE_PORT",
-    "CLAUDE_ENV_FILE",
-    "CLAUDE_PID",
-    "CLAUDE_PROJECT_DIR",
-];
 /// Any of these is a login.
 const LOGINS: &[&str] = &[
     "ANTHROPIC_API_KEY",
@@ -146,9 +131,6 @@ fn wait_for_commands(stream: Weak<Mutex<Stream>>, result: u64) {
 /// The command, without the prompt.
 fn command(task: &Task, session: &str) -> Command {
     let mut command = Child::command(task);
-    for name in OF_ANOTHER_SESSION {
-        command.env_remove(name);
-    }
     command.args(["-p", "--input-format", "stream-json", "--output-format", "stream-json", "--verbose"]);
     command.args(["--permission-prompt-tool", "stdio"]);
     let mode = if task.allow == Allow::Edits && !task.read_only { "acceptEdits" } else { "default" };
@@ -158,6 +140,9 @@ fn command(task: &Task, session: &str) -> Command {
         command.env("GIT_OPTIONAL_LOCKS", "0");
         command.arg(format!("--tools={}", read_only::TOOLS.join(",")));
         command.arg(format!("--settings={}", read_only::settings()));
+    }
+    if task.prompt_file().is_some() {
+        command.arg(format!("--add-dir={}", task.folder.display()));
     }
     if !task.title.is_empty() {
         command.arg(format!("--name={}", task.title));

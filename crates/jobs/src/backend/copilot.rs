@@ -26,9 +26,6 @@ const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", 
 const PROMPT_BYTES: usize = 100 << 10;
 /// How long it may take to end by itself once its input has.
 const LEAVE: Duration = Duration::from_secs(2);
-/// What a session of its own tells its children about itself.
-const OF_ANOTHER_SESSION: &[&str] =
-    &["COPILOT_CLI", "COPILOT_AGENT_SESSION_ID", "COPILOT_PROJECT_DIR", "COPILOT_HOOK_DIR"];
 /// Any of these is a login.
 const LOGINS: &[&str] = &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"];
 
@@ -120,10 +117,10 @@ impl Backend for Copilot {
 /// The command. The prompt and the session are told over its input.
 fn command(task: &Task) -> Command {
     let mut command = Child::command(task);
-    for name in OF_ANOTHER_SESSION {
-        command.env_remove(name);
-    }
     command.args(["--acp", "--no-auto-update"]);
+    if task.prompt_file().is_some() {
+        command.arg(format!("--add-dir={}", task.folder.display()));
+    }
     match task.allow {
         // A refusal goes before whatever is allowed.
         _ if task.read_only => _ = command.args(["--deny-tool=write", "--deny-tool=shell"]),

@@ -92,8 +92,9 @@ impl Backend for Gemini {
             return Err(Fault::new(Code::NothingToResume, lost).hint("start the job without --resume"));
         }
         let session = task.resume.clone().unwrap_or_else(super::uuid);
+        let folder = task.folder.clone();
         let unwritable = |error: std::io::Error| {
-            let place = task.folder.display();
+            let place = folder.display();
             Fault::new(Code::BackendStart, format!("{place}: {error}"))
                 .hint("free some space, or check its rights")
         };
@@ -103,17 +104,16 @@ impl Backend for Gemini {
             fs::write(&policy, READ_ONLY).map_err(unwritable)?;
             command.arg("--admin-policy").arg(policy);
         }
-        let prompt = match names_files(&task.prompt) {
-            false => task.prompt.clone(),
-            true => {
-                fs::write(task.folder.join(PROMPT_FILE), &task.prompt).map_err(unwritable)?;
-                command.arg("--include-directories").arg(&task.folder);
-                pointer(&task.folder)
-            }
-        };
+        let mut task = task.clone();
+        if names_files(&task.prompt) {
+            task.put_prompt_into_file().map_err(unwritable)?;
+        }
+        if task.prompt_file().is_some() {
+            command.arg("--include-directories").arg(&task.folder);
+        }
         report(Observation::Session(session.clone()));
         let listener = Stream::new(session, task.folder.clone());
-        headless::start(&mut command, task, &prompt, listener, report)
+        headless::start(&mut command, &task, &task.prompt, listener, report)
     }
 
     fn recall(&self, task: &Task, session: &str) -> Option<Snapshot> {
@@ -124,22 +124,12 @@ impl Backend for Gemini {
     }
 }
 
-const PROMPT_FILE: &str = "prompt.md";
 const POLICY_FILE: &str = "read-only.toml";
 
 /// Whether a prompt could name a file for it: then it would change the text, and add whatever is called like that.
 fn names_files(prompt: &str) -> bool {
     let before = std::iter::once(' ').chain(prompt.chars());
     before.zip(prompt.chars()).any(|(before, c)| c == '@' && before != '\\')
-}
-
-/// What it is told instead of such a prompt.
-fn pointer(folder: &Path) -> String {
-    let file = folder.join(PROMPT_FILE);
-    format!(
-        "Your task is in the file {}. Read the whole file first (with several calls if it is long), and then do what it says as if it had been written here.",
-        file.display()
-    )
 }
 
 fn home(task: &Task) -> Option<&Path> {

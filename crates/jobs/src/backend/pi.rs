@@ -30,8 +30,6 @@ const COMMAND: &str = "baton-job";
 /// How the questions of our extension begin.
 const MARK: &str = "baton-permission:";
 const EXTENSION: &str = include_str!("pi/extension.ts");
-/// What a Pi session tells its own commands about itself. A job is no part of the session that asked for it.
-const OF_ANOTHER_SESSION: &[&str] = &["AI_AGENT", "PI_CODING_AGENT", "PI_SESSION_FILE", "PI_SESSION_ID"];
 /// Parts of the names of variables that hold a key.
 const KEYS: &[&str] = &["API_KEY", "TOKEN", "AWS_", "GOOGLE_", "AZURE_", "CREDENTIALS"];
 
@@ -101,9 +99,6 @@ impl Backend for Pi {
 
 fn command(task: &Task, extension: &std::path::Path, resume: Option<PathBuf>) -> Command {
     let mut command = Child::command(task);
-    for name in OF_ANOTHER_SESSION {
-        command.env_remove(name);
-    }
     command.args(["--mode", "rpc", "--extension"]).arg(extension);
     match resume {
         Some(file) => _ = command.arg("--session").arg(file),

@@ -12,9 +12,6 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What a Codex session tells its own commands about itself. A job is no part of the session that asked for it.
-const OF_ANOTHER_SESSION: &[&str] = &["CODEX_SESSION_ID", "CODEX_THREAD_ID", "CODEX_TOOL_CALL_ID"];
-
 /// Something that it says by itself. With an id, it wants an answer.
 #[derive(Debug)]
 pub(super) struct Heard {
@@ -63,9 +60,6 @@ impl Server {
         let (lines, end) = (Arc::clone(&server), Arc::clone(&server));
         let mut command = Child::command(task);
         command.args(["app-server", "--listen", "stdio://"]);
-        for name in OF_ANOTHER_SESSION {
-            command.env_remove(name);
-        }
         let child = Child::start(
             &mut command,
             &task.folder.join("backend.log"),
