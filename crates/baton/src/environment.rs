@@ -6,6 +6,8 @@
 //! | `XDG_DATA_HOME`, `HOME` | where it lies otherwise |
 //! | `BATON_CONFIG` | the configuration file; what it says about the guard only tightens |
 //! | `XDG_CONFIG_HOME`, `HOME` | where it lies otherwise |
+//! | `BATON_READ_ONLY` | the guard lets nothing be changed; set in jobs that only read |
+//! | `BATON_JOB`, `BATON_JOB_DEPTH`, `BATON_SERVER` | mark the processes of a job |
 //! | `NO_COLOR` | no colours |
 //! | `TMPDIR` | where doctor makes a home for programs that write when they are asked for their version |
 //! | `PATH` | where the agents' programs are |

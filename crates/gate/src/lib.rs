@@ -20,7 +20,9 @@ use baton_core::guard::{Decision, Verdict};
 use baton_core::tool::{ToolKind, ToolUse};
 use baton_core::{Code, Error};
 use baton_guard::config::Merged;
-use baton_guard::{Judgement, RuleSet};
+use baton_guard::rules::read_only;
+use baton_guard::{Active, Judgement, Params, RuleSet};
+
 use journal::Mark;
 use policy::{Mode, OnFailure, Owner, Settings};
 use serde_json::Value;
@@ -82,6 +84,9 @@ impl Layer {
     }
 }
 
+/// Set where nothing may be changed: in jobs that only read.
+pub const READ_ONLY: &str = "BATON_READ_ONLY";
+
 /// What is in force in a folder.
 pub struct Policy {
     /// The settings of the guard as a whole.
@@ -115,7 +120,13 @@ impl Gate {
             layer = layer.with(&file, Owner::Project)?;
         }
         let Layer { settings, rules } = layer;
-        let Merged { rules, ignored } = policy::rules(&rules)?;
+        let Merged { mut rules, ignored } = policy::rules(&rules)?;
+        // The environment may tighten: a job that only reads carries it.
+        if (self.places.env)(READ_ONLY).is_some()
+            && let Some(rule) = baton_guard::rules::by_id(read_only::ID)
+        {
+            rules.rules.push(Active { rule, params: Params::default() });
+        }
         Ok(Policy { settings, rules, ignored })
     }
 

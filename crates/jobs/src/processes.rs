@@ -19,6 +19,9 @@ pub const DEPTH: &str = "BATON_JOB_DEPTH";
 /// Names the server that a process belongs to, where jobs share one.
 pub const SERVER: &str = baton_mail::line::JOB_MARKS[1];
 
+/// Set for the guard where a job may only read.
+pub const READ_ONLY: &str = baton_gate::READ_ONLY;
+
 /// A tool's process may be older than the news about the tool.
 const NEWS_BEHIND: Duration = Duration::from_secs(2);
 

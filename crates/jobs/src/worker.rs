@@ -135,11 +135,13 @@ pub fn task(host: &Host, row: &JobRow, request: &Request) -> Task {
     let mut environment = host.environment.clone();
     let own: Vec<&str> =
         baton_agents::ALL.iter().flat_map(|agent| agent.facts().variables).copied().collect();
-    environment.retain(|(name, _)| {
-        !own.iter().any(|own| name == *own) && name != processes::JOB && name != processes::DEPTH
-    });
+    let marks = [processes::JOB, processes::DEPTH, processes::READ_ONLY];
+    environment.retain(|(name, _)| !own.iter().chain(&marks).any(|left_out| name == *left_out));
     environment.push((processes::JOB.into(), row.id.as_str().into()));
     environment.push((processes::DEPTH.into(), request.depth.to_string().into()));
+    if request.read_only {
+        environment.push((processes::READ_ONLY.into(), "1".into()));
+    }
     Task {
         prompt: request::with_header(&row.prompt),
         program: request.program.clone(),

@@ -311,6 +311,28 @@ fn j9_a_job_may_not_start_another() {
 }
 
 #[test]
+fn j10_a_job_that_only_reads_is_held_to_it_by_the_guard_too() {
+    let jobs = Jobs::new();
+    jobs.run(&["run", "claude", "quick", "--read-only"]).expect(0);
+    assert!(jobs.wait_for_file("environment").contains("BATON_READ_ONLY=1"));
+    let judged = |command: &str, read_only: bool| {
+        let mut check = jobs.command(&["guard", "check", "--agent", "claude", "--json"]);
+        if read_only {
+            check.env("BATON_READ_ONLY", "1");
+        }
+        let payload = serde_json::json!({
+            "hook_event_name": "PreToolUse", "session_id": "s", "cwd": jobs.world.project(), "tool_name": "Bash",
+            "tool_input": {"command": command}, "tool_use_id": "t",
+        });
+        run(check, payload.to_string().as_bytes()).expect(0).json()
+    };
+    assert_eq!(judged("echo x > made.txt", false)["decision"], "allow");
+    let denied = judged("echo x > made.txt", true);
+    assert_eq!((&denied["decision"], &denied["rule"]), (&"deny".into(), &"block-writes".into()), "{denied}");
+    assert_eq!(judged("git log --oneline", true)["decision"], "allow");
+}
+
+#[test]
 fn j11_what_a_job_waits_for_is_shown_and_answered_by_the_person_alone() {
     let jobs = Jobs::new();
     if !jobs.world.has_person() {

@@ -12,6 +12,7 @@ mod outside;
 mod packages;
 mod pipeline;
 mod processes;
+pub mod read_only;
 mod rights;
 mod secret_files;
 mod selfprotection;
@@ -191,6 +192,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         download::RULES,
         env::RULES,
         outside::RULES,
+        read_only::RULES,
         secret_files::RULES,
         selfprotection::RULES,
         branches::RULES,

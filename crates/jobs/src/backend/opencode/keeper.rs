@@ -56,7 +56,7 @@ const START_INTERVAL: Duration = Duration::from_millis(50);
 /// How many ports are tried: between finding a free one and the server taking it somebody else may.
 const PORTS: usize = 3;
 /// What one job alone carries.
-const OF_ONE_JOB: &str = "BATON_JOB";
+const OF_ONE_JOB: [&str; 2] = [processes::JOB, processes::READ_ONLY];
 
 /// A running server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -145,7 +145,7 @@ fn could_not(reason: &str, folder: &Path) -> Fault {
 fn start_keeper(task: &Task, folder: &Path, limit: Duration) -> Result<(), String> {
     let mut command = Command::new(&task.baton);
     command.arg(COMMAND).arg("--folder").arg(folder).arg("--program").arg(&task.program);
-    let environment = task.environment.iter().filter(|(name, _)| name != OF_ONE_JOB);
+    let environment = task.environment.iter().filter(|(name, _)| !OF_ONE_JOB.iter().any(|own| name == own));
     command.env_clear().envs(environment.cloned());
     // It must not hold anybody's folder.
     command.current_dir(task.user_home().filter(|home| home.is_dir()).unwrap_or(Path::new("/")));
