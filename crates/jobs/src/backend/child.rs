@@ -5,6 +5,7 @@
 //! given away before we have taken note of its end.
 
 use super::Task;
+use super::lock;
 use baton_mail::process;
 use baton_store::Process;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
@@ -13,7 +14,7 @@ use std::io::{self, BufRead as _, BufReader, Read, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -234,10 +235,6 @@ fn keep_words(errors: impl Read, mut log: File, words: &Mutex<Vec<u8>>, line: &m
         line(String::from_utf8_lossy(&piece).trim_end_matches(['\n', '\r']));
         piece.clear();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

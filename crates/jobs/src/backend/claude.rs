@@ -10,13 +10,14 @@ mod recall;
 mod stream;
 
 use super::child::Child;
+use super::lock;
 use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, tree};
 use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
 use baton_core::{Code, Error};
 use baton_store::Process;
 use serde_json::{Value, json};
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 use stream::Stream;
 
@@ -228,10 +229,6 @@ impl Turn for Running {
             tree::kill(&below);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ mod acp;
 mod recall;
 
 use super::child::Child;
+use super::lock;
 use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, tree};
 use acp::Client;
 use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
@@ -17,7 +18,7 @@ use baton_core::{Code, Error};
 use baton_store::Process;
 use serde_json::{Value, json};
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// The efforts that `--reasoning-effort` takes; whether a model has them is said when the session is opened.
@@ -202,8 +203,4 @@ impl Running {
         self.child.end(Duration::from_secs(1));
         tree::kill(&below);
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

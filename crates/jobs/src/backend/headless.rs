@@ -4,6 +4,7 @@
 //! runs.
 
 use super::child::{Child, Ended};
+use super::lock;
 use super::{Report, Task, Turn, tree};
 use baton_core::job::{Answer, Fault, Finish, Observation, Said, Snapshot};
 use baton_core::time::Moment;
@@ -14,7 +15,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 /// How long it may take to end when it is asked to.
@@ -155,10 +156,6 @@ impl<L: Listener> Turn for Running<L> {
             self.end();
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The file in a job's folder that keeps the end of its turn, for programs whose own transcripts don't show it.

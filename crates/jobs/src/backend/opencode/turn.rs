@@ -8,6 +8,7 @@ mod questions;
 use super::api::{Api, Failure, Next};
 use super::keeper::Held;
 use super::read;
+use crate::backend::lock;
 use crate::backend::{Report, Turn};
 use baton_core::job::{
     Allow, Answer, Channel, Fault, Finish, Observation, Question, Snapshot, Tool, ToolState,
@@ -19,7 +20,7 @@ use baton_store::Process;
 use questions::{Asked, Likeness};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -449,10 +450,6 @@ fn is_at_work(status: &Value) -> bool {
 
 fn joined(parts: &[(String, String)]) -> String {
     parts.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join("\n")
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]
