@@ -185,7 +185,7 @@ pub fn all_gone(pids: &[i32]) {
         let living = processes().into_iter().filter(|(_, _, state)| *state != 'Z').map(|(pid, ..)| pid);
         living.filter(|pid| pids.contains(pid)).collect()
     };
-    assert!(wait::until(Duration::from_secs(5), || alive().is_empty()), "left behind: {:?}", alive());
+    assert!(wait::until(Duration::from_secs(20), || alive().is_empty()), "left behind: {:?}", alive());
 }
 
 /// Process, parent, state.

