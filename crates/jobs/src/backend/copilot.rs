@@ -24,7 +24,7 @@ use std::time::Duration;
 /// The efforts that `--reasoning-effort` takes; whether a model has them is said when the session is opened.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 /// What fits into the context that it takes a model of unknown size to have: it counts the prompt's tokens, and refuses what is too much.
-const PROMPT_BYTES: usize = 100 << 10;
+const PROMPT_BYTES: usize = 104 << 10;
 /// How long it may take to end by itself once its input has.
 const LEAVE: Duration = Duration::from_secs(2);
 /// Any of these is a login.

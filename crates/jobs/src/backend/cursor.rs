@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 /// Nothing is said about how long a prompt may be; so it is kept to what any program takes.
-const PROMPT_BYTES: usize = 100 << 10;
+const PROMPT_BYTES: usize = 104 << 10;
 
 /// Cursor.
 #[derive(Debug)]

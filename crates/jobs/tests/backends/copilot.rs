@@ -20,7 +20,7 @@ fn a_turn_with_tools_ends_with_what_the_model_said() {
 fn a_wild_prompt_arrives_whole() {
     isolated(|| {
         let stage = Stage::new(AGENT, Script::steps([Step::say("ok")]));
-        let prompt = stream::wild_prompt(100 << 10);
+        let prompt = stream::wild_prompt(104 << 10);
         let job = stage.start(&stage.task(&prompt));
         job.done();
         let asked = stage.asked();
