@@ -57,13 +57,16 @@ pub fn is_secret_path(path: &str, home: &str) -> bool {
     let name = path::file_name(path);
     let lower = name.to_ascii_lowercase();
     let home = path::join("/", home);
+    // The path as it is named from each home that it lies in, found once: it is compared with many folders.
+    let inside = |home: &str| path.strip_prefix(home.trim_end_matches('/'))?.strip_prefix('/');
+    let others = path.strip_prefix("/home/").or(path.strip_prefix("/Users/"));
+    let another = others.and_then(|rest| rest.split_once('/')).map(|(_, rest)| rest);
+    let from_homes = [inside(&home), another, inside("/root")];
     let in_home = |folder: &str| {
-        path::is_below(path, &path::join(&home, folder))
-            || path.strip_prefix("/home/").or(path.strip_prefix("/Users/")).is_some_and(|rest| {
-                rest.split_once('/')
-                    .is_some_and(|(_, rest)| path::is_below(&format!("/{rest}"), &path::join("/", folder)))
-            })
-            || path::is_below(path, &path::join("/root", folder))
+        let is_there = |rest: &str| {
+            rest.strip_prefix(folder).is_some_and(|left| left.is_empty() || left.starts_with('/'))
+        };
+        from_homes.into_iter().flatten().any(is_there)
     };
     if in_home(".ssh") {
         return !(lower.ends_with(".pub")
