@@ -19,7 +19,8 @@ pub fn of(folder: &Path) -> String {
 fn repository(git: &Path, dir: &Path) -> Option<PathBuf> {
     let metadata = std::fs::metadata(git).ok()?;
     if metadata.is_dir() {
-        return Some(dir.to_owned());
+        // As git sees it: an empty folder of that name, such as a sandbox leaves behind, is no repository.
+        return std::fs::symlink_metadata(git.join("HEAD")).is_ok().then(|| dir.to_owned());
     }
     // A linked worktree or a submodule: a file that says where the real one is.
     let pointer = std::fs::read_to_string(git).ok()?;
@@ -47,7 +48,8 @@ mod tests {
         let root = dir.path().canonicalize().unwrap();
         std::fs::create_dir_all(root.join("main/.git/worktrees/feature")).unwrap();
         std::fs::write(root.join("main/.git/worktrees/feature/commondir"), "../..\n").unwrap();
-        std::fs::create_dir_all(root.join("main/src/deep")).unwrap();
+        std::fs::write(root.join("main/.git/HEAD"), "ref: refs/heads/main\n").unwrap();
+        std::fs::create_dir_all(root.join("main/src/deep/.git")).unwrap();
         std::fs::create_dir_all(root.join("feature/src")).unwrap();
         std::fs::write(
             root.join("feature/.git"),

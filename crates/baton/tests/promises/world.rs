@@ -79,6 +79,7 @@ impl World {
         for folder in ["claude", "codex", "other/.git"] {
             fs::create_dir_all(sandbox.path(folder)).expect("a folder");
         }
+        fs::write(sandbox.path("other/.git/HEAD"), "ref: refs/heads/main\n").expect("a repository");
         World { sandbox, home }
     }
 

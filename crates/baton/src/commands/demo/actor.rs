@@ -26,7 +26,7 @@ impl Stage {
         let program = std::env::current_exe().map_err(|error| broken("find its own program", error))?;
         let unique = baton_core::id::MessageId::from_random(baton_mail::random());
         let root = std::env::temp_dir().join(format!("baton-demo-{unique}"));
-        for folder in ["home", "project/.git", "transcripts"] {
+        for folder in ["home", "project", "transcripts"] {
             fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
