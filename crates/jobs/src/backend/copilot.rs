@@ -119,9 +119,6 @@ impl Backend for Copilot {
 fn command(task: &Task) -> Command {
     let mut command = Child::command(task);
     command.args(["--acp", "--no-auto-update"]);
-    if task.prompt_file().is_some() {
-        command.arg(format!("--add-dir={}", task.folder.display()));
-    }
     match task.allow {
         // A refusal goes before whatever is allowed.
         _ if task.read_only => _ = command.args(["--deny-tool=write", "--deny-tool=shell"]),

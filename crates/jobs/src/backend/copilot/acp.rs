@@ -303,6 +303,9 @@ impl Client {
             self.denied.push(format!("The permission for `{what}` is denied: this job is read-only."));
             return Some(chosen(&id, &options, &["reject_once", "reject_always"]));
         }
+        if call["kind"] == "read" && self.is_the_prompt(&tool(call, ToolState::Pending).what) {
+            return Some(chosen(&id, &options, &["allow_once"]));
+        }
         let question = Question {
             id: id.to_string(),
             kind: QuestionKind::Permission,
@@ -314,6 +317,11 @@ impl Client {
         self.requests.insert(question.id.clone(), Permission { id, call, options });
         self.say(Observation::Asked(question));
         None
+    }
+
+    /// Whether what it wants to read is the task itself, which lies outside of its folder where it was too long for a prompt.
+    fn is_the_prompt(&self, what: &str) -> bool {
+        self.task.prompt_file().is_some_and(|file| what == format!("read: {}", file.display()))
     }
 
     /// What to tell it when a question is answered. Words have no place there: they follow as a prompt.
