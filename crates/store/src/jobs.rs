@@ -405,10 +405,17 @@ impl Jobs {
 
     /// Forgets an ended job. `false` if it has not ended.
     pub fn forget(&mut self, id: &JobId) -> Result<bool, Error> {
-        self.change("DELETE FROM job WHERE public = ?1 AND ended_at IS NOT NULL", id)
+        let tx = self.0.begin()?;
+        // Its answers go with it: SQLite may give its row's number to the next job, whose questions they must never answer.
+        let ended = "(SELECT id FROM job WHERE public = ?1 AND ended_at IS NOT NULL)";
+        tx.execute(&format!("DELETE FROM answer WHERE job = {ended}"), [id.as_str()]).map_err(failure)?;
+        let gone =
+            tx.execute(&format!("DELETE FROM job WHERE id = {ended}"), [id.as_str()]).map_err(failure)?;
+        tx.commit().map_err(failure)?;
+        Ok(gone == 1)
     }
 
-    /// Leaves an answer for the worker.
+    /// Leaves an answer for the worker; an error if the job has ended, so that no other answer is taken for this one.
     pub fn answer(
         &mut self,
         id: &JobId,
@@ -419,11 +426,19 @@ impl Jobs {
         now: Moment,
     ) -> Result<i64, Error> {
         let tx = self.0.begin()?;
-        tx.execute(
+        let left = tx
+            .execute(
             "INSERT INTO answer (job, question, answer, words, by, at) SELECT id, ?2, ?3, ?4, ?5, ?6 FROM job WHERE public = ?1 AND ended_at IS NULL",
             (id.as_str(), question, answer, words, by, now.0),
         )
         .map_err(failure)?;
+        if left == 0 {
+            return Err(Error::new(
+                Code::AskerGone,
+                format!("job {id} has ended: nobody waits there any more"),
+            )
+            .hint(format!("`baton job result {id}` shows what became of it")));
+        }
         let row = tx.last_insert_rowid();
         tx.commit().map_err(failure)?;
         Ok(row)
@@ -579,4 +594,52 @@ fn plain(row: &Row<'_>) -> rusqlite::Result<JobRow> {
         told: row.get("told")?,
         read_at: moment("read_at")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accept(jobs: &mut Jobs, seed: u8) -> JobId {
+        let id = JobId::from_random([seed; 8]);
+        let job = NewJob {
+            id: id.clone(),
+            project: "/p",
+            agent: "claude",
+            prompt: "x",
+            request: "{}",
+            cwd: "/p",
+            resumes: None,
+            asker: ParticipantId(1),
+            asker_name: "a",
+            key: None,
+            now: Moment(1),
+        };
+        assert_eq!(jobs.accept(&job).unwrap(), None);
+        id
+    }
+
+    #[test]
+    fn an_answer_never_reaches_another_job() {
+        let home = tempfile::tempdir().unwrap();
+        let mut jobs = Jobs::open(home.path()).unwrap();
+        let first = accept(&mut jobs, 1);
+        jobs.answer(&first, "0", "allow", "", "user", Moment(2)).unwrap();
+        let end = JobEnd {
+            status: Status::Failed,
+            result: None,
+            fault: None,
+            exit: None,
+            changes: None,
+            elapsed: None,
+            now: Moment(3),
+        };
+        assert!(jobs.end(&first, &end).unwrap());
+        let late = jobs.answer(&first, "0", "allow", "", "user", Moment(4)).unwrap_err();
+        assert_eq!(late.code(), Code::AskerGone);
+        assert!(jobs.forget(&first).unwrap());
+        // It may get the same number.
+        let second = accept(&mut jobs, 2);
+        assert_eq!(jobs.answers(&second).unwrap(), []);
+    }
 }
