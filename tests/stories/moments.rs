@@ -130,14 +130,30 @@ pub fn killed_and_resumed(who: Agent) {
     }
 }
 
+/// A prompt of the person's, to which [`while_idle`] lets the model answer.
+const PROMPT: &str = "PROMPT-OF-THE-PERSON";
+
 /// Mail for an idle session that a plugin of ours pushes: before anything was ever asked, and after a turn.
-pub fn while_idle(stage: &Stage, who: Agent) {
+pub fn while_idle(who: Agent, stage: impl FnOnce(Script) -> Stage) -> Stage {
+    let gate = Gate::default();
+    let answers = gate.clone();
+    let stage = stage(Script::by(move |request| {
+        if request.shows(PROMPT) {
+            answers.wait(1);
+        }
+        Step::say("finished")
+    }));
     let terminal = stage.open(who, Session::New);
     let name = stage.name_of(who);
-    one_by_one(stage, &name, 1);
-    terminal.submit("PROMPT-OF-THE-PERSON");
-    stage.request(|request| request.shows("PROMPT-OF-THE-PERSON"));
-    one_by_one(stage, &name, 3);
+    one_by_one(&stage, &name, 1);
+    terminal.submit(PROMPT);
+    stage.request(|request| request.shows(PROMPT));
+    // An agent may ask its model before it tells that it is busy; only after that, idle means the turn's end.
+    stage.is_in_state("busy");
+    gate.open();
+    one_by_one(&stage, &name, 3);
+    drop(terminal);
+    stage
 }
 
 /// So many messages to the only session, which is idle, each when it has taken up the one before.

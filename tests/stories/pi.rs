@@ -104,7 +104,7 @@ fn mail_for_pi_waits_for_its_resume_and_comes_with_the_prompt_in_order() {
 fn an_idle_pi_in_a_terminal_gets_its_mail_at_once() {
     isolated(|| {
         for _ in 0..rounds() {
-            moments::while_idle(&Stage::with(PI, talk()), Agent::Pi);
+            moments::while_idle(Agent::Pi, |script| Stage::with(PI, script));
         }
     });
 }

@@ -4,8 +4,9 @@
 //! value. One session, one window, one pane; the pane stays after its program ended.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -51,7 +52,10 @@ impl std::error::Error for NotShown {}
 impl<'a> Tmux<'a> {
     /// Starts `command` (its program, arguments, environment and folder) in a new terminal.
     pub fn start(sandbox: &'a Sandbox, name: &str, command: &Command) -> Tmux<'a> {
-        let terminal = Tmux { sandbox, socket: sandbox.path(format!("tmp/{name}.tmux")) };
+        // A socket of its own: the server of an earlier terminal of that name may still be ending on its.
+        static STARTED: AtomicUsize = AtomicUsize::new(0);
+        let number = STARTED.fetch_add(1, Ordering::Relaxed);
+        let terminal = Tmux { sandbox, socket: sandbox.path(format!("tmp/{name}-{number}.tmux")) };
         let mut arguments: Vec<OsString> = ["new-session", "-d", "-s", "test"].map(OsString::from).to_vec();
         for size in [format!("-x{}", SIZE.0), format!("-y{}", SIZE.1)] {
             arguments.push(size.into());
@@ -137,6 +141,11 @@ impl<'a> Tmux<'a> {
     /// The pane's id, as in `TMUX_PANE`.
     pub fn pane(&self) -> String {
         self.call(["display-message", "-p", "-t", "test", "#{pane_id}"].map(OsString::from)).trim().to_owned()
+    }
+
+    /// Its server's socket, as in `TMUX`.
+    pub fn socket(&self) -> &Path {
+        &self.socket
     }
 
     /// Whether the program in it has ended.

@@ -32,8 +32,7 @@ fn talk() -> Script {
 fn an_idle_copilot_gets_its_mail_at_once() {
     isolated(|| {
         for _ in 0..rounds() {
-            let stage = pushing(talk());
-            moments::while_idle(&stage, WHO);
+            let stage = moments::while_idle(WHO, pushing);
             assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
             let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
             assert_eq!(last.count(WAKE), 4, "a wake for each message: {:?}", last.said());

@@ -167,7 +167,7 @@ fn only_the_very_process_in_the_pane_is_typed_to() {
     let later = Process { start: pane.process.start + 1, ..pane.process };
     assert_eq!(type_line(claude(), later, LINE), Typed::NoPane);
     // One that says it is in that pane, and is not below it.
-    let tmux = format!("{},1,0", sandbox.path("tmp/pane.tmux").display());
+    let tmux = format!("{},1,0", pane.terminal.socket().display());
     let mut stranger = Command::new("sleep").arg("60").env_clear().env("TMUX", tmux).spawn().unwrap();
     let process = process::find(stranger.id().cast_signed()).unwrap();
     assert_eq!(type_line(claude(), process, LINE), Typed::NoPane);
