@@ -1,5 +1,6 @@
 //! The one table of agents, and what each has to know.
 
+use crate::asked::{Asked, Asking, Look, Standing};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader};
@@ -7,6 +8,7 @@ use crate::install::{Install, InstallError, Target};
 use crate::screen::Screen;
 use crate::tools::Tools;
 use crate::wake::{Idle, Read, Route};
+use baton_core::approval::Answer;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::{Answers, Unit};
 use baton_core::id::Nonce;
@@ -121,6 +123,26 @@ pub trait Agent: Sync {
     /// What is said about a call, in the agent's words; empty where it takes nothing of the kind. Where the agent can't do what is asked, the
     /// nearest stronger thing.
     fn render_ruling(&self, call: &Call, ruling: &Ruling) -> String;
+
+    /// What the agent asks its person with this event; `None` where it asks nothing, or nothing that can be told.
+    fn asked(&self, _payload: &[u8], _event: &Event) -> Option<Asked> {
+        None
+    }
+
+    /// An answer to what it asked, as the hook of that very event prints it; `None` where that hook can't give this answer.
+    fn render_answer(&self, _event: &Event, _asked: &Asked, _answer: &Answer) -> Option<String> {
+        None
+    }
+
+    /// Whether nobody sits in front of a process of it, by its arguments and by the environment of its hooks.
+    fn is_headless(&self, _args: &[String], _env: Env<'_>) -> bool {
+        false
+    }
+
+    /// How a question stands, as the agent's own files and processes show it; `None` where they don't.
+    fn standing(&self, _asking: &Asking<'_>, _look: Look<'_>) -> Option<Standing> {
+        None
+    }
 
     /// What a hook that is called as an MCP tool must answer to say nothing.
     fn quiet(&self) -> &'static str {

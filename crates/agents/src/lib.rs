@@ -7,6 +7,7 @@
 //! plan of such edits, applies it, and takes it back.
 
 pub mod agent;
+pub mod asked;
 pub mod call;
 pub mod claude;
 pub mod codex;

@@ -155,6 +155,12 @@ codes! {
     AskerGone = "asker-gone", Failed;
     /// The answer was given, but nothing shows that it was taken.
     NotConfirmed = "not-confirmed", Failed;
+    /// The question can be answered only where it is shown: in the agent's own terminal.
+    OnlyInTerminal = "only-in-terminal", Failed;
+    /// Several questions begin like that.
+    AmbiguousApproval = "ambiguous-approval", Failed;
+    /// An agent that nobody has named a reviewer for that project.
+    NotAReviewer = "not-a-reviewer", Refused;
     /// A job may not start another one.
     TooDeep = "too-deep", Refused;
     /// The job was cancelled.

@@ -76,6 +76,11 @@ public_id!(
     'j'
 );
 public_id!(
+    /// Names one question that an agent waits with.
+    ApprovalId,
+    'a'
+);
+public_id!(
     /// Proves an offer: printed at the end of what a hook prints, looked for where the agent keeps what it took.
     Nonce,
     'n'

@@ -8,6 +8,7 @@ pub mod judge;
 pub mod notice;
 pub mod watch;
 
+pub use crate::approval::{Answer, Question, QuestionKind};
 use crate::time::Moment;
 use crate::{Code, Error};
 use std::fmt;
@@ -211,41 +212,6 @@ pub struct Said {
     pub text: String,
     /// How it ended.
     pub finish: Finish,
-}
-
-/// Something that the backend waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
-    /// The backend's id of it, by which it is answered.
-    pub id: String,
-    /// A permission for a tool, or a question to a person.
-    pub kind: QuestionKind,
-    /// What is asked, in one line: `bash: rm -rf target`.
-    pub what: String,
-    /// The answers to choose from, where it is a question with some.
-    pub choices: Vec<String>,
-}
-
-/// What kind of answer is needed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum QuestionKind {
-    /// Yes or no to a tool call.
-    Permission,
-    /// Words.
-    Input,
-}
-
-/// The answer to a [`Question`].
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
-    /// This one time.
-    Allow,
-    /// And whatever is like it from now on in this session.
-    AllowAlways,
-    /// No; the words go to the model.
-    Deny(String),
-    /// Words, for a question.
-    Words(String),
 }
 
 /// What the backend has, all of it, at one look.

@@ -6,6 +6,7 @@
 //! per decision.
 
 pub mod address;
+pub mod approval;
 pub mod body;
 pub mod error;
 pub mod event;

@@ -3,7 +3,7 @@
 use crate::place::Place;
 use crate::wait::{self, Until};
 use crate::{Host, answers, reconcile};
-use baton_core::job::{Answer, Question, QuestionKind};
+use baton_core::approval::{Answer, Question, QuestionKind};
 use baton_core::{Code, Error, frame};
 use baton_mail::bell;
 use baton_store::{JobFilter, JobRow, Jobs};
@@ -109,7 +109,7 @@ pub fn answer(
         _ => {}
     }
     let (id, question) = (&pending.job.id, &pending.question.id);
-    let (word, words) = answers::in_words(answer);
+    let (word, words) = answer.in_words();
     let row = jobs.answer(id, question, word, words, by, baton_mail::now())?;
     bell::ring_at(&Place::of(&host.home, id).bell());
     let is_gone = |row: &JobRow| {

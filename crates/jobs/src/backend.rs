@@ -17,7 +17,8 @@ pub mod replies;
 mod tree;
 mod words;
 
-use baton_core::job::{Allow, Answer, Fault, Observation, Snapshot};
+use baton_core::approval::Answer;
+use baton_core::job::{Allow, Fault, Observation, Snapshot};
 use baton_core::{Code, Error};
 use baton_store::Process;
 use std::ffi::OsString;

@@ -4,7 +4,7 @@ use crate::backend::PROMPT_FILE;
 use crate::place::Place;
 use crate::worker::head;
 use crate::{Host, answers};
-use baton_core::job::QuestionKind;
+use baton_core::approval::QuestionKind;
 use baton_core::time::{Moment, Span};
 use baton_store::JobRow;
 use serde_json::{Value, json};

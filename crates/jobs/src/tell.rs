@@ -5,8 +5,9 @@
 
 use crate::Host;
 use crate::worker::head;
+use baton_core::approval::Question;
 use baton_core::id::JobId;
-use baton_core::job::{Question, Status};
+use baton_core::job::Status;
 use baton_mail::bell;
 use baton_mail::wake::{self, Wish};
 use baton_store::{JobRow, Jobs, Role, Store};

@@ -415,7 +415,7 @@ impl Jobs {
         Ok(gone == 1)
     }
 
-    /// Leaves an answer for the worker; an error if the job has ended, so that no other answer is taken for this one.
+    /// Leaves an answer for the worker. The first one counts; an error also if the job has ended, so that no other answer is taken for this one.
     pub fn answer(
         &mut self,
         id: &JobId,
@@ -428,10 +428,15 @@ impl Jobs {
         let tx = self.0.begin()?;
         let left = tx
             .execute(
-            "INSERT INTO answer (job, question, answer, words, by, at) SELECT id, ?2, ?3, ?4, ?5, ?6 FROM job WHERE public = ?1 AND ended_at IS NULL",
+            "INSERT INTO answer (job, question, answer, words, by, at) SELECT id, ?2, ?3, ?4, ?5, ?6 FROM job WHERE public = ?1 AND ended_at IS NULL
+             AND NOT EXISTS (SELECT 1 FROM answer WHERE answer.job = job.id AND question = ?2 AND (outcome IS NULL OR outcome = 'delivered'))",
             (id.as_str(), question, answer, words, by, now.0),
         )
         .map_err(failure)?;
+        if left == 0 && status(&tx, id)?.is_some_and(|status| !status.is_end()) {
+            return Err(Error::new(Code::AlreadyAnswered, "somebody has answered that already")
+                .hint(format!("`baton job status {id}` shows how it stands")));
+        }
         if left == 0 {
             return Err(Error::new(
                 Code::AskerGone,

@@ -5,6 +5,7 @@
 //! needs, asks, and writes the outcome, all inside one `BEGIN IMMEDIATE`. No SQL stands anywhere else.
 
 mod accept;
+mod approvals;
 mod asks;
 mod failure;
 pub mod foreign;
@@ -20,6 +21,7 @@ mod upkeep;
 mod wake;
 
 pub use accept::{Accepted, NewMail, Verb, check_label};
+pub use approvals::{ApprovalRow, Approvals, Moved, NewApproval};
 pub use asks::{AskState, Waiter};
 pub use hook::{Claim, Claimed, HookStep, HookView, OpenOffer};
 pub use jobs::{AnswerRow, JobEnd, JobFilter, JobRow, Jobs, NewJob, Progress};

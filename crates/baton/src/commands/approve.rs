@@ -3,8 +3,8 @@
 use super::Session;
 use super::job::host;
 use crate::print::{Out, Tone, done, table};
+use baton_core::approval::{Answer, QuestionKind};
 use baton_core::error::Exit;
-use baton_core::job::{Answer, QuestionKind};
 use baton_core::{Code, Error};
 use baton_jobs::approve::{self, Pending};
 use baton_jobs::worker::head;

@@ -2,9 +2,8 @@
 //!
 //! It only remembers. What the picture means is said by the judges ([`super::judge`]).
 
-use super::{
-    Channel, Fault, Finish, Observation, Question, Said, Snapshot, Status, Tool, ToolKind, ToolState,
-};
+use super::{Channel, Fault, Finish, Observation, Said, Snapshot, Status, Tool, ToolKind, ToolState};
+use crate::approval::Question;
 use crate::time::{Moment, Span};
 use std::collections::BTreeMap;
 

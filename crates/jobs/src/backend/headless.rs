@@ -6,7 +6,8 @@
 use super::child::{Child, Ended};
 use super::lock;
 use super::{Report, Task, Turn, tree};
-use baton_core::job::{Answer, Fault, Finish, Observation, Said, Snapshot};
+use baton_core::approval::Answer;
+use baton_core::job::{Fault, Finish, Observation, Said, Snapshot};
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use baton_store::Process;

@@ -1,7 +1,7 @@
 //! Observations in, verdict out.
 
 use super::*;
-use crate::job::{Observation as O, Question, QuestionKind, Snapshot, Status, Tool, ToolKind, ToolState};
+use crate::job::{Observation as O, Question, Snapshot, Status, Tool, ToolKind, ToolState};
 use proptest::prelude::*;
 
 const LOOKS: bool = true;
@@ -195,12 +195,7 @@ fn an_hour_without_a_change_is_a_stall_unless_a_tool_lives() {
 
 #[test]
 fn waiting_for_a_person_is_no_stall_but_has_the_cap() {
-    let question = Question {
-        id: "q".into(),
-        kind: QuestionKind::Permission,
-        what: "bash: rm -r target".into(),
-        choices: Vec::new(),
-    };
+    let question = Question::permission("q", "bash: rm -r target");
     let blocked = [(1, O::Busy), (2, O::Asked(question))];
     assert_eq!(watch(&blocked).status(), Status::Blocked);
     assert_eq!(verdict(&blocked, 7200), None);

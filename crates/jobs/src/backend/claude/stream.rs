@@ -5,9 +5,8 @@
 
 use super::super::{Report, words};
 use super::read_only;
-use baton_core::job::{
-    Allow, Answer, Fault, Finish, Observation, Question, QuestionKind, Said, Tool, ToolKind, ToolState,
-};
+use baton_core::approval::{Answer, Question};
+use baton_core::job::{Allow, Fault, Finish, Observation, Said, Tool, ToolKind, ToolState};
 use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error};
 use serde_json::{Map, Value, json};
@@ -263,17 +262,12 @@ impl Stream {
             let why = text(&request["decision_reason"]);
             let what = if why.is_empty() { what } else { format!("{what} ({})", words::line(why)) };
             let id = id.to_owned();
-            self.say(Observation::Asked(Question {
-                id,
-                kind: QuestionKind::Permission,
-                what,
-                choices: Vec::new(),
-            }));
+            self.say(Observation::Asked(Question::permission(id, what)));
         }
         for (number, (question, choices)) in questions.iter().enumerate() {
             let (id, what) = (format!("{id}#{number}"), words::line(question));
             let choices = choices.clone();
-            self.say(Observation::Asked(Question { id, kind: QuestionKind::Input, what, choices }));
+            self.say(Observation::Asked(Question::input(id, what, choices)));
         }
         self.turn(call, ToolState::Pending);
         let request = Request {

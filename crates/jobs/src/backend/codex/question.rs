@@ -3,7 +3,7 @@
 //! Every request of it gets an answer: what no person can be asked is declined at once.
 
 use super::server::Heard;
-use baton_core::job::{Answer, Question, QuestionKind};
+use baton_core::approval::{Answer, Question, QuestionKind};
 use baton_core::{Code, Error};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -134,7 +134,7 @@ fn ask(heard: &Heard, form: Form, asked: Vec<(String, QuestionKind, String, Vec<
     let several = asked.len() > 1;
     let questions = asked.into_iter().map(|(part, kind, what, choices)| {
         let id = if several { format!("{name}/{part}") } else { name.clone() };
-        Question { id, kind, what, choices }
+        Question { id, kind, what, choices, ..Question::default() }
     });
     let questions = questions.collect();
     let (thread, turn) = (text("threadId").unwrap_or_default(), text("turnId").unwrap_or_default());

@@ -6,9 +6,8 @@ use super::fault;
 use super::question::{self, Asked, Request};
 use super::server::{Heard, Server};
 use crate::backend::{Report, Turn, tree};
-use baton_core::job::{
-    Answer, Fault, Finish, Observation, Question, Said, Snapshot, Tool, ToolKind, ToolState,
-};
+use baton_core::approval::{Answer, Question};
+use baton_core::job::{Fault, Finish, Observation, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use baton_mail::now;

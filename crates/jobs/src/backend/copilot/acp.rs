@@ -2,9 +2,8 @@
 
 use super::super::{Report, Task, words};
 use super::recall;
-use baton_core::job::{
-    Answer, Fault, Finish, Observation, Question, QuestionKind, Said, Snapshot, Tool, ToolKind, ToolState,
-};
+use baton_core::approval::{Answer, Question};
+use baton_core::job::{Fault, Finish, Observation, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use serde_json::{Value, json};
@@ -306,12 +305,7 @@ impl Client {
         if call["kind"] == "read" && self.is_the_prompt(&tool(call, ToolState::Pending).what) {
             return Some(chosen(&id, &options, &["allow_once"]));
         }
-        let question = Question {
-            id: id.to_string(),
-            kind: QuestionKind::Permission,
-            what: tool(call, ToolState::Pending).what,
-            choices: Vec::new(),
-        };
+        let question = Question::permission(id.to_string(), tool(call, ToolState::Pending).what);
         let call = text(&call["toolCallId"]);
         self.turn(&call, ToolState::Pending);
         self.requests.insert(question.id.clone(), Permission { id, call, options });

@@ -3,7 +3,8 @@
 //! Pure. A message of the assistant is complete once it has a time for it; one that never gets it (the server was killed) is no end. The ids of messages
 //! grow with time, so what came after our prompt is what has a greater id.
 
-use baton_core::job::{Fault, Finish, Question, QuestionKind, Said, Snapshot, Tool, ToolKind, ToolState};
+use baton_core::approval::{Question, QuestionKind};
+use baton_core::job::{Fault, Finish, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error};
 use serde_json::Value;
@@ -173,7 +174,7 @@ pub(super) fn permission(asked: &Value) -> Option<Question> {
         id: asked["id"].as_str()?.to_owned(),
         kind: QuestionKind::Permission,
         what: about.map_or_else(|| name.to_owned(), |about| format!("{name}: {}", head(about))),
-        choices: Vec::new(),
+        ..Question::default()
     })
 }
 
@@ -187,6 +188,7 @@ pub(super) fn question(asked: &Value) -> Option<Question> {
         kind: QuestionKind::Input,
         what: words.collect::<Vec<_>>().join(" / "),
         choices: choices.filter_map(|choice| choice["label"].as_str()).map(ToOwned::to_owned).collect(),
+        ..Question::default()
     })
 }
 

@@ -10,9 +10,8 @@ use super::keeper::Held;
 use super::read;
 use crate::backend::lock;
 use crate::backend::{Report, Turn};
-use baton_core::job::{
-    Allow, Answer, Channel, Fault, Finish, Observation, Question, Snapshot, Tool, ToolState,
-};
+use baton_core::approval::{Answer, Question};
+use baton_core::job::{Allow, Channel, Fault, Finish, Observation, Snapshot, Tool, ToolState};
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use baton_mail::{now, process};

@@ -6,7 +6,8 @@ use super::{MARK, recall};
 use crate::backend::child::{Child, Ended};
 use crate::backend::replies::Replies;
 use crate::backend::{Report, Turn, tree, words};
-use baton_core::job::{Answer, Finish, Observation, Question, QuestionKind, Said, Snapshot, Tool, ToolState};
+use baton_core::approval::{Answer, Question, QuestionKind};
+use baton_core::job::{Finish, Observation, Said, Snapshot, Tool, ToolState};
 use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_mail::now;
@@ -212,7 +213,7 @@ impl Inner {
             _ => return Vec::new(),
         };
         let call = ours.and_then(|asked| Some(asked["call"].as_str()?.to_owned()));
-        let question = Question { id, kind, what, choices };
+        let question = Question { id, kind, what, choices, ..Question::default() };
         let mut told: Vec<_> = self.mark(call.as_deref(), ToolState::Pending).into_iter().collect();
         told.push(Observation::Asked(question.clone()));
         self.asked.push(Asked { question, call, method });

@@ -3,7 +3,8 @@
 use super::{CALL_LIMIT, Its, LOOK_LIMIT, Whose};
 use crate::backend::opencode::api::Failure;
 use crate::backend::opencode::{read, rules};
-use baton_core::job::{Allow, Answer, Observation, Question, QuestionKind, Tool, ToolState};
+use baton_core::approval::{Answer, Question, QuestionKind};
+use baton_core::job::{Allow, Observation, Tool, ToolState};
 use baton_core::{Code, Error};
 use serde_json::{Value, json};
 

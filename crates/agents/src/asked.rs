@@ -1,0 +1,172 @@
+//! What an agent asks its person, and how one sees that the question is over.
+
+use crate::wake::Read;
+use baton_core::approval::{Question, QuestionKind};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// What an agent asks its person, read from the payload of a hook or of our plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Asked {
+    /// What is asked. Its id is the agent's own, or empty.
+    pub question: Question,
+    /// The agent's id of the tool call.
+    pub call: Option<String>,
+    /// Tells the tool and its input from others: [`fingerprint`].
+    pub input: u64,
+}
+
+/// A question that was recorded, for the agent's own files and processes to be asked about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Asking<'a> {
+    /// The agent's own session id.
+    pub session_id: &'a str,
+    /// The agent's process.
+    pub pid: Option<i32>,
+    /// Where it writes the conversation down.
+    pub transcript: Option<&'a Path>,
+    /// What was asked.
+    pub question: &'a Question,
+    /// The agent's id of the tool call.
+    pub call: Option<&'a str>,
+    /// Tells the tool and its input from others.
+    pub input: u64,
+    /// The answer has left our hands.
+    pub handed: bool,
+}
+
+/// What can be looked at.
+#[derive(Clone, Copy)]
+pub struct Look<'a> {
+    /// Reads a file.
+    pub read: Read<'a>,
+    /// The arguments of each process below one that has started since the answer left our hands.
+    pub started_below: &'a dyn Fn(i32) -> Vec<Vec<String>>,
+}
+
+/// How a question stands, as its agent's own files and processes show it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The agent still asks.
+    Open,
+    /// The tool runs, or has run.
+    Ran,
+    /// The tool was refused.
+    Refused,
+    /// The question is gone; nothing says how.
+    Over,
+}
+
+/// Tells a tool and its input from others, in whatever order its fields come.
+pub fn fingerprint(tool: &str, input: &Value) -> u64 {
+    // FNV-1a: the same in each process and version, and nobody gains anything by a collision with his own question.
+    let mut hash = 0xcbf2_9ce4_8422_2325;
+    let mut add = |bytes: &[u8]| {
+        for byte in bytes {
+            hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    add(tool.as_bytes());
+    add_value(input, &mut add);
+    hash
+}
+
+fn add_value(value: &Value, add: &mut impl FnMut(&[u8])) {
+    match value {
+        Value::Object(fields) => {
+            let mut names: Vec<&String> = fields.keys().collect();
+            names.sort_unstable();
+            add(b"{");
+            for name in names {
+                add(name.as_bytes());
+                add(b"\0");
+                add_value(&fields[name], add);
+            }
+            add(b"}");
+        }
+        Value::Array(items) => {
+            add(b"[");
+            for item in items {
+                add_value(item, add);
+                add(b",");
+            }
+            add(b"]");
+        }
+        other => add(other.to_string().as_bytes()),
+    }
+}
+
+/// A question as it is kept and shown.
+pub fn to_json(question: &Question) -> Value {
+    let kind = match question.kind {
+        QuestionKind::Permission => "permission",
+        QuestionKind::Input => "input",
+    };
+    json!({
+        "id": question.id,
+        "kind": kind,
+        "tool": question.tool,
+        "what": question.what,
+        "detail": question.detail,
+        "paths": question.paths,
+        "always": question.always,
+        "choices": question.choices,
+    })
+}
+
+/// Reads [`to_json`]; what an older version did not write is empty.
+pub fn from_json(value: &Value) -> Option<Question> {
+    let text = |name: &str| value[name].as_str().map(str::to_owned);
+    let list = |name: &str| {
+        let items = value[name].as_array().into_iter().flatten();
+        items.filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    Some(Question {
+        id: text("id")?,
+        kind: if value["kind"] == "input" { QuestionKind::Input } else { QuestionKind::Permission },
+        tool: text("tool"),
+        what: text("what")?,
+        detail: text("detail"),
+        paths: list("paths"),
+        always: text("always"),
+        choices: list("choices"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fingerprint_goes_by_content() {
+        let one = json!({"command": "ls", "timeout": 5});
+        let turned = json!({"timeout": 5, "command": "ls"});
+        assert_eq!(fingerprint("Bash", &one), fingerprint("Bash", &turned));
+        for (tool, other) in [
+            ("Read", one.clone()),
+            ("Bash", json!({"command": "ls -l", "timeout": 5})),
+            ("Bash", json!({"command": ["ls"], "timeout": 5})),
+            ("Bash", json!({"command": "ls"})),
+        ] {
+            assert_ne!(fingerprint("Bash", &one), fingerprint(tool, &other), "{tool} {other}");
+        }
+        assert_ne!(fingerprint("t", &json!(["a", "b"])), fingerprint("t", &json!(["ab"])));
+    }
+
+    #[test]
+    fn questions_read_back() {
+        let question = Question {
+            id: "per_1".into(),
+            kind: QuestionKind::Input,
+            what: "which \"one\"?".into(),
+            choices: vec!["a".into(), "b".into()],
+            tool: Some("bash".into()),
+            detail: Some("a\nb".into()),
+            paths: vec!["/x".into()],
+            always: Some("bash *".into()),
+        };
+        assert_eq!(from_json(&to_json(&question)), Some(question));
+        assert_eq!(from_json(&json!({"id": "1", "what": "x"})), Some(Question::permission("1", "x")));
+        assert_eq!(from_json(&json!({"id": "1"})), None);
+    }
+}

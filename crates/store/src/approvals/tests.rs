@@ -1,0 +1,151 @@
+use super::*;
+use std::thread;
+
+fn id(number: u8) -> ApprovalId {
+    ApprovalId::from_random([number; 8])
+}
+
+fn new(number: u8, asked: &'static str) -> NewApproval<'static> {
+    NewApproval {
+        id: id(number),
+        project: "/p",
+        cwd: "/p",
+        agent: "claude",
+        session: "s",
+        subagent: None,
+        participant: Some(ParticipantId(3)),
+        name: "otter",
+        transcript: None,
+        question: "{}",
+        why: None,
+        asked,
+        call: None,
+        input: u64::MAX - 1,
+        asker: Some(Process { pid: 7, start: 8 }),
+        holder: Some(Process { pid: 9, start: 10 }),
+        until: None,
+        now: Moment(1_000),
+    }
+}
+
+fn asking(home: &Path) -> bool {
+    Approvals::open_if_asking(home, "claude", "s").unwrap().is_some()
+}
+
+#[test]
+fn a_question_goes_its_way_and_the_mark_with_it() {
+    let home = tempfile::tempdir().unwrap();
+    assert!(Approvals::open_if_any(home.path()).unwrap().is_none() && !asking(home.path()));
+    let mut store = Approvals::open(home.path()).unwrap();
+    let recorded = store.record(&new(1, "")).unwrap();
+    assert!(recorded.moved && asking(home.path()));
+    assert_eq!((recorded.row.state, recorded.row.input), (State::Waiting, u64::MAX - 1));
+    assert_eq!(recorded.row.holder, Some(Process { pid: 9, start: 10 }));
+    assert_eq!(store.pending().unwrap(), [recorded.row]);
+    assert!(!store.take(&id(1), Moment(2)).unwrap().unwrap().moved, "nothing to take yet");
+    let no = Answer::Deny("not today".into());
+    let answered = store.answer(&id(1), &no, "user", Moment(2)).unwrap().unwrap();
+    assert!(answered.moved);
+    let second = store.answer(&id(1), &Answer::Allow, "other", Moment(3)).unwrap().unwrap();
+    assert!(!second.moved);
+    assert_eq!((second.row.answer, second.row.by.as_deref()), (Some(no), Some("user")), "the first stays");
+    assert!(store.take(&id(1), Moment(4)).unwrap().unwrap().moved);
+    assert!(!store.take(&id(1), Moment(5)).unwrap().unwrap().moved, "handed over once");
+    assert!(!store.release(&id(1)).unwrap().unwrap().moved, "what was taken is not released");
+    let closed = store.close(&id(1), Step::RefusedThere, None, Moment(6)).unwrap().unwrap();
+    assert_eq!((closed.row.state, closed.row.closed_at), (State::Denied, Some(Moment(6))));
+    assert!(!store.close(&id(1), Step::Gone, None, Moment(7)).unwrap().unwrap().moved);
+    assert!(!asking(home.path()) && store.pending().unwrap().is_empty());
+    assert_eq!(store.get(&id(1)).unwrap().unwrap().state, State::Denied);
+    assert_eq!(store.answer(&id(9), &Answer::Allow, "user", Moment(8)).unwrap(), None);
+}
+
+#[test]
+fn what_is_told_twice_is_one_question_and_asked_again_it_is_another() {
+    let home = tempfile::tempdir().unwrap();
+    let mut store = Approvals::open(home.path()).unwrap();
+    let first = store.record(&new(1, "per_1")).unwrap();
+    let again = store.record(&new(2, "per_1")).unwrap();
+    assert!(first.moved && !again.moved);
+    assert_eq!(again.row.id, id(1));
+    assert_eq!(store.asked_as("claude", "s", "per_1").unwrap().unwrap().id, id(1));
+    store.close(&id(1), Step::Over, None, Moment(2)).unwrap();
+    assert!(!asking(home.path()));
+    assert!(store.record(&new(3, "per_1")).unwrap().moved && asking(home.path()));
+    // Without an id of the agent's, each is one of its own.
+    assert!(store.record(&new(4, "")).unwrap().moved && store.record(&new(5, "")).unwrap().moved);
+    assert_eq!(store.of_session("claude", "s").unwrap().len(), 3);
+    assert_eq!(store.of_session("claude", "another").unwrap(), []);
+}
+
+#[test]
+fn a_refused_answer_leaves_room_for_another() {
+    let home = tempfile::tempdir().unwrap();
+    let mut store = Approvals::open(home.path()).unwrap();
+    store.record(&new(1, "per_1")).unwrap();
+    store.answer(&id(1), &Answer::Allow, "user", Moment(2)).unwrap();
+    store.take(&id(1), Moment(3)).unwrap();
+    let back = store.refused(&id(1), "404").unwrap().unwrap();
+    assert_eq!(
+        (back.row.state, back.row.answer, back.row.note.as_deref()),
+        (State::Waiting, None, Some("404"))
+    );
+    assert!(store.answer(&id(1), &Answer::Deny(String::new()), "user", Moment(4)).unwrap().unwrap().moved);
+}
+
+#[test]
+fn an_old_question_is_forgotten_and_a_hostile_session_names_no_file() {
+    let home = tempfile::tempdir().unwrap();
+    let mut store = Approvals::open(home.path()).unwrap();
+    let hostile = NewApproval { session: "../../x\n", ..new(1, "") };
+    store.record(&hostile).unwrap();
+    let marks: Vec<_> = std::fs::read_dir(home.path().join("asking")).unwrap().flatten().collect();
+    assert_eq!(marks[0].file_name(), "claude-______x_");
+    store.close(&id(1), Step::Over, None, Moment(2_000)).unwrap();
+    store.record(&NewApproval { now: Moment(2_000 + KEEP.0 + 1), ..new(2, "") }).unwrap();
+    assert_eq!(store.get(&id(1)).unwrap(), None);
+    assert_eq!(store.latest(10).unwrap().len(), 1);
+}
+
+/// Real processes' worth of threads, each with its own connection: two people, the holder at the end of its patience, the agent's own dialog.
+#[test]
+fn of_all_who_come_at_once_one_is_first() {
+    let home = tempfile::tempdir().unwrap();
+    Approvals::open(home.path()).unwrap();
+    let rounds = std::env::var("BATON_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(40_u8);
+    for round in 1..=rounds {
+        let mut store = Approvals::open(home.path()).unwrap();
+        store.record(&new(round, "")).unwrap();
+        let with =
+            |step: &(dyn Fn(&mut Approvals) -> bool + Sync)| step(&mut Approvals::open(home.path()).unwrap());
+        let moved = |moved: Result<Option<Moved>, Error>| moved.unwrap().unwrap().moved;
+        let id = id(round);
+        let (allowed, denied, released, taken) = thread::scope(|scope| {
+            let allow =
+                scope.spawn(|| with(&|store| moved(store.answer(&id, &Answer::Allow, "a", Moment(1)))));
+            let deny = scope.spawn(|| {
+                with(&|store| moved(store.answer(&id, &Answer::Deny("no".into()), "b", Moment(1))))
+            });
+            let hold = scope.spawn(|| {
+                let mut store = Approvals::open(home.path()).unwrap();
+                // The holder takes what is there, and lets go otherwise.
+                let taken = moved(store.take(&id, Moment(2)));
+                (!taken && moved(store.release(&id)), taken)
+            });
+            let late = scope.spawn(|| with(&|store| moved(store.take(&id, Moment(3)))));
+            let (released, taken) = hold.join().unwrap();
+            let late = late.join().unwrap();
+            assert!(!(taken && late), "taken twice");
+            (allow.join().unwrap(), deny.join().unwrap(), released, taken || late)
+        });
+        let row = store.get(&id).unwrap().unwrap();
+        assert!(!(allowed && denied), "both answers counted");
+        assert!(!(taken && released), "handed over, and given to the dialog");
+        match row.state {
+            State::Terminal => assert!(released && row.answer.is_none()),
+            State::Handed => assert!(taken && row.answer.is_some()),
+            State::Answered => assert!((allowed || denied) && !taken && !released),
+            other => panic!("{other}"),
+        }
+    }
+}
