@@ -12,7 +12,9 @@ use crate::{environment, gate, settings};
 use baton_agents::install::{GUARD, REVIEW, WAIT};
 use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
-use baton_core::event::{EventKind, Reply};
+use baton_approvals::ask::{self, Asker};
+use baton_approvals::settle;
+use baton_core::event::{Event, EventKind, Reply};
 use baton_core::id::ParticipantId;
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
@@ -267,6 +269,12 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     if let Some(participant) = outcome.rings {
         bell::ring(home, participant);
     }
+    if event.kind == EventKind::Blocked {
+        let asker = Asker { home, agent, env: &environment::get, hold: limits().approval_hold, why: None };
+        ask(&mut store, &asker, &event, &payload)?;
+    } else {
+        settle::by_event(home, agent.name(), &event)?;
+    }
     if let Some((asker, seen)) = outcome.jobs {
         // The answer is out; what goes wrong here is found by the next one who looks.
         look_after_jobs(home, &mut store, asker, seen, limits()).ok();
@@ -275,6 +283,17 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     store.tidy();
     std::mem::forget(store);
     Ok(())
+}
+
+/// The agent asks its person for something: that is recorded, and answered where an answer comes in time.
+fn ask(store: &mut Store, asker: &Asker<'_>, event: &Event, payload: &[u8]) -> Result<(), Error> {
+    let Some(asked) = asker.agent.asked(payload, event) else { return Ok(()) };
+    let Some(taken) = ask::hold(store, asker, event, &asked)? else { return Ok(()) };
+    print(&taken.text, Instant::now() + limits::HOOK_BUDGET.to_std()).map_err(|error| {
+        // Whether that is known or not, the agent does not have it.
+        ask::give_back(asker.home, &taken).ok();
+        output_closed(&error)
+    })
 }
 
 /// Looks after the jobs that somebody asked for.

@@ -233,6 +233,15 @@ const TABLE: &[Row] = &[
         (Span::minutes(60), Span::days(3650)),
         "how long ended jobs are kept by prune"
     ),
+    Row {
+        setter: Setter::User,
+        ..length!(
+            "approvals.hold",
+            approval_hold,
+            (Span::seconds(0), Span::minutes(10)),
+            "how long a question is held for an answer where nobody sits at the terminal, or somebody watches"
+        )
+    },
     switch!(
         "review.gate",
         review_gate,

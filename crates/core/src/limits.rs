@@ -90,6 +90,8 @@ pub struct Limits {
     pub job_depth: u32,
     /// How long ended jobs are kept.
     pub job_keep: Span,
+    /// How long a question that nobody would see is held for an answer; zero for not at all.
+    pub approval_hold: Span,
     /// Whether another agent reviews before a session may stop.
     pub review_gate: bool,
     /// Who reviews there; `None` for another agent than the one that stops.
@@ -122,6 +124,7 @@ impl Default for Limits {
             job_retry: Span::minutes(10),
             job_depth: 1,
             job_keep: Span::days(30),
+            approval_hold: Span::seconds(55),
             review_gate: false,
             review_agent: None,
             review_rounds: 2,

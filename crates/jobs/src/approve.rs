@@ -89,6 +89,19 @@ fn no_question(host: &Host, jobs: &mut Jobs, typed: &str) -> Option<Error> {
     )
 }
 
+/// An error if an answer is not of the kind that a question waits for.
+pub fn check(question: &Question, answer: &Answer) -> Result<(), Error> {
+    if question.takes(answer) {
+        return Ok(());
+    }
+    Err(match question.kind {
+        QuestionKind::Input => Error::new(Code::Usage, "it waits for words, not for a permission")
+            .hint("--answer \"…\" gives them; the choices are in `baton approvals`"),
+        QuestionKind::Permission => Error::new(Code::Usage, "it waits for a permission, not for words")
+            .hint("leave --answer out; `baton deny --reason` tells it why not"),
+    })
+}
+
 /// Answers a question. When this returns the question is gone; the job as it stands then.
 pub fn answer(
     host: &Host,
@@ -97,17 +110,7 @@ pub fn answer(
     answer: &Answer,
     by: &str,
 ) -> Result<JobRow, Error> {
-    match (pending.question.kind, answer) {
-        (QuestionKind::Input, Answer::Allow | Answer::AllowAlways) => {
-            return Err(Error::new(Code::Usage, "it waits for words, not for a permission")
-                .hint("--answer \"…\" gives them; the choices are in `baton approvals`"));
-        }
-        (QuestionKind::Permission, Answer::Words(_)) => {
-            return Err(Error::new(Code::Usage, "it waits for a permission, not for words")
-                .hint("leave --answer out; `baton deny --reason` tells it why not"));
-        }
-        _ => {}
-    }
+    check(&pending.question, answer)?;
     let (id, question) = (&pending.job.id, &pending.question.id);
     let (word, words) = answer.in_words();
     let row = jobs.answer(id, question, word, words, by, baton_mail::now())?;

@@ -16,6 +16,7 @@ mod lines;
 mod sessions;
 
 use baton_agents::{Agent, Push};
+use baton_approvals::settle;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::id::ParticipantId;
 use baton_core::limits::{self, Limits};
@@ -173,6 +174,9 @@ impl<O: Write> Link<O> {
         written?;
         if let Some((asker, seen)) = outcome.jobs {
             (self.options.jobs)(asker, seen);
+        }
+        if let Err(error) = settle::by_event(&self.options.home, self.options.agent.name(), &event) {
+            self.note(&format!("{}: {}: {error}", event.native, error.code()));
         }
         self.follow(&event);
         Ok(event.subagent.is_none().then_some(event.session_id))

@@ -6,6 +6,7 @@
 use crate::binding;
 use crate::desk::Desk;
 use baton_agents::McpCaller;
+use baton_approvals::settle;
 use baton_core::event::{Event, Reply};
 use baton_core::frame::shown;
 use baton_core::{Code, Error};
@@ -80,6 +81,7 @@ fn handle(desk: &Desk, store: &mut Store, caller: &McpCaller, event: &Event) -> 
     if let Some(participant) = outcome.rings {
         bell::ring(&desk.options.home, participant);
     }
+    settle::by_event(&desk.options.home, agent.name(), event)?;
     if event.subagent.is_none() {
         desk.name_by_hook(&event.session_id);
     }

@@ -1,30 +1,40 @@
-//! `approvals`, `approve` and `deny`: what jobs wait for, and the person's answer.
+//! `approvals`, `approve` and `deny`: what agents wait for, and the person's answer.
 
 use super::Session;
 use super::job::host;
 use crate::print::{Out, Tone, done, table};
-use baton_core::approval::{Answer, QuestionKind};
+use baton_approvals::inbox::{self, Pending, kind};
+use baton_approvals::watch::Watcher;
+use baton_core::approval::Answer;
 use baton_core::error::Exit;
-use baton_core::{Code, Error};
-use baton_jobs::approve::{self, Pending};
+use baton_core::frame::shown;
+use baton_core::{Code, Error, limits};
+use baton_jobs::Host;
 use baton_jobs::worker::head;
 use baton_mail::identity::Kind;
-use baton_store::Jobs;
 use clap::Args;
 use serde_json::{Value, json};
+use std::io::IsTerminal as _;
 
 // `baton approvals`
 #[derive(Debug, Args)]
-pub struct Approvals {}
+pub struct Approvals {
+    /// Go on, and hold what is asked for an answer as long as this runs
+    #[arg(long)]
+    watch: bool,
+}
 
 // `baton approve`
 #[derive(Debug, Args)]
 pub struct Approve {
     /// The question, or the job that waits for one
     id: String,
-    /// And whatever is like it from now on in that session
+    /// And whatever is like it from now on; shows what that is, and asks
     #[arg(long)]
     always: bool,
+    /// With --always: don't ask
+    #[arg(long, requires = "always")]
+    yes: bool,
     /// The words that it waits for
     #[arg(long, value_name = "TEXT", conflicts_with = "always")]
     answer: Option<String>,
@@ -44,43 +54,116 @@ impl Approvals {
     /// Lists what waits.
     pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
         let host = host(session)?;
-        let waiting = match Jobs::open_if_any(&host.home)? {
-            Some(mut jobs) => approve::pending(&host, &mut jobs)?,
-            None => Vec::new(),
-        };
+        if self.watch {
+            return watch(&host, out);
+        }
+        let waiting = inbox::pending(&host)?;
         out.data(&Value::from_iter(waiting.iter().map(describe)), || {
             if waiting.is_empty() {
                 return "nothing waits for an answer".to_owned();
             }
+            let now = baton_mail::now();
             let rows: Vec<Vec<String>> = waiting
                 .iter()
                 .map(|one| {
-                    vec![one.id(), one.job.agent.clone(), kind(one).to_owned(), head(&one.question.what, 80)]
+                    vec![
+                        one.id(),
+                        one.who().to_owned(),
+                        one.agent().to_owned(),
+                        one.state().as_str().to_owned(),
+                        now.since(one.since()).coarse(),
+                        shown(&head(&one.question().what, 80), 100),
+                    ]
                 })
                 .collect();
-            table(*out, &["ID", "AGENT", "KIND", "WHAT"], &rows, &[Some(Tone::Bold)])
+            let head = ["ID", "WHO", "AGENT", "STATE", "SINCE", "WHAT"];
+            table(*out, &head, &rows, &[Some(Tone::Bold)])
         })?;
         done()
     }
 }
 
-fn kind(one: &Pending) -> &'static str {
-    match one.question.kind {
-        QuestionKind::Permission => "permission",
-        QuestionKind::Input => "question",
+/// Shows each question when it comes and when it is over. A document a line for programs.
+fn watch(host: &Host, out: &Out) -> Result<Exit, Error> {
+    let mut bell = baton_approvals::listen(&host.home)?;
+    let _watcher = Watcher::begin(&host.home)
+        .map_err(|error| Error::new(Code::StoreUnavailable, format!("can't watch: {error}")))?;
+    let mut known: Vec<Pending> = Vec::new();
+    loop {
+        let waiting = inbox::pending(host)?;
+        for one in &waiting {
+            let before = known.iter().find(|old| old.id() == one.id());
+            if before.is_none_or(|before| before.state() != one.state()) {
+                let mut document = describe(one);
+                document["event"] = json!(if before.is_none() { "asked" } else { "changed" });
+                out.data(&document, || in_full(out, one))?;
+            }
+        }
+        for gone in known.iter().filter(|old| !waiting.iter().any(|one| one.id() == old.id())) {
+            let end = inbox::end_of(host, gone)?;
+            out.data(&json!({"event": "over", "id": gone.id(), "state": end}), || {
+                format!("{}  {}", out.tone(Tone::Bold, &gone.id()), end.as_deref().unwrap_or("over"))
+            })?;
+        }
+        known = waiting;
+        bell.wait(std::time::Instant::now() + limits::SWEEP.to_std());
     }
 }
 
+/// Everything about one question, for people.
+fn in_full(out: &Out, one: &Pending) -> String {
+    let question = one.question();
+    let mut text = format!(
+        "{}  {} ({}) in {}: {}",
+        out.tone(Tone::Bold, &one.id()),
+        one.who(),
+        one.agent(),
+        shown(one.cwd(), 200),
+        shown(&question.what, 400)
+    );
+    let more = [
+        ("state", (one.state() != baton_core::approval::State::Waiting).then(|| one.state().to_string())),
+        ("why", one.why().map(str::to_owned)),
+        ("files", (!question.paths.is_empty()).then(|| question.paths.join(", "))),
+        ("choices", (!question.choices.is_empty()).then(|| question.choices.join(", "))),
+        ("always", question.always.clone()),
+    ];
+    for (name, value) in more {
+        if let Some(value) = value {
+            text.push_str(&format!("\n    {name}: {}", shown(&value, 400)));
+        }
+    }
+    if let Some(detail) = question.detail.as_deref().filter(|detail| *detail != question.what) {
+        for line in detail.lines().take(40) {
+            text.push_str(&format!("\n    {}", out.tone(Tone::Dim, &shown(line, 200))));
+        }
+    }
+    text
+}
+
 fn describe(one: &Pending) -> Value {
+    let question = one.question();
+    let job = match one {
+        Pending::Job(pending) => json!(pending.job.id.as_str()),
+        Pending::Session(..) => Value::Null,
+    };
     json!({
         "id": one.id(),
-        "job_id": one.job.id.as_str(),
-        "agent": one.job.agent,
-        "kind": kind(one),
-        "what": one.question.what,
-        "choices": one.question.choices,
-        "cwd": one.job.cwd,
-        "requested_by": one.job.asker_name,
+        "job_id": job,
+        "who": one.who(),
+        "agent": one.agent(),
+        "state": one.state().as_str(),
+        "kind": kind(question),
+        "tool": question.tool,
+        "what": question.what,
+        "detail": question.detail,
+        "paths": question.paths,
+        "choices": question.choices,
+        "always": question.always,
+        "why": one.why(),
+        "since": one.since().to_rfc3339(),
+        "project": one.project(),
+        "cwd": one.cwd(),
     })
 }
 
@@ -92,19 +175,19 @@ impl Approve {
             (None, true) => Answer::AllowAlways,
             (None, false) => Answer::Allow,
         };
-        give(session, out, &self.id, &answer, "approved")
+        give(session, out, &self.id, &answer, self.yes)
     }
 }
 
 impl Deny {
     /// Says no.
     pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        give(session, out, &self.id, &Answer::Deny(self.reason), "denied")
+        give(session, out, &self.id, &Answer::Deny(self.reason), true)
     }
 }
 
 /// Only the person answers: neither an agent, which could answer its own questions, nor a script.
-fn give(session: &Session, out: &Out, id: &str, answer: &Answer, word: &str) -> Result<Exit, Error> {
+fn give(session: &Session, out: &Out, id: &str, answer: &Answer, sure: bool) -> Result<Exit, Error> {
     let mut store = session.store()?;
     let me = session.identity(&mut store)?;
     if me.kind != Kind::Person {
@@ -112,11 +195,28 @@ fn give(session: &Session, out: &Out, id: &str, answer: &Answer, word: &str) -> 
             .hint("`baton approvals` shows what waits; leave the answer to the person"));
     }
     let host = host(session)?;
-    let mut jobs = Jobs::open(&host.home)?;
-    let pending = approve::find(&host, &mut jobs, id)?;
-    let row = approve::answer(&host, &mut jobs, &pending, answer, &me.participant.name)?;
-    let document =
-        json!({"id": pending.id(), "answer": word, "effective": true, "job_status": row.status.as_str()});
-    out.data(&document, || format!("{word}: {}", head(&pending.question.what, 100)))?;
+    let pending = inbox::find(&host, id)?;
+    if *answer == Answer::AllowAlways {
+        let always = pending.question().always.as_deref().unwrap_or("whatever is like it, in that session");
+        out.say(&format!("always allows: {}", shown(always, 400)));
+        if !sure && !agreed() {
+            return Err(Error::new(Code::Usage, "nothing was answered")
+                .hint("say y, give --yes, or leave --always out to allow it this once"));
+        }
+    }
+    let effect = inbox::answer(&host, &pending, answer, &me.participant.name)?;
+    let word = effect.state.as_str();
+    let document = json!({"id": effect.id, "answer": word, "effective": true, "job_status": effect.job});
+    out.data(&document, || format!("{word}: {}", shown(&head(&pending.question().what, 100), 120)))?;
     done()
+}
+
+/// Asks the person once more; nobody there is a no.
+fn agreed() -> bool {
+    if !std::io::stdin().is_terminal() {
+        return false;
+    }
+    eprint!("go on? [y/N] ");
+    let mut line = String::new();
+    std::io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
 }

@@ -1,0 +1,169 @@
+//! An agent asks: the question is recorded, and where nobody else would answer it, its hook is held until somebody does.
+
+use crate::{look, watch};
+use baton_agents::Agent;
+use baton_agents::agent::Env;
+use baton_agents::asked::{self, Asked};
+use baton_core::Error;
+use baton_core::approval::{Answer, State};
+use baton_core::event::Event;
+use baton_core::id::ApprovalId;
+use baton_core::time::Span;
+use baton_mail::line::JOB_MARKS;
+use baton_mail::{identity, process, project};
+use baton_store::{ApprovalRow, Approvals, NewApproval, Process, Store};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Where a question comes from.
+pub struct Asker<'a> {
+    /// Where baton keeps its state.
+    pub home: &'a Path,
+    /// The agent.
+    pub agent: &'a dyn Agent,
+    /// The environment of its hook or plugin.
+    pub env: Env<'a>,
+    /// How long a hook is held; zero for never.
+    pub hold: Span,
+    /// Why it is asked, where a rule of ours wants it.
+    pub why: Option<String>,
+}
+
+/// Whether the questions of this environment are somebody else's: a job's worker has them from the backend itself.
+pub fn is_a_jobs(env: Env<'_>) -> bool {
+    JOB_MARKS.iter().any(|mark| env(mark).is_some())
+}
+
+/// Records a question. Who holds it is the caller's to say.
+pub fn record(
+    store: &mut Store,
+    approvals: &mut Approvals,
+    asker: &Asker<'_>,
+    event: &Event,
+    asked: &Asked,
+    holder: Option<Process>,
+    asking: Option<Process>,
+) -> Result<ApprovalRow, Error> {
+    let agent = asker.agent.name();
+    let participant =
+        store.participant_of(Some(agent), &event.session_id)?.map(|(participant, _)| participant);
+    let cwd = event.cwd.as_deref().unwrap_or(Path::new("/"));
+    let found = project::of(cwd);
+    let now = baton_mail::now();
+    let moved = approvals.record(&NewApproval {
+        id: ApprovalId::from_random(baton_mail::random()),
+        project: participant.as_ref().map_or(found.as_str(), |participant| &participant.project),
+        cwd: &cwd.to_string_lossy(),
+        agent,
+        session: &event.session_id,
+        subagent: event.subagent.as_deref(),
+        participant: participant.as_ref().map(|participant| participant.id),
+        name: participant.as_ref().map_or(agent, |participant| &participant.name),
+        transcript: event.transcript.as_deref().map(Path::to_string_lossy).as_deref(),
+        question: &asked::to_json(&asked.question).to_string(),
+        why: asker.why.as_deref(),
+        asked: &asked.question.id,
+        call: asked.call.as_deref(),
+        input: asked.input,
+        asker: asking,
+        holder,
+        until: holder.map(|_| now.plus(asker.hold)),
+        now,
+    })?;
+    crate::ring(asker.home);
+    Ok(moved.row)
+}
+
+/// An answer that a hook is to print.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// The question.
+    pub id: ApprovalId,
+    /// The answer in the agent's words.
+    pub text: String,
+}
+
+/// What a hook does with its agent's question: records it and, where nobody sits at the terminal or somebody watches the inbox, waits for an answer.
+/// `None`: the hook says nothing, and the agent asks its person itself.
+pub fn hold(
+    store: &mut Store,
+    asker: &Asker<'_>,
+    event: &Event,
+    asked: &Asked,
+) -> Result<Option<Taken>, Error> {
+    if is_a_jobs(asker.env) {
+        return Ok(None);
+    }
+    let asking = identity::agent_process(asker.agent, asker.env);
+    let arguments = asking.map(|asking| process::arguments(asking.pid)).unwrap_or_default();
+    let unattended = asker.agent.is_headless(&arguments, asker.env);
+    let can_answer = asker.agent.render_answer(event, asked, &Answer::Allow).is_some()
+        || asker.agent.render_answer(event, asked, &Answer::Words(String::new())).is_some();
+    let held = asker.hold.0 > 0 && can_answer && (unattended || watch::is_watched(asker.home));
+    let mut bell = crate::listen(asker.home)?;
+    let mut approvals = Approvals::open(asker.home)?;
+    let holder = held.then(process::this);
+    let row = record(store, &mut approvals, asker, event, asked, holder, asking)?;
+    if !held || row.holder != holder {
+        return Ok(None);
+    }
+    let deadline = Instant::now() + asker.hold.to_std();
+    let ending = asking.and_then(process::ending);
+    loop {
+        let now = approvals.get(&row.id)?.map_or(State::Gone, |row| row.state);
+        if now == State::Answered
+            && let Some(taken) = take(&mut approvals, asker, event, asked, &row.id)?
+        {
+            return Ok(Some(taken));
+        }
+        if now.is_end() || now == State::Terminal {
+            return Ok(None);
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() || asking.is_some_and(|asking| !process::is_alive(asking)) {
+            let late = take(&mut approvals, asker, event, asked, &row.id)?;
+            if late.is_none() {
+                approvals.release(&row.id)?;
+                crate::ring(asker.home);
+            }
+            return Ok(late);
+        }
+        // The agent's own dialog may be answered meanwhile, which nothing announces; each sweep looks.
+        bell.wait_or_end(ending.as_ref(), left.min(SWEEP));
+        if let Some(open) = approvals.get(&row.id)? {
+            look::reconcile(&mut approvals, asker.home, open)?;
+        }
+    }
+}
+
+/// How often a held hook looks at what its agent's own files say.
+const SWEEP: Duration = Duration::from_millis(500);
+
+/// Takes an answer, if there is one, in the agent's words.
+fn take(
+    approvals: &mut Approvals,
+    asker: &Asker<'_>,
+    event: &Event,
+    asked: &Asked,
+    id: &ApprovalId,
+) -> Result<Option<Taken>, Error> {
+    let Some(moved) = approvals.take(id, baton_mail::now())?.filter(|moved| moved.moved) else {
+        return Ok(None);
+    };
+    crate::ring(asker.home);
+    let text = moved.row.answer.and_then(|answer| asker.agent.render_answer(event, asked, &answer));
+    if text.is_none() {
+        approvals.refused(id, "its hook can't give that answer")?;
+        crate::ring(asker.home);
+    }
+    Ok(text.map(|text| Taken { id: id.clone(), text }))
+}
+
+/// The answer that was taken could not be printed: the agent does not have it.
+pub fn give_back(home: &Path, taken: &Taken) -> Result<(), Error> {
+    let mut approvals = Approvals::open(home)?;
+    approvals.refused(&taken.id, "its agent did not read the answer")?;
+    approvals.release(&taken.id)?;
+    crate::ring(home);
+    Ok(())
+}

@@ -1,0 +1,279 @@
+//! The inbox: everything that waits, of sessions and of jobs, and the answers to it.
+
+use crate::look;
+use baton_core::approval::{Answer, Question, QuestionKind, State};
+use baton_core::id::ApprovalId;
+use baton_core::time::Moment;
+use baton_core::{Code, Error, frame};
+use baton_jobs::{Host, approve};
+use baton_store::{ApprovalRow, Approvals, Jobs};
+use std::time::{Duration, Instant};
+
+/// An answer must be seen to have taken effect within this time.
+const EFFECTIVE: Duration = Duration::from_secs(10);
+/// Between two looks at the agent's own files once the answer has left our hands: nothing announces what they say.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Something that waits for an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// A session's question.
+    Session(Box<ApprovalRow>, Question),
+    /// A job's.
+    Job(Box<approve::Pending>),
+}
+
+impl Pending {
+    fn of_session(row: ApprovalRow) -> Self {
+        let question = crate::question(&row);
+        Self::Session(Box::new(row), question)
+    }
+
+    /// By what it is answered.
+    pub fn id(&self) -> String {
+        match self {
+            Self::Session(row, _) => row.id.to_string(),
+            Self::Job(pending) => pending.id(),
+        }
+    }
+
+    /// What is asked.
+    pub fn question(&self) -> &Question {
+        match self {
+            Self::Session(_, question) => question,
+            Self::Job(pending) => &pending.question,
+        }
+    }
+
+    /// The agent that asks.
+    pub fn agent(&self) -> &str {
+        match self {
+            Self::Session(row, _) => &row.agent,
+            Self::Job(pending) => &pending.job.agent,
+        }
+    }
+
+    /// Who asks: a session by its name, a job by its id.
+    pub fn who(&self) -> &str {
+        match self {
+            Self::Session(row, _) => &row.name,
+            Self::Job(pending) => pending.job.id.as_str(),
+        }
+    }
+
+    /// Its project.
+    pub fn project(&self) -> &str {
+        match self {
+            Self::Session(row, _) => &row.project,
+            Self::Job(pending) => &pending.job.project,
+        }
+    }
+
+    /// Where it works.
+    pub fn cwd(&self) -> &str {
+        match self {
+            Self::Session(row, _) => &row.cwd,
+            Self::Job(pending) => &pending.job.cwd,
+        }
+    }
+
+    /// Why it is asked, where a rule of ours wants it.
+    pub fn why(&self) -> Option<&str> {
+        match self {
+            Self::Session(row, _) => row.why.as_deref(),
+            Self::Job(_) => None,
+        }
+    }
+
+    /// Since when.
+    pub fn since(&self) -> Moment {
+        match self {
+            Self::Session(row, _) => row.asked_at,
+            // A job that waits does nothing else.
+            Self::Job(pending) => pending.job.activity.as_ref().map_or(pending.job.created_at, |(_, at)| *at),
+        }
+    }
+
+    /// Where it stands.
+    pub fn state(&self) -> State {
+        match self {
+            Self::Session(row, _) => row.state,
+            Self::Job(_) => State::Waiting,
+        }
+    }
+}
+
+/// Everything that waits now, the oldest first.
+pub fn pending(host: &Host) -> Result<Vec<Pending>, Error> {
+    let mut waiting = Vec::new();
+    if let Some(mut store) = Approvals::open_if_any(&host.home)? {
+        for row in store.pending()? {
+            let row = look::reconcile(&mut store, &host.home, row)?;
+            if !row.state.is_end() {
+                waiting.push(Pending::of_session(row));
+            }
+        }
+    }
+    if let Some(mut jobs) = Jobs::open_if_any(&host.home)? {
+        waiting.extend(approve::pending(host, &mut jobs)?.into_iter().map(|one| Pending::Job(Box::new(one))));
+    }
+    waiting.sort_by_key(Pending::since);
+    Ok(waiting)
+}
+
+/// How a question ended that is not pending any more; `None` where nothing is kept of it.
+pub fn end_of(host: &Host, pending: &Pending) -> Result<Option<String>, Error> {
+    let Pending::Session(row, _) = pending else { return Ok(None) };
+    let row = Approvals::open(&host.home)?.get(&row.id)?;
+    Ok(row.map(|row| row.state.as_str().to_owned()))
+}
+
+/// The one that is meant: by its id, or the beginning of it. A question that is not open any more is an error that says what became of it.
+pub fn find(host: &Host, text: &str) -> Result<Pending, Error> {
+    let typed = text.trim();
+    if typed.starts_with('j') {
+        return approve::find(host, &mut Jobs::open(&host.home)?, typed)
+            .map(|one| Pending::Job(Box::new(one)));
+    }
+    let mut store = Approvals::open_if_any(&host.home)?.ok_or_else(|| unknown(text))?;
+    let mut found = if typed.len() > 1 { store.beginning_with(typed, 20)? } else { Vec::new() };
+    if found.len() > 1 {
+        // Those that are over are only meant by their whole id.
+        found.retain(|row| !row.state.is_end());
+    }
+    match found.len() {
+        0 => Err(unknown(text)),
+        1 => {
+            let row = look::reconcile(&mut store, &host.home, found.remove(0))?;
+            if row.state.is_end() { Err(over(&row)) } else { Ok(Pending::of_session(row)) }
+        }
+        _ => {
+            let ids: Vec<&str> = found.iter().map(|row| row.id.as_str()).collect();
+            let which = format!("several questions begin with that: {}", ids.join(", "));
+            Err(Error::new(Code::AmbiguousApproval, which).hint("write the whole id"))
+        }
+    }
+}
+
+fn unknown(text: &str) -> Error {
+    Error::new(Code::UnknownApproval, format!("nothing waits for an answer as {}", frame::shown(text, 60)))
+        .hint("`baton approvals` lists what waits")
+}
+
+/// Why a question takes no answer any more.
+fn over(row: &ApprovalRow) -> Error {
+    let by = row.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
+    match row.state {
+        State::Gone => {
+            Error::new(Code::AskerGone, format!("{} is gone: nobody waits there any more", row.name))
+                .hint("`baton approvals` lists what waits")
+        }
+        State::Terminal => Error::new(
+            Code::OnlyInTerminal,
+            format!("{} shows that in its own terminal, and takes the answer only there", row.name),
+        )
+        .hint("next time it is held for an answer if `baton approvals --watch` runs"),
+        State::Elsewhere => {
+            Error::new(Code::AlreadyAnswered, "it was answered or dropped in its own terminal")
+                .hint("`baton approvals` lists what waits")
+        }
+        state => Error::new(Code::AlreadyAnswered, format!("it was {state} already{by}"))
+            .hint("`baton approvals` lists what waits"),
+    }
+}
+
+/// What an answer came to: it took effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// The question.
+    pub id: String,
+    /// Where it stands now.
+    pub state: State,
+    /// How its job stands, if it is a job's.
+    pub job: Option<String>,
+}
+
+/// Answers a question. When this returns without an error the answer has taken effect.
+pub fn answer(host: &Host, pending: &Pending, answer: &Answer, by: &str) -> Result<Effect, Error> {
+    approve::check(pending.question(), answer)?;
+    match pending {
+        Pending::Job(waiting) => {
+            let mut jobs = Jobs::open(&host.home)?;
+            let job = approve::answer(host, &mut jobs, waiting, answer, by)?;
+            let state = match answer {
+                Answer::Deny(_) => State::Denied,
+                Answer::Words(_) => State::Replied,
+                Answer::Allow | Answer::AllowAlways => State::Approved,
+            };
+            Ok(Effect { id: pending.id(), state, job: Some(job.status.as_str().to_owned()) })
+        }
+        Pending::Session(row, question) => {
+            if *answer == Answer::AllowAlways && question.always.is_none() {
+                return Err(Error::new(
+                    Code::UnsupportedOption,
+                    "its agent can't be told \"always\" for that",
+                )
+                .hint("leave --always out; [approvals] auto_approve answers by rule"));
+            }
+            let mut bell = crate::listen(&host.home)?;
+            let mut store = Approvals::open(&host.home)?;
+            let moved = store.answer(&row.id, answer, by, baton_mail::now())?;
+            let moved = moved.ok_or_else(|| unknown(row.id.as_str()))?;
+            if !moved.moved {
+                return Err(over(&moved.row));
+            }
+            crate::ring(&host.home);
+            let deadline = Instant::now() + EFFECTIVE;
+            loop {
+                let row = current(&store, &row.id)?;
+                let row = look::reconcile(&mut store, &host.home, row)?;
+                if let Some(outcome) = outcome(&row, answer) {
+                    return outcome;
+                }
+                let left = deadline.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    return Err(unconfirmed(&row));
+                }
+                let pause = if row.state == State::Handed { LOOK } else { Duration::from_secs(1) };
+                bell.wait_or_end(None, left.min(pause));
+            }
+        }
+    }
+}
+
+fn current(store: &Approvals, id: &ApprovalId) -> Result<ApprovalRow, Error> {
+    store.get(id)?.ok_or_else(|| unknown(id.as_str()))
+}
+
+/// What came of our answer; `None` as long as it is on its way.
+fn outcome(row: &ApprovalRow, answer: &Answer) -> Option<Result<Effect, Error>> {
+    match row.state {
+        State::Answered | State::Handed => None,
+        // It came back.
+        State::Waiting => {
+            let why = row.note.as_deref().unwrap_or("it still asks");
+            Some(Err(Error::new(Code::NotConfirmed, format!("{} did not take the answer: {why}", row.name))
+                .hint("`baton approvals` shows whether it still waits")))
+        }
+        State::Approved | State::Denied | State::Replied if row.answer.as_ref() == Some(answer) => {
+            Some(Ok(Effect { id: row.id.to_string(), state: row.state, job: None }))
+        }
+        _ => Some(Err(over(row))),
+    }
+}
+
+fn unconfirmed(row: &ApprovalRow) -> Error {
+    let what = match row.state {
+        State::Handed => "the answer was handed over, but nothing shows that it took effect",
+        _ => "whoever holds the question has not taken the answer",
+    };
+    Error::new(Code::NotConfirmed, what).hint("`baton approvals` shows whether it still waits")
+}
+
+/// What kind of answer a question waits for, in a word.
+pub fn kind(question: &Question) -> &'static str {
+    match question.kind {
+        QuestionKind::Permission => "permission",
+        QuestionKind::Input => "question",
+    }
+}

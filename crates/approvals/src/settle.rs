@@ -1,0 +1,46 @@
+//! What a session's later events say about its questions.
+
+use crate::look;
+use baton_core::Error;
+use baton_core::approval::Step;
+use baton_core::event::{Event, EventKind, Source};
+use baton_store::{ApprovalRow, Approvals};
+use std::path::Path;
+
+/// Closes the questions of a session that an event shows to be over. To be called for sessions that have open ones.
+pub fn by_event(home: &Path, agent: &str, event: &Event) -> Result<(), Error> {
+    let Some(mut store) = Approvals::open_if_asking(home, agent, &event.session_id)? else { return Ok(()) };
+    let mut closed = false;
+    for row in store.of_session(agent, &event.session_id)? {
+        match seen_by(event, &row) {
+            Some(step) => {
+                let moved = store.close(&row.id, step, None, baton_mail::now())?;
+                closed |= moved.is_some_and(|moved| moved.moved);
+            }
+            None => _ = look::reconcile(&mut store, home, row)?,
+        }
+    }
+    if closed {
+        crate::ring(home);
+    }
+    Ok(())
+}
+
+/// What an event says about one question.
+fn seen_by(event: &Event, row: &ApprovalRow) -> Option<Step> {
+    let of_the_session = event.subagent.is_none();
+    match event.kind {
+        EventKind::AfterTool | EventKind::AfterTools => {
+            let call = row.call.as_ref()?;
+            event.calls.contains(call).then_some(Step::Ran)
+        }
+        EventKind::Stop | EventKind::Interrupted if of_the_session => Some(Step::Over),
+        EventKind::Start(Source::Startup | Source::New | Source::Resume | Source::Clear)
+            if of_the_session =>
+        {
+            Some(Step::Over)
+        }
+        EventKind::End if of_the_session => Some(Step::Gone),
+        _ => None,
+    }
+}
