@@ -4,14 +4,14 @@ use crate::{look, watch};
 use baton_agents::Agent;
 use baton_agents::agent::Env;
 use baton_agents::asked::{self, Asked};
-use baton_core::Error;
 use baton_core::approval::{Answer, State};
 use baton_core::event::Event;
 use baton_core::id::ApprovalId;
 use baton_core::time::Span;
+use baton_core::{Code, Error};
 use baton_mail::line::JOB_MARKS;
 use baton_mail::{identity, process, project};
-use baton_store::{ApprovalRow, Approvals, NewApproval, Process, Store};
+use baton_store::{ApprovalRow, Approvals, NewApproval, Process, Role, Store};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -101,7 +101,7 @@ pub fn hold(
         || asker.agent.render_answer(event, asked, &Answer::Words(String::new())).is_some();
     let held = asker.hold.0 > 0 && can_answer && (unattended || watch::is_watched(asker.home));
     let mut bell = crate::listen(asker.home)?;
-    let mut approvals = Approvals::open(asker.home)?;
+    let mut approvals = Approvals::open(asker.home, Role::Hook)?;
     let holder = held.then(process::this);
     let row = record(store, &mut approvals, asker, event, asked, holder, asking)?;
     if !held || row.holder != holder {
@@ -111,10 +111,13 @@ pub fn hold(
     let ending = asking.and_then(process::ending);
     loop {
         let now = approvals.get(&row.id)?.map_or(State::Gone, |row| row.state);
-        if now == State::Answered
-            && let Some(taken) = take(&mut approvals, asker, event, asked, &row.id)?
-        {
-            return Ok(Some(taken));
+        if now == State::Answered {
+            match take(&mut approvals, asker, event, asked, &row.id) {
+                Ok(Some(taken)) => return Ok(Some(taken)),
+                // Somebody holds the store for long. Nobody else takes what is ours.
+                Err(error) if error.code() == Code::StoreLocked && Instant::now() < deadline => continue,
+                other => _ = other?,
+            }
         }
         if now.is_end() || now == State::Terminal {
             return Ok(None);
@@ -161,7 +164,7 @@ fn take(
 
 /// The answer that was taken could not be printed: the agent does not have it.
 pub fn give_back(home: &Path, taken: &Taken) -> Result<(), Error> {
-    let mut approvals = Approvals::open(home)?;
+    let mut approvals = Approvals::open(home, Role::Hook)?;
     approvals.refused(&taken.id, "its agent did not read the answer")?;
     approvals.release(&taken.id)?;
     crate::ring(home);

@@ -6,7 +6,7 @@ use baton_core::id::ApprovalId;
 use baton_core::time::Moment;
 use baton_core::{Code, Error, frame};
 use baton_jobs::{Host, approve};
-use baton_store::{ApprovalRow, Approvals, Jobs};
+use baton_store::{ApprovalRow, Approvals, Jobs, Role};
 use std::time::{Duration, Instant};
 
 /// An answer must be seen to have taken effect within this time.
@@ -106,7 +106,7 @@ impl Pending {
 /// Everything that waits now, the oldest first.
 pub fn pending(host: &Host) -> Result<Vec<Pending>, Error> {
     let mut waiting = Vec::new();
-    if let Some(mut store) = Approvals::open_if_any(&host.home)? {
+    if let Some(mut store) = Approvals::open_if_any(&host.home, Role::Command)? {
         for row in store.pending()? {
             let row = look::reconcile(&mut store, &host.home, row)?;
             if !row.state.is_end() {
@@ -124,7 +124,7 @@ pub fn pending(host: &Host) -> Result<Vec<Pending>, Error> {
 /// How a question ended that is not pending any more; `None` where nothing is kept of it.
 pub fn end_of(host: &Host, pending: &Pending) -> Result<Option<String>, Error> {
     let Pending::Session(row, _) = pending else { return Ok(None) };
-    let row = Approvals::open(&host.home)?.get(&row.id)?;
+    let row = Approvals::open(&host.home, Role::Command)?.get(&row.id)?;
     Ok(row.map(|row| row.state.as_str().to_owned()))
 }
 
@@ -135,7 +135,7 @@ pub fn find(host: &Host, text: &str) -> Result<Pending, Error> {
         return approve::find(host, &mut Jobs::open(&host.home)?, typed)
             .map(|one| Pending::Job(Box::new(one)));
     }
-    let mut store = Approvals::open_if_any(&host.home)?.ok_or_else(|| unknown(text))?;
+    let mut store = Approvals::open_if_any(&host.home, Role::Command)?.ok_or_else(|| unknown(text))?;
     let mut found = if typed.len() > 1 { store.beginning_with(typed, 20)? } else { Vec::new() };
     if found.len() > 1 {
         // Those that are over are only meant by their whole id.
@@ -216,7 +216,7 @@ pub fn answer(host: &Host, pending: &Pending, answer: &Answer, by: &str) -> Resu
                 .hint("leave --always out; [approvals] auto_approve answers by rule"));
             }
             let mut bell = crate::listen(&host.home)?;
-            let mut store = Approvals::open(&host.home)?;
+            let mut store = Approvals::open(&host.home, Role::Command)?;
             let moved = store.answer(&row.id, answer, by, baton_mail::now())?;
             let moved = moved.ok_or_else(|| unknown(row.id.as_str()))?;
             if !moved.moved {
