@@ -131,7 +131,14 @@ pub trait Agent: Sync {
 
     /// Whether what an event asks is asked for certain, by what is known of the process and its session. Some run the hook for calls too about which they
     /// ask nobody; what is not certain is left to them.
-    fn surely_asks(&self, _asked: &Asked, _event: &Event, _args: &[String], _env: Env<'_>, _read: Read<'_>) -> bool {
+    fn surely_asks(
+        &self,
+        _asked: &Asked,
+        _event: &Event,
+        _args: &[String],
+        _env: Env<'_>,
+        _read: Read<'_>,
+    ) -> bool {
         true
     }
 

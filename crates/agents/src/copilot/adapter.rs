@@ -190,7 +190,14 @@ impl Agent for Copilot {
         asked::asked(payload, event)
     }
 
-    fn surely_asks(&self, asked: &Asked, event: &Event, args: &[String], env: Env<'_>, read: Read<'_>) -> bool {
+    fn surely_asks(
+        &self,
+        asked: &Asked,
+        event: &Event,
+        args: &[String],
+        env: Env<'_>,
+        read: Read<'_>,
+    ) -> bool {
         if event.native != asked::BEFORE_DIALOG {
             return true;
         }

@@ -18,7 +18,8 @@ const WITH_DIALOG: &str = "notification";
 const SHELL: &str = "bash";
 const EDIT: &str = "edit";
 /// How its notifications begin, and which tool's input follows, under which name.
-const NOTES: [(&str, &str, &str); 2] = [("Run command: ", SHELL, "command"), ("Edit file: ", EDIT, "file_path")];
+const NOTES: [(&str, &str, &str); 2] =
+    [("Run command: ", SHELL, "command"), ("Edit file: ", EDIT, "file_path")];
 
 /// What a payload asks.
 pub(super) fn asked(payload: &[u8], event: &Event) -> Option<Asked> {
@@ -84,7 +85,8 @@ fn notified(payload: &Value) -> Option<Asked> {
         let question = Question::input(id(WITH_DIALOG, payload, input), message, Vec::new());
         return Some(Asked { question, call: None, input });
     }
-    let found = NOTES.iter().find_map(|(begin, tool, field)| Some((tool, field, message.strip_prefix(begin)?)));
+    let found =
+        NOTES.iter().find_map(|(begin, tool, field)| Some((tool, field, message.strip_prefix(begin)?)));
     let Some((tool, field, value)) = found else {
         let input = fingerprint("", &json!(message));
         let question = Question::permission(id(WITH_DIALOG, payload, input), message);
@@ -124,7 +126,8 @@ pub(super) fn command(question: &Question) -> Option<&str> {
 
 /// How a question stands.
 pub(super) fn standing(asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
-    let written = asking.transcript.and_then(|file| (look.read)(file)).and_then(|bytes| in_transcript(asking, &bytes));
+    let written =
+        asking.transcript.and_then(|file| (look.read)(file)).and_then(|bytes| in_transcript(asking, &bytes));
     if written.is_some_and(|standing| standing != Standing::Open) {
         return written;
     }
@@ -150,7 +153,8 @@ fn in_transcript(asking: &Asking<'_>, bytes: &[u8]) -> Option<Standing> {
     let over = after.iter().any(|line| line["type"] == "abort").then_some(Standing::Over);
     if hook == WITH_DIALOG {
         let before = &lines[..asked_at];
-        let request = before.iter().rev().find(|line| is_request(asking, line)).or_else(|| unanswered(before));
+        let request =
+            before.iter().rev().find(|line| is_request(asking, line)).or_else(|| unanswered(before));
         return Some(outcome(request, after).or(over).or_else(|| turn_over(after)).unwrap_or(Standing::Open));
     }
     let invocation = &lines[asked_at]["data"]["hookInvocationId"];
@@ -176,8 +180,13 @@ fn in_transcript(asking: &Asking<'_>, bytes: &[u8]) -> Option<Standing> {
 }
 
 /// The lines that matter, by what they contain.
-const EVENTS: [&str; 5] =
-    ["\"type\":\"hook.", "\"type\":\"permission.", "\"type\":\"abort\"", "\"type\":\"assistant.turn_", "\"type\":\"session.shutdown\""];
+const EVENTS: [&str; 5] = [
+    "\"type\":\"hook.",
+    "\"type\":\"permission.",
+    "\"type\":\"abort\"",
+    "\"type\":\"assistant.turn_",
+    "\"type\":\"session.shutdown\"",
+];
 
 /// Whether a line tells of the hook that asked this.
 fn is_asked(asking: &Asking<'_>, line: &Value) -> bool {
@@ -199,7 +208,9 @@ fn is_request(asking: &Asking<'_>, line: &Value) -> bool {
     line["type"] == "permission.requested"
         && match (command(asking.question), tool) {
             (Some(command), _) => text("fullCommandText") == Some(command),
-            (None, Some(EDIT)) => text("fileName").is_some_and(|file| asking.question.paths.iter().any(|path| path == file)),
+            (None, Some(EDIT)) => {
+                text("fileName").is_some_and(|file| asking.question.paths.iter().any(|path| path == file))
+            }
             (None, Some(tool)) => {
                 let server = text("serverName").zip(text("toolName"));
                 server.is_some_and(|(server, name)| tool == format!("{server}/{name}"))
@@ -235,4 +246,178 @@ fn turn_over(after: &[Value]) -> Option<Standing> {
     let mut own = after.iter().filter(|line| line["agentId"].is_null());
     let ended = own.any(|line| line["type"].as_str().is_some_and(|kind| ends.contains(&kind)));
     ended.then_some(Standing::Over)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_core::event::EventKind;
+    use std::path::Path;
+
+    fn event(native: &str) -> Event {
+        let payload = json!({"sessionId": "s", "notification_type": "permission_prompt"}).to_string();
+        let event = crate::Agent::parse(&crate::copilot::Copilot, payload.as_bytes(), Some(native)).unwrap();
+        assert_eq!(event.kind, EventKind::Blocked);
+        event
+    }
+
+    fn before_dialog(at: u64, tool: &str, input: &Value) -> Value {
+        json!({"hookName": "permissionRequest", "sessionId": "s", "timestamp": at, "cwd": "/p", "toolName": tool,
+            "toolInput": input, "permissionSuggestions": []})
+    }
+
+    fn with_dialog(at: u64, message: &str) -> Value {
+        json!({"sessionId": "s", "timestamp": at, "cwd": "/p", "message": message, "title": "Permission needed",
+            "hook_event_name": "Notification", "notification_type": "permission_prompt"})
+    }
+
+    fn read(native: &str, payload: &Value) -> Asked {
+        asked(payload.to_string().as_bytes(), &event(native)).unwrap()
+    }
+
+    fn touch(at: u64) -> Asked {
+        read(BEFORE_DIALOG, &before_dialog(at, "bash", &json!({"command": "touch a"})))
+    }
+
+    #[test]
+    fn the_whole_of_a_question_is_told() {
+        let input = json!({"command": "touch a\ntouch b"});
+        let told = read(BEFORE_DIALOG, &before_dialog(1, "bash", &input)).question;
+        assert_eq!((told.what.as_str(), told.detail.as_deref()), ("bash: touch a", Some("touch a\ntouch b")));
+        assert_eq!(command(&told), Some("touch a\ntouch b"));
+        assert_eq!(command(&touch(1).question), Some("touch a"));
+        let change = json!({"file_path": "/p/x", "diff": "\ndiff --git a/p/x b/p/x\n+1\n"});
+        let told = read(BEFORE_DIALOG, &before_dialog(1, "edit", &change)).question;
+        assert_eq!((told.what.as_str(), told.paths.as_slice()), ("edit: /p/x", &["/p/x".to_owned()][..]));
+        assert_eq!(told.detail.as_deref(), Some("diff --git a/p/x b/p/x\n+1\n"));
+        assert_eq!(command(&told), None);
+        let told = read(BEFORE_DIALOG, &before_dialog(1, "issues/close", &json!({"id": 3}))).question;
+        assert_eq!((told.what.as_str(), told.always), ("issues/close", None));
+        assert!(told.detail.unwrap().contains("\"id\": 3"));
+    }
+
+    #[test]
+    fn a_dialog_is_that_of_the_hook_before_it() {
+        let note = |message: &str| read(WITH_DIALOG, &with_dialog(9, message));
+        assert_eq!(note("Run command: touch a").input, touch(1).input);
+        assert_ne!(note("Run command: touch b").input, touch(1).input);
+        let change = json!({"file_path": "/p/x", "diff": "+1"});
+        let edit = read(BEFORE_DIALOG, &before_dialog(1, "edit", &change));
+        assert_eq!(note("Edit file: /p/x").input, edit.input);
+        assert_eq!(note("Edit file: /p/x").question.paths, ["/p/x"]);
+        assert_eq!(note("Path permission needed: /etc").question.what, "Path permission needed: /etc");
+    }
+
+    #[test]
+    fn only_the_hook_before_the_dialog_answers_and_only_this_once() {
+        let (hook, dialog) = (event(BEFORE_DIALOG), event(WITH_DIALOG));
+        assert_eq!(answer(&hook, &Answer::Allow).unwrap(), r#"{"behavior":"allow"}"#);
+        let deny = answer(&hook, &Answer::Deny("not \"now\"".into())).unwrap();
+        assert_eq!(
+            serde_json::from_str::<Value>(&deny).unwrap(),
+            json!({"behavior": "deny", "message": "not \"now\""})
+        );
+        assert_eq!(answer(&hook, &Answer::AllowAlways), None);
+        assert_eq!(answer(&dialog, &Answer::Allow), None);
+    }
+
+    /// Lines of a transcript, as 1.0.102 writes them.
+    fn hook_start(kind: &str, invocation: &str, input: &Value) -> Value {
+        json!({"type": "hook.start", "data": {"hookInvocationId": invocation, "hookType": kind, "input": input}})
+    }
+    fn hook_end(kind: &str, invocation: &str, output: &Value) -> Value {
+        json!({"type": "hook.end", "data": {"hookInvocationId": invocation, "hookType": kind, "success": true, "output": output}})
+    }
+    fn requested(id: &str, command: &str, by_hook: bool) -> Value {
+        json!({"type": "permission.requested", "data": {"requestId": id, "resolvedByHook": by_hook,
+            "permissionRequest": {"kind": "shell", "toolCallId": "c", "fullCommandText": command}}})
+    }
+    fn completed(id: &str, kind: &str) -> Value {
+        json!({"type": "permission.completed", "data": {"requestId": id, "result": {"kind": kind}}})
+    }
+
+    fn stands(asked: &Asked, lines: &[Value], running: &[&str]) -> Option<Standing> {
+        let asking = Asking {
+            session_id: "s",
+            pid: Some(7),
+            transcript: Some(Path::new("/t")),
+            question: &asked.question,
+            call: None,
+            input: asked.input,
+            handed: true,
+        };
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        let running = vec![running.iter().map(|arg| (*arg).to_owned()).collect()];
+        standing(
+            &asking,
+            Look { read: &|_| Some(text.clone().into_bytes()), started_below: &|_| running.clone() },
+        )
+    }
+
+    fn started(at: u64, invocation: &str) -> Value {
+        hook_start(BEFORE_DIALOG, invocation, &before_dialog(at, "bash", &json!({"command": "touch a"})))
+    }
+    fn said(invocation: &str, behavior: &str) -> Value {
+        hook_end(BEFORE_DIALOG, invocation, &json!({ "behavior": behavior }))
+    }
+
+    #[test]
+    fn an_answer_is_seen_to_take_effect() {
+        let (start, question) = (started(5, "h"), touch(5));
+        assert_eq!(stands(&question, &[], &[]), None);
+        assert_eq!(stands(&question, std::slice::from_ref(&start), &[]), Some(Standing::Open));
+        let allowed =
+            [start.clone(), said("h", "allow"), requested("r", "touch a", true), completed("r", "approved")];
+        assert_eq!(stands(&question, &allowed[..3], &[]), Some(Standing::Open));
+        assert_eq!(stands(&question, &allowed, &[]), Some(Standing::Ran));
+        let denied = "denied-by-permission-request-hook";
+        let denied =
+            [start.clone(), said("h", "deny"), requested("r", "touch a", true), completed("r", denied)];
+        assert_eq!(stands(&question, &denied, &[]), Some(Standing::Refused));
+        // Sooner than it is written.
+        let shell = ["/bin/bash", "--norc", "-c", "touch a"];
+        assert_eq!(stands(&question, std::slice::from_ref(&start), &shell), Some(Standing::Ran));
+        assert_eq!(stands(&question, &[start], &["/bin/bash", "-c", "touch ab"]), Some(Standing::Open));
+    }
+
+    #[test]
+    fn what_the_dialog_came_to_is_seen() {
+        let silent = hook_end(BEFORE_DIALOG, "h", &Value::Null);
+        let note = with_dialog(8, "Run command: touch a");
+        let shown =
+            [started(5, "h"), silent, requested("r", "touch a", false), hook_start(WITH_DIALOG, "n", &note)];
+        let with = |more: &[Value]| [&shown[..], more].concat();
+        for question in [touch(5), read(WITH_DIALOG, &note)] {
+            assert_eq!(stands(&question, &shown, &[]), Some(Standing::Open), "{question:?}");
+            let yes = with(&[completed("r", "approved-for-location")]);
+            assert_eq!(stands(&question, &yes, &[]), Some(Standing::Ran));
+            let no = with(&[completed("r", "denied-interactively-by-user")]);
+            assert_eq!(stands(&question, &no, &[]), Some(Standing::Refused));
+            let other = with(&[requested("q", "touch a", false), completed("q", "approved")]);
+            assert_eq!(stands(&question, &other, &[]), Some(Standing::Open));
+            let escape = with(&[json!({"type": "abort", "data": {"reason": "user_abort"}})]);
+            assert_eq!(stands(&question, &escape, &[]), Some(Standing::Over));
+            let of_subagent = with(&[json!({"type": "assistant.turn_end", "agentId": "a", "data": {}})]);
+            assert_eq!(stands(&question, &of_subagent, &[]), Some(Standing::Open));
+            let ended = with(&[json!({"type": "assistant.turn_end", "data": {}})]);
+            assert_eq!(stands(&question, &ended, &[]), Some(Standing::Over));
+        }
+    }
+
+    #[test]
+    fn of_two_like_calls_each_has_its_own_answer() {
+        let lines = [
+            started(5, "one"),
+            started(6, "two"),
+            said("two", "deny"),
+            said("one", "allow"),
+            requested("r2", "touch a", true),
+            completed("r2", "denied-by-permission-request-hook"),
+            requested("r1", "touch a", true),
+            completed("r1", "approved"),
+        ];
+        assert_eq!(stands(&touch(5), &lines, &[]), Some(Standing::Ran));
+        assert_eq!(stands(&touch(6), &lines, &[]), Some(Standing::Refused));
+        assert_ne!(touch(5).question.id, touch(6).question.id);
+    }
 }

@@ -31,16 +31,38 @@ const ALLOW_ALL: &str = "COPILOT_ALLOW_ALL";
 
 /// Programs that it runs without asking, with some arguments at least.
 const HARMLESS: &[&str] = &[
-    "awk", "basename", "cat", "cd", "cut", "date", "df", "diff", "dirname", "du", "echo", "egrep", "env", "expr",
-    "false", "fgrep", "file", "find", "free", "gh", "git", "grep", "groups", "head", "hostname", "id", "jq",
-    "less", "ls", "more", "nl", "printenv", "printf", "ps", "pwd", "readlink", "realpath", "rg", "sed", "set",
-    "sort", "stat", "tail", "test", "top", "tr", "tree", "true", "type", "uname", "uniq", "uptime", "wc",
-    "whereis", "which", "whoami",
+    "awk", "basename", "cat", "cd", "cut", "date", "df", "diff", "dirname", "du", "echo", "egrep", "env",
+    "expr", "false", "fgrep", "file", "find", "free", "gh", "git", "grep", "groups", "head", "hostname",
+    "id", "jq", "less", "ls", "more", "nl", "printenv", "printf", "ps", "pwd", "readlink", "realpath", "rg",
+    "sed", "set", "sort", "stat", "tail", "test", "top", "tr", "tree", "true", "type", "uname", "uniq",
+    "uptime", "wc", "whereis", "which", "whoami",
 ];
 /// What `git` and `gh` do that is not harmless. Each was asked about, or changes something that others see.
 const GIT_CHANGES: &[&str] = &[
-    "add", "am", "apply", "bisect", "checkout", "cherry-pick", "clean", "clone", "commit", "config", "fetch", "gc",
-    "init", "merge", "mv", "pull", "push", "rebase", "reset", "restore", "revert", "rm", "stash", "switch",
+    "add",
+    "am",
+    "apply",
+    "bisect",
+    "checkout",
+    "cherry-pick",
+    "clean",
+    "clone",
+    "commit",
+    "config",
+    "fetch",
+    "gc",
+    "init",
+    "merge",
+    "mv",
+    "pull",
+    "push",
+    "rebase",
+    "reset",
+    "restore",
+    "revert",
+    "rm",
+    "stash",
+    "switch",
 ];
 const GH_CHANGES: &[&str] = &["api", "close", "comment", "create", "delete", "edit", "merge", "release"];
 /// Words of the shell before a command.
@@ -76,7 +98,8 @@ pub(super) fn surely(about: About<'_>, session: &Session<'_>) -> bool {
         About::Command(_) => names.iter().any(|name| is_asked_about(name)),
         About::Edit => true,
     };
-    asks && (session.env)(ALLOW_ALL).is_none()
+    asks && !session.args.is_empty()
+        && (session.env)(ALLOW_ALL).is_none()
         && starts_without_rights(session.args, about, &names)
         && !was_allowed(session, about, &names)
 }
@@ -143,9 +166,8 @@ fn program(words: &mut Vec<String>) -> Option<[String; 2]> {
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
         })
     };
-    let mut rest = words
-        .into_iter()
-        .skip_while(|word| KEYWORDS.contains(&word.as_str()) || is_assignment(word));
+    let mut rest =
+        words.into_iter().skip_while(|word| KEYWORDS.contains(&word.as_str()) || is_assignment(word));
     let name = rest.next().filter(|name| !STRUCTURE.contains(&name.as_str()))?;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "._-+/".contains(c);
     if !name.chars().all(is_plain) || !name.chars().any(char::is_alphanumeric) {
@@ -178,7 +200,9 @@ fn starts_without_rights(args: &[String], about: About<'_>, names: &[[String; 2]
                 allowed.push(more);
             }
         }
-        if name == ALLOWED && allowed.iter().flat_map(|tools| tools.split(',')).any(|tool| covers(tool, about, names)) {
+        if name == ALLOWED
+            && allowed.iter().flat_map(|tools| tools.split(',')).any(|tool| covers(tool, about, names))
+        {
             return false;
         }
     }
@@ -191,7 +215,8 @@ fn covers(tool: &str, about: About<'_>, names: &[[String; 2]]) -> bool {
     let stem = what.split([':', ' ', ')', '*']).next().unwrap_or_default();
     match about {
         About::Command(_) => {
-            matches!(kind, "shell" | "bash" | "*") && (stem.is_empty() || names.iter().any(|[name, _]| name == stem))
+            matches!(kind, "shell" | "bash" | "*")
+                && (stem.is_empty() || names.iter().any(|[name, _]| name == stem))
         }
         About::Edit => matches!(kind, "write" | "edit" | "create" | "*"),
     }
@@ -351,10 +376,12 @@ mod tests {
             "",
             ";;&&",
         ] {
-            assert!(!asks(About::Command(command), &[], &[]), "{command}");
+            assert!(!asks(About::Command(command), &["copilot"], &[]), "{command}");
         }
-        for command in ["ls; touch x", "if true; then touch x; fi", "A=1 touch x", "ls |\n tee x", "(touch x)"] {
-            assert!(asks(About::Command(command), &[], &[]), "{command}");
+        for command in
+            ["ls; touch x", "if true; then touch x; fi", "A=1 touch x", "ls |\n tee x", "(touch x)"]
+        {
+            assert!(asks(About::Command(command), &["copilot"], &[]), "{command}");
         }
     }
 }
