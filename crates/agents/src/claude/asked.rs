@@ -6,10 +6,11 @@
 //! open. Without a terminal, and for a subagent in the background, the registry never says so.
 
 use crate::asked::{self, Asked, Asking, Look, Standing, fingerprint};
+use crate::history::moment;
 use crate::payload;
 use baton_core::approval::{Answer, Question, QuestionKind};
 use baton_core::event::Event;
-use baton_core::time::{Moment, Span};
+use baton_core::time::Span;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use std::collections::HashMap;
@@ -219,7 +220,7 @@ fn by_transcript(lines: &str, asking: &Asking<'_>) -> Option<Standing> {
             }
             let refused = line.tool_denial_kind.is_some() || line.permission_decision["decision"] == "reject";
             let end = if refused { Standing::Refused } else { Standing::Ran };
-            let is_later = Moment::parse(&line.timestamp).is_some_and(|at| at >= asking.since);
+            let is_later = moment(&line.timestamp).is_some_and(|at| at >= asking.since);
             let ended = blocks
                 .filter(|block| block["type"] == "tool_result")
                 .filter_map(|b| b["tool_use_id"].as_str());

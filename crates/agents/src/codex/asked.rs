@@ -6,10 +6,10 @@
 //! `codex exec` never asks: whatever needs a permission is refused.
 
 use crate::asked::{self, Asked, Asking, Look, Standing, fingerprint, patched};
+use crate::history::moment;
 use crate::payload;
 use baton_core::approval::Answer;
 use baton_core::event::Event;
-use baton_core::time::Moment;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -98,7 +98,7 @@ fn by_rollout(lines: &str, asking: &Asking<'_>, command: &str) -> Option<Standin
     let wanted = ["\"item_completed\"", "_call\"", "_call_output\""];
     for line in lines.rsplit('\n').filter(|line| wanted.iter().any(|word| line.contains(word))) {
         let Ok(Line { timestamp, payload }) = serde_json::from_str::<Line>(line) else { continue };
-        let is_later = Moment::parse(&timestamp).is_some_and(|at| at >= asking.since);
+        let is_later = moment(&timestamp).is_some_and(|at| at >= asking.since);
         let id = payload["call_id"].as_str().unwrap_or_default();
         match payload["type"].as_str().unwrap_or_default() {
             "item_completed" if is_later => {
