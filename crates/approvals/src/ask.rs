@@ -4,14 +4,14 @@ use crate::{look, watch};
 use baton_agents::Agent;
 use baton_agents::agent::Env;
 use baton_agents::asked::{self, Asked};
-use baton_core::Error;
 use baton_core::approval::{Answer, State};
 use baton_core::event::Event;
 use baton_core::id::ApprovalId;
 use baton_core::time::Span;
+use baton_core::{Code, Error};
 use baton_mail::line::JOB_MARKS;
 use baton_mail::{identity, process, project};
-use baton_store::{ApprovalRow, Approvals, NewApproval, Process, Store};
+use baton_store::{ApprovalRow, Approvals, NewApproval, Process, Role, Store};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -83,6 +83,13 @@ pub struct Taken {
     pub text: String,
 }
 
+/// Whether an event asks for certain. Where it may not, the agent is left alone.
+pub fn is_certain(agent: &dyn Agent, env: Env<'_>, event: &Event, asked: &Asked) -> bool {
+    let asking = identity::agent_process(agent, env);
+    let arguments = asking.map(|asking| process::arguments(asking.pid)).unwrap_or_default();
+    agent.surely_asks(asked, event, &arguments, env, &|file| std::fs::read(file).ok())
+}
+
 /// What a hook does with its agent's question: records it and, where nobody sits at the terminal or somebody watches the inbox, waits for an answer.
 /// `None`: the hook says nothing, and the agent asks its person itself.
 pub fn hold(
@@ -100,8 +107,15 @@ pub fn hold(
     let can_answer = asker.agent.render_answer(event, asked, &Answer::Allow).is_some()
         || asker.agent.render_answer(event, asked, &Answer::Words(String::new())).is_some();
     let held = asker.hold.0 > 0 && can_answer && (unattended || watch::is_watched(asker.home));
+    // Either its dialog comes, and tells, or nobody is asked at all.
+    if !held && (asker.agent.tells_again(event) || (unattended && !can_answer)) {
+        return Ok(None);
+    }
     let mut bell = crate::listen(asker.home)?;
-    let mut approvals = Approvals::open(asker.home)?;
+    let mut approvals = Approvals::open(asker.home, Role::Hook)?;
+    if !can_answer && is_known(&approvals, asker.agent, event, asked)? {
+        return Ok(None);
+    }
     let holder = held.then(process::this);
     let row = record(store, &mut approvals, asker, event, asked, holder, asking)?;
     if !held || row.holder != holder {
@@ -111,10 +125,13 @@ pub fn hold(
     let ending = asking.and_then(process::ending);
     loop {
         let now = approvals.get(&row.id)?.map_or(State::Gone, |row| row.state);
-        if now == State::Answered
-            && let Some(taken) = take(&mut approvals, asker, event, asked, &row.id)?
-        {
-            return Ok(Some(taken));
+        if now == State::Answered {
+            match take(&mut approvals, asker, event, asked, &row.id) {
+                Ok(Some(taken)) => return Ok(Some(taken)),
+                // Somebody holds the store for long. Nobody else takes what is ours.
+                Err(error) if error.code() == Code::StoreLocked && Instant::now() < deadline => continue,
+                other => _ = other?,
+            }
         }
         if now.is_end() || now == State::Terminal {
             return Ok(None);
@@ -134,6 +151,12 @@ pub fn hold(
             look::reconcile(&mut approvals, asker.home, open)?;
         }
     }
+}
+
+/// Whether the dialog that is told of is that of a question which was held before.
+fn is_known(approvals: &Approvals, agent: &dyn Agent, event: &Event, asked: &Asked) -> Result<bool, Error> {
+    let open = approvals.of_session(agent.name(), &event.session_id)?;
+    Ok(open.iter().any(|row| row.state == State::Terminal && row.input == asked.input))
 }
 
 /// How often a held hook looks at what its agent's own files say.
@@ -161,7 +184,7 @@ fn take(
 
 /// The answer that was taken could not be printed: the agent does not have it.
 pub fn give_back(home: &Path, taken: &Taken) -> Result<(), Error> {
-    let mut approvals = Approvals::open(home)?;
+    let mut approvals = Approvals::open(home, Role::Hook)?;
     approvals.refused(&taken.id, "its agent did not read the answer")?;
     approvals.release(&taken.id)?;
     crate::ring(home);

@@ -134,18 +134,18 @@ const COLUMNS: &str = "public, project, cwd, agent, session, subagent, participa
 
 impl Approvals {
     /// Opens the questions of a home, creating what is missing.
-    pub fn open(home: &Path) -> Result<Self, Error> {
-        Store::open_as(home, Role::Command, &APPROVALS).map(|store| Self { store, home: home.to_owned() })
+    pub fn open(home: &Path, role: Role) -> Result<Self, Error> {
+        Store::open_as(home, role, &APPROVALS).map(|store| Self { store, home: home.to_owned() })
     }
 
     /// Opens them if there have ever been any.
-    pub fn open_if_any(home: &Path) -> Result<Option<Self>, Error> {
-        if home.join(APPROVALS.file).exists() { Self::open(home).map(Some) } else { Ok(None) }
+    pub fn open_if_any(home: &Path, role: Role) -> Result<Option<Self>, Error> {
+        if home.join(APPROVALS.file).exists() { Self::open(home, role).map(Some) } else { Ok(None) }
     }
 
-    /// Opens them if a session has an open question. Costs those that have none a look at a folder.
+    /// Opens them for a hook if its session has an open question. Costs those that have none a look at a folder.
     pub fn open_if_asking(home: &Path, agent: &str, session: &str) -> Result<Option<Self>, Error> {
-        if mark(home, agent, session).exists() { Self::open(home).map(Some) } else { Ok(None) }
+        if mark(home, agent, session).exists() { Self::open(home, Role::Hook).map(Some) } else { Ok(None) }
     }
 
     /// Records a question: durable when this returns. The one that is open already if the agent tells of it twice.

@@ -15,6 +15,9 @@ mod puppet;
 mod world;
 
 #[cfg(test)]
+#[cfg(target_os = "linux")]
+mod approvals;
+#[cfg(test)]
 mod asks;
 #[cfg(test)]
 mod budget;

@@ -35,8 +35,8 @@ fn asking(home: &Path) -> bool {
 #[test]
 fn a_question_goes_its_way_and_the_mark_with_it() {
     let home = tempfile::tempdir().unwrap();
-    assert!(Approvals::open_if_any(home.path()).unwrap().is_none() && !asking(home.path()));
-    let mut store = Approvals::open(home.path()).unwrap();
+    assert!(Approvals::open_if_any(home.path(), Role::Command).unwrap().is_none() && !asking(home.path()));
+    let mut store = Approvals::open(home.path(), Role::Command).unwrap();
     let recorded = store.record(&new(1, "")).unwrap();
     assert!(recorded.moved && asking(home.path()));
     assert_eq!((recorded.row.state, recorded.row.input), (State::Waiting, u64::MAX - 1));
@@ -63,7 +63,7 @@ fn a_question_goes_its_way_and_the_mark_with_it() {
 #[test]
 fn what_is_told_twice_is_one_question_and_asked_again_it_is_another() {
     let home = tempfile::tempdir().unwrap();
-    let mut store = Approvals::open(home.path()).unwrap();
+    let mut store = Approvals::open(home.path(), Role::Command).unwrap();
     let first = store.record(&new(1, "per_1")).unwrap();
     let again = store.record(&new(2, "per_1")).unwrap();
     assert!(first.moved && !again.moved);
@@ -81,7 +81,7 @@ fn what_is_told_twice_is_one_question_and_asked_again_it_is_another() {
 #[test]
 fn a_refused_answer_leaves_room_for_another() {
     let home = tempfile::tempdir().unwrap();
-    let mut store = Approvals::open(home.path()).unwrap();
+    let mut store = Approvals::open(home.path(), Role::Command).unwrap();
     store.record(&new(1, "per_1")).unwrap();
     store.answer(&id(1), &Answer::Allow, "user", Moment(2)).unwrap();
     store.take(&id(1), Moment(3)).unwrap();
@@ -96,7 +96,7 @@ fn a_refused_answer_leaves_room_for_another() {
 #[test]
 fn an_old_question_is_forgotten_and_a_hostile_session_names_no_file() {
     let home = tempfile::tempdir().unwrap();
-    let mut store = Approvals::open(home.path()).unwrap();
+    let mut store = Approvals::open(home.path(), Role::Command).unwrap();
     let hostile = NewApproval { session: "../../x\n", ..new(1, "") };
     store.record(&hostile).unwrap();
     let marks: Vec<_> = std::fs::read_dir(home.path().join("asking")).unwrap().flatten().collect();
@@ -111,13 +111,14 @@ fn an_old_question_is_forgotten_and_a_hostile_session_names_no_file() {
 #[test]
 fn of_all_who_come_at_once_one_is_first() {
     let home = tempfile::tempdir().unwrap();
-    Approvals::open(home.path()).unwrap();
+    Approvals::open(home.path(), Role::Command).unwrap();
     let rounds = std::env::var("BATON_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(40_u8);
     for round in 1..=rounds {
-        let mut store = Approvals::open(home.path()).unwrap();
+        let mut store = Approvals::open(home.path(), Role::Command).unwrap();
         store.record(&new(round, "")).unwrap();
-        let with =
-            |step: &(dyn Fn(&mut Approvals) -> bool + Sync)| step(&mut Approvals::open(home.path()).unwrap());
+        let with = |step: &(dyn Fn(&mut Approvals) -> bool + Sync)| {
+            step(&mut Approvals::open(home.path(), Role::Command).unwrap())
+        };
         let moved = |moved: Result<Option<Moved>, Error>| moved.unwrap().unwrap().moved;
         let id = id(round);
         let (allowed, denied, released, taken) = thread::scope(|scope| {
@@ -127,7 +128,7 @@ fn of_all_who_come_at_once_one_is_first() {
                 with(&|store| moved(store.answer(&id, &Answer::Deny("no".into()), "b", Moment(1))))
             });
             let hold = scope.spawn(|| {
-                let mut store = Approvals::open(home.path()).unwrap();
+                let mut store = Approvals::open(home.path(), Role::Command).unwrap();
                 // The holder takes what is there, and lets go otherwise.
                 let taken = moved(store.take(&id, Moment(2)));
                 (!taken && moved(store.release(&id)), taken)

@@ -1,0 +1,331 @@
+//! Questions of sessions: one inbox, the first answer, handed over once, and never reported before it took effect.
+//!
+//! A scripted Claude Code calls the real hook; what it does with the answer it writes into its transcript, as the real one does.
+
+use crate::puppet::{Puppet, Style};
+use crate::world::{Done, World, done, rounds, run};
+use baton_testkit::wait;
+use rusqlite::Connection;
+use serde_json::{Value, json};
+use std::io::Write as _;
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(30);
+const COMMAND: &str = "npm publish --access public";
+
+/// Whether somebody sits in front of a session, as Claude Code tells its hooks.
+const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
+
+/// One question, with the hook that was asked.
+struct Asked<'p, 'w> {
+    puppet: &'p mut Puppet<'w>,
+    call: String,
+    hook: Option<Child>,
+    id: String,
+}
+
+impl<'p, 'w> Asked<'p, 'w> {
+    /// The session asks, and the question is in the inbox.
+    fn new(puppet: &'p mut Puppet<'w>, call: &str, attended: bool) -> Self {
+        let input = json!({"command": COMMAND, "description": call});
+        puppet.paper.raw(json!({"type": "assistant", "message": {"id": format!("m-{call}"), "role": "assistant", "model": "claude-opus-5-5",
+            "content": [{"type": "tool_use", "id": call, "name": "Bash", "input": input}]}}));
+        puppet.paper.flush();
+        let before: Vec<String> = ids(puppet.world);
+        let more = json!({"tool_name": "Bash", "tool_input": input, "permission_suggestions": [
+            {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "npm publish:*"}], "behavior": "allow", "destination": "session"}]});
+        let payload = puppet.payload("PermissionRequest", more);
+        let mut command = puppet.hook_command();
+        command.env(ATTENDED, if attended { "1" } else { "0" });
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut hook = command.spawn().expect("the hook starts");
+        hook.stdin.take().expect("a pipe").write_all(&payload).expect("it reads");
+        let mut id = String::new();
+        let found = wait::until(LIMIT, || {
+            id = ids(puppet.world).into_iter().find(|id| !before.contains(id)).unwrap_or_default();
+            !id.is_empty()
+        });
+        assert!(found, "no question: {:?}", puppet.world.hook_log());
+        Self { puppet, call: call.to_owned(), hook: Some(hook), id }
+    }
+
+    /// What its hook printed.
+    fn printed(&mut self) -> Done {
+        let output = self.hook.take().expect("asked once").wait_with_output().expect("its output");
+        done(output.status, &output.stdout, &output.stderr)
+    }
+
+    /// The tool has run, or was refused, as the transcript shows it.
+    fn settles(&mut self, refused: Option<&str>) {
+        let content = json!([{"type": "tool_result", "tool_use_id": self.call, "is_error": refused.is_some(), "content": refused.unwrap_or("done")}]);
+        self.puppet.paper.raw(json!({"type": "user", "toolDenialKind": refused.map(|_| "permission-rule"), "message": {"role": "user", "content": content}}));
+        self.puppet.paper.flush();
+    }
+}
+
+fn inbox(world: &World) -> Vec<Value> {
+    let shown = world.script(&["approvals", "--json"]).expect(0).json();
+    shown.as_array().expect("a list").clone()
+}
+
+fn ids(world: &World) -> Vec<String> {
+    inbox(world).iter().map(|row| row["id"].as_str().expect("an id").to_owned()).collect()
+}
+
+fn state(world: &World, id: &str) -> String {
+    let found = inbox(world).into_iter().find(|row| row["id"] == id);
+    found.map_or("closed".to_owned(), |row| row["state"].as_str().expect("a state").to_owned())
+}
+
+/// The person runs a command; its exit code and its answer.
+fn person(world: &World, arguments: &[&str]) -> (Option<i32>, Value) {
+    let done = world.person(&[arguments, &["--json"]].concat());
+    // A terminal shows both streams: the document is the line that is one.
+    let document = done.stdout.lines().find_map(|line| serde_json::from_str(line.trim()).ok());
+    (done.code, document.unwrap_or_else(|| panic!("{done:?}")))
+}
+
+#[track_caller]
+fn refuses(world: &World, arguments: &[&str], code: &str) {
+    let (exit, document) = person(world, arguments);
+    assert_eq!((exit, &document["error"]["code"]), (Some(1), &json!(code)), "{document}");
+}
+
+fn decision(printed: &Done) -> Value {
+    printed.json()["hookSpecificOutput"]["decision"].clone()
+}
+
+#[test]
+fn a_held_question_is_answered_from_anywhere_and_counts_when_the_tool_moved_on() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    for (number, words) in [("1", None), ("2", Some("not on a Friday"))] {
+        let mut asked = Asked::new(&mut otter, &format!("toolu_{number}"), false);
+        let row = inbox(&world).remove(0);
+        let shown = [&row["who"], &row["agent"], &row["state"], &row["kind"], &row["tool"]];
+        assert_eq!(shown, ["otter", "claude", "waiting", "permission", "Bash"], "{row}");
+        assert!(row["what"].as_str().is_some_and(|what| what.contains(COMMAND)), "{row}");
+        assert!(row["always"].as_str().is_some_and(|always| always.contains("npm publish")), "{row}");
+        let id = asked.id.clone();
+        thread::scope(|scope| {
+            let answering = scope.spawn(|| match words {
+                None => person(&world, &["approve", &id]),
+                Some(words) => person(&world, &["deny", &id, "--reason", words]),
+            });
+            let decision = decision(&asked.printed());
+            let expected = words.map_or(json!("allow"), |_| json!("deny"));
+            assert_eq!((&decision["behavior"], decision["message"].as_str()), (&expected, words));
+            // The agent has the answer, and does nothing yet.
+            thread::sleep(Duration::from_millis(300));
+            assert!(!answering.is_finished(), "reported before it took effect");
+            asked.settles(words);
+            let (exit, answer) = answering.join().expect("it ends");
+            assert_eq!(exit, Some(0), "{answer}");
+            assert_eq!(answer["answer"], words.map_or("approved", |_| "denied"));
+        });
+        assert_eq!(state(&world, &id), "closed");
+        refuses(&world, &["approve", &id], "already-answered");
+    }
+    refuses(&world, &["approve", "a000000000000"], "unknown-approval");
+    refuses(&world, &["approve", "x"], "unknown-approval");
+}
+
+#[test]
+fn of_two_people_the_first_is_heard_and_the_other_told_so() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    for round in 0..rounds(4) {
+        let mut asked = Asked::new(&mut otter, &format!("toolu_{round}"), false);
+        let id = asked.id.clone();
+        let (yes, no) = thread::scope(|scope| {
+            let yes = scope.spawn(|| person(&world, &["approve", &id]));
+            let no = scope.spawn(|| person(&world, &["deny", &id]));
+            let decision = decision(&asked.printed());
+            let allowed = decision["behavior"] == "allow";
+            asked.settles((!allowed).then_some("the person said no"));
+            let (yes, no) = (yes.join().expect("it ends"), no.join().expect("it ends"));
+            assert_eq!(yes.0 == Some(0), allowed, "{yes:?} {no:?}");
+            (yes, no)
+        });
+        let (won, lost) = if yes.0 == Some(0) { (yes, no) } else { (no, yes) };
+        assert_eq!((won.0, lost.0), (Some(0), Some(1)), "{won:?} {lost:?}");
+        assert_eq!(lost.1["error"]["code"], "already-answered");
+    }
+}
+
+#[test]
+fn nobody_but_the_person_answers() {
+    let world = World::new();
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let peer = Puppet::start(&world, Style::Claude, "peer");
+    let mut asked = Asked::new(&mut otter, "toolu_1", false);
+    let id = asked.id.clone();
+    world.script(&["approve", &id, "--json"]).expect_error(3, "not-a-person");
+    for (name, command) in [
+        ("its own", asked.puppet.shell_command(&["approve", &id, "--json"])),
+        ("a peer's", peer.shell_command(&["deny", &id, "--json"])),
+    ] {
+        let done = run(command, b"");
+        assert_eq!(done.code, Some(3), "{name}: {done:?}");
+    }
+    assert_eq!(state(&world, &id), "waiting");
+    asked.hook.as_mut().expect("held").kill().expect("it can be killed");
+    asked.printed();
+}
+
+#[test]
+fn a_person_at_the_terminal_is_not_kept_waiting_unless_somebody_watches() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let mut asked = Asked::new(&mut otter, "toolu_1", true);
+    assert_eq!(asked.printed().stdout, "", "its own dialog comes at once");
+    let id = asked.id.clone();
+    assert_eq!(state(&world, &id), "only-in-terminal");
+    refuses(&world, &["approve", &id], "only-in-terminal");
+    asked.settles(None);
+    assert_eq!(state(&world, &id), "closed");
+    refuses(&world, &["approve", &id], "already-answered");
+
+    let mut watcher = world.as_script(&["approvals", "--watch", "--json"]);
+    let mut watcher = watcher.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("it starts");
+    assert!(wait::until(LIMIT, || world.home().join("bell/approvals.watched").exists()));
+    let mut asked = Asked::new(&mut otter, "toolu_2", true);
+    assert_eq!(state(&world, &asked.id), "waiting");
+    // Its person is faster, at the dialog that Claude Code shows beside a held hook.
+    asked.settles(None);
+    assert_eq!(asked.printed().stdout, "");
+    assert_eq!(state(&world, &asked.id), "closed");
+    refuses(&world, &["approve", &asked.id], "already-answered");
+    kill_group(&mut watcher);
+    let shown = String::from_utf8(watcher.wait_with_output().expect("its output").stdout).expect("text");
+    let events: Vec<Value> = shown.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let of = |event: &str| {
+        events.iter().filter(|row| row["event"] == event && row["id"] == asked.id.as_str()).count()
+    };
+    assert_eq!((of("asked"), of("over")), (1, 1), "{shown}");
+}
+
+/// `setsid --wait` stands between us and the program.
+fn kill_group(child: &mut Child) {
+    let below =
+        std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
+    for pid in
+        below.split_whitespace().filter_map(|pid| pid.parse().ok()).filter_map(rustix::process::Pid::from_raw)
+    {
+        rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
+    }
+    child.kill().ok();
+}
+
+#[test]
+fn a_killed_hook_holds_nothing_and_a_dead_asker_is_named() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let mut asked = Asked::new(&mut otter, "toolu_1", false);
+    asked.hook.as_mut().expect("held").kill().expect("it can be killed");
+    asked.printed();
+    let id = asked.id.clone();
+    assert_eq!(state(&world, &id), "only-in-terminal");
+    refuses(&world, &["approve", &id], "only-in-terminal");
+    // Asked again: another question, and the old id does not answer it.
+    let mut again = Asked::new(&mut otter, "toolu_2", false);
+    assert_ne!(again.id, id);
+    refuses(&world, &["approve", &id], "only-in-terminal");
+    assert_eq!(state(&world, &again.id), "waiting");
+    again.puppet.kill();
+    assert_eq!(again.printed().stdout, "", "a hook whose agent is gone lets go");
+    for id in [&id, &again.id] {
+        refuses(&world, &["approve", id], "asker-gone");
+    }
+    assert_eq!(inbox(&world), Vec::<Value>::new());
+}
+
+#[test]
+fn the_hold_ends_and_what_follows_closes_the_question() {
+    let world = World::new();
+    world.configure("[approvals]\nhold = \"1s\"\n");
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let mut asked = Asked::new(&mut otter, "toolu_1", false);
+    assert_eq!(asked.printed().stdout, "");
+    assert_eq!(state(&world, &asked.id), "only-in-terminal");
+    let id = asked.id.clone();
+    otter.quiet_hook("Stop", json!({"stop_hook_active": false}));
+    assert_eq!(state(&world, &id), "closed");
+    world.configure("[approvals]\nhold = \"0s\"\n");
+    let mut asked = Asked::new(&mut otter, "toolu_2", false);
+    let began = Instant::now();
+    assert_eq!(asked.printed().stdout, "");
+    assert!(began.elapsed() < LIMIT, "never held");
+}
+
+#[test]
+fn an_answer_that_nobody_is_seen_to_take_is_not_reported_as_done() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let mut asked = Asked::new(&mut otter, "toolu_1", false);
+    let id = asked.id.clone();
+    thread::scope(|scope| {
+        let answering = scope.spawn(|| person(&world, &["approve", &id]));
+        assert_eq!(decision(&asked.printed())["behavior"], "allow");
+        let (exit, document) = answering.join().expect("it ends");
+        assert_eq!((exit, &document["error"]["code"]), (Some(1), &json!("not-confirmed")), "{document}");
+    });
+    // A no can't follow a yes that may have landed.
+    refuses(&world, &["deny", &id], "already-answered");
+    asked.settles(None);
+    assert_eq!(state(&world, &id), "closed");
+}
+
+#[test]
+fn a_locked_store_keeps_nobody_from_his_own_dialog() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let mut asked = Asked::new(&mut otter, "toolu_1", false);
+    let lock = Connection::open(world.home().join("approvals.db")).expect("a store");
+    lock.execute_batch("BEGIN IMMEDIATE").expect("it is ours");
+    let id = asked.id.clone();
+    refuses(&world, &["approve", &id], "store-locked");
+    let more = json!({"tool_name": "Bash", "tool_input": {"command": "ls"}});
+    let payload = asked.puppet.payload("PermissionRequest", more);
+    let mut command = asked.puppet.hook_command();
+    command.env(ATTENDED, "0");
+    let silent = run(command, &payload).expect(0);
+    assert_eq!(silent.stdout, "");
+    assert!(world.hook_log().iter().any(|line| line.contains("store-locked")), "{:?}", world.hook_log());
+    lock.execute_batch("ROLLBACK").expect("it was ours");
+    assert_eq!(state(&world, &id), "waiting", "the question stands");
+    asked.hook.as_mut().expect("held").kill().expect("it can be killed");
+    asked.printed();
+}
+
+#[test]
+fn hooks_of_a_job_leave_its_questions_to_its_worker() {
+    let world = World::new();
+    let otter = Puppet::start(&world, Style::Claude, "otter");
+    let more = json!({"tool_name": "Bash", "tool_input": {"command": "ls"}});
+    let mut command = otter.hook_command();
+    command.env(ATTENDED, "0").env("BATON_JOB", "j0000000000000");
+    let done = run(command, &otter.payload("PermissionRequest", more)).expect(0);
+    assert_eq!(done.stdout, "");
+    assert_eq!(inbox(&world), Vec::<Value>::new());
+}
