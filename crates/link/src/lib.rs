@@ -30,7 +30,7 @@ use baton_mail::line::{self, Caller, Pushed};
 use baton_mail::unknown;
 use baton_store::{Role, Store};
 use lines::Lines;
-use questions::Questions;
+use questions::{News, Questions, Told};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -90,7 +90,8 @@ impl<O: Write> Link<O> {
         let mut lines = Lines::default();
         let mut sweep = Instant::now() + limits::SWEEP.to_std();
         loop {
-            let until = self.sessions.next_try().map_or(sweep, |next| next.min(sweep));
+            let tries = [self.sessions.next_try(), self.questions.next_try()];
+            let until = tries.into_iter().flatten().fold(sweep, Instant::min);
             let (spoke, mut rung) = self.wait(&input, until);
             if spoke {
                 if !lines.read(&mut input).map_err(|error| gone(&error))? {
@@ -189,49 +190,59 @@ impl<O: Write> Link<O> {
         if let Some((asker, seen)) = outcome.jobs {
             (self.options.jobs)(asker, seen);
         }
-        if let Err(error) = self.see_questions(&event, payload.get().as_bytes()) {
-            self.note(&format!("{}: {}: {error}", event.native, error.code()));
-        }
         self.follow(&event);
-        Ok(event.subagent.is_none().then_some(event.session_id))
+        let pushed = event.subagent.is_none().then(|| event.session_id.clone());
+        if let Err(error) = self.see_questions(event, payload.get().as_bytes()) {
+            self.note(&format!("questions: {}: {error}", error.code()));
+        }
+        Ok(pushed)
     }
 
     /// What an event says about what its agent asks.
-    fn see_questions(&mut self, event: &Event, payload: &[u8]) -> Result<(), Error> {
+    fn see_questions(&mut self, event: Event, payload: &[u8]) -> Result<(), Error> {
+        let Options { agent, env, .. } = self.options;
+        let holds = self.questions.holds(&event.session_id);
+        if let Some(settled) = agent.settled(payload, &event) {
+            self.questions.hear(News::Settled(settled));
+        } else if event.kind == EventKind::Blocked && !ask::is_a_jobs(&env) {
+            if let Some(asked) = agent.asked(payload, &event) {
+                let told = Told { event, payload: payload.to_vec(), asked };
+                self.questions.hear(News::Asked(Box::new(told)));
+            }
+        } else if event.kind == EventKind::AfterTool && holds {
+            self.questions.hear(News::Ran(event.calls));
+        } else if !holds {
+            // Of what this link holds the plugin says everything else.
+            settle::by_event(&self.options.home, agent.name(), &event)?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what was asked and what became of it.
+    fn write_questions(&mut self) {
+        if self.questions.next_try().is_none_or(|next| next > Instant::now()) {
+            return;
+        }
         let Options { agent, env, .. } = self.options;
         let home = self.options.home.clone();
-        if let Some(settled) = agent.settled(payload, event) {
-            return self.questions.settle(&home, &settled);
-        }
-        match event.kind {
-            EventKind::Blocked => {}
-            EventKind::AfterTool if self.questions.holds(&event.session_id) => {
-                return self.questions.ran(&home, event);
-            }
-            // Of what this link holds the plugin says everything else.
-            _ if self.questions.holds(&event.session_id) => return Ok(()),
-            _ => return settle::by_event(&home, agent.name(), event),
-        }
-        if ask::is_a_jobs(&env) {
-            return Ok(());
-        }
-        let Some(asked) = agent.asked(payload, event) else { return Ok(()) };
         let asker = Asker { home: &home, agent, env: &env, hold: Span(0), why: None };
         let mut questions = std::mem::take(&mut self.questions);
-        let done = self.with_store(event, |store, _| questions.ask(store, &asker, event, payload, asked));
+        let event = Event::new(EventKind::Other, "");
+        let written = self.with_store(&event, |store, _| questions.write(store, &asker));
         self.questions = questions;
-        done
+        if let Err(error) = written {
+            self.note(&format!("questions: {}: {error}", error.code()));
+        }
     }
 
     /// Hands the plugin the answers to what its agent asks.
     fn hand_over(&mut self) -> Result<(), Error> {
-        match self.questions.take(&self.options.home, self.options.agent) {
-            Ok(replies) => replies.iter().try_for_each(|reply| self.write(&json!({"reply": reply}))),
-            Err(error) => {
-                self.note(&format!("answers: {}: {error}", error.code()));
-                Ok(())
-            }
+        self.write_questions();
+        let (replies, taken) = self.questions.take(&self.options.home, self.options.agent);
+        if let Err(error) = taken {
+            self.note(&format!("answers: {}: {error}", error.code()));
         }
+        replies.iter().try_for_each(|reply| self.write(&json!({"reply": reply})))
     }
 
     /// What the guard says about the tool call of an event.
