@@ -66,6 +66,32 @@ pub enum Standing {
     Over,
 }
 
+/// What our plugin says about a question that it has told of before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The agent's own id of the question.
+    pub question: String,
+    /// What became of it.
+    pub how: Settlement,
+}
+
+/// What became of a question, as our plugin saw it. The texts are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// The agent says that it was answered, by whomever.
+    Answered(String),
+    /// The agent does not wait for it any more.
+    Dropped(String),
+    /// Our answer was taken, and shows.
+    Effective,
+    /// It was answered or dropped before our answer came.
+    Gone(String),
+    /// Our answer did not reach the agent, for certain, and it still waits.
+    Refused(String),
+    /// Nobody knows what became of our answer.
+    Unsure(String),
+}
+
 /// Tells a tool and its input from others, in whatever order its fields come.
 pub fn fingerprint(tool: &str, input: &Value) -> u64 {
     // FNV-1a: the same in each process and version, and nobody gains anything by a collision with his own question.
