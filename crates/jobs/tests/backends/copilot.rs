@@ -7,7 +7,7 @@ use baton_core::job::{Allow, Answer, Observation, ToolKind, ToolState};
 use baton_jobs::backend::Task;
 use baton_testkit::agents::Agent;
 use baton_testkit::isolated;
-use baton_testkit::model::Step;
+use baton_testkit::model::{Script, Step};
 use std::fs;
 
 const AGENT: Agent = Agent::Copilot;
@@ -63,6 +63,22 @@ fn a_refused_key_is_a_fault_though_it_says_that_the_turn_ended() {
 fn a_failing_server_is_a_fault_though_it_says_that_the_turn_ended() {
     isolated(|| {
         promises::a_refused_request_is_a_fault(AGENT, 500, Code::BackendError);
+    });
+}
+
+#[test]
+fn a_limit_is_a_fault_once_it_gives_up() {
+    isolated(|| {
+        // It waits as long as it is told, five times; what is too long for it, it does not wait for at all.
+        for (seconds, asked) in [(1, 6), (7200, 1)] {
+            let stage = Stage::new(AGENT, Script::by(move |_| Step::limited(seconds, "scripted refusal")));
+            let job = stage.ask("hello");
+            let fault = job.fault();
+            assert_eq!(fault.error.code(), Code::RateLimited, "{fault:?}");
+            assert!(fault.error.message().contains("scripted refusal"), "{fault:?}");
+            assert!(!job.has(|seen| matches!(seen, Observation::Said(_) | Observation::Idle)));
+            assert_eq!(stage.asked().len(), asked);
+        }
     });
 }
 

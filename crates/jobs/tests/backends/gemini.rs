@@ -88,6 +88,25 @@ fn a_limit_and_a_failing_server_are_tried_again_by_itself() {
 }
 
 #[test]
+fn a_limit_and_a_failing_server_are_faults_once_it_gives_up() {
+    isolated(|| {
+        for (status, code) in [(429, Code::RateLimited), (500, Code::BackendError)] {
+            let refuse = move |_: &_| Step::error(status, "scripted refusal. Please retry in 7s.");
+            let stage = Stage::new(AGENT, Script::by(refuse));
+            // It would try ten times, with up to 30 s in between.
+            Gemini::new(&stage.sandbox, &stage.model)
+                .edit_settings(|settings| settings["general"]["maxAttempts"] = 1.into());
+            let job = stage.ask("hello");
+            let fault = job.fault();
+            assert_eq!(fault.error.code(), code, "{fault:?}");
+            assert!(fault.error.message().contains("scripted refusal"), "{fault:?}");
+            assert_eq!(fault.again_at.is_some(), code == Code::RateLimited, "{fault:?}");
+            assert!(!job.has(|seen| matches!(seen, Observation::Said(_) | Observation::Idle)));
+        }
+    });
+}
+
+#[test]
 fn a_read_only_job_changes_nothing() {
     isolated(|| promises::a_read_only_job_changes_nothing(AGENT));
 }
