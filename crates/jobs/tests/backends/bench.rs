@@ -99,6 +99,7 @@ pub fn task(sandbox: &Sandbox, program: &str, environment: Vec<(OsString, OsStri
         program: sandbox.path("bin").join(program),
         environment,
         cwd: sandbox.project().canonicalize().unwrap(),
+        worktree_of: None,
         folder,
         home: sandbox.path("baton-home"),
         baton: sandbox.path("bin/baton"),

@@ -1,6 +1,6 @@
 //! Claude Code.
 
-use crate::bench::{self, Stage};
+use crate::bench::{self, Stage, all_gone, endless, pid_in};
 use crate::promises;
 use baton_core::Code;
 use baton_core::job::{Allow, Answer, Finish, Observation, QuestionKind, ToolKind, ToolState};
@@ -11,6 +11,7 @@ use baton_testkit::isolated;
 use baton_testkit::model::{Part, Script, Step};
 use serde_json::json;
 use std::fs;
+use std::time::{Duration, Instant};
 
 const AGENT: Agent = Agent::Claude;
 
@@ -248,6 +249,31 @@ fn a_turn_goes_on_while_a_command_runs_in_the_background() {
         let said = job.said();
         assert_eq!((said.text.as_str(), said.finish), ("the real result", Finish::End));
         assert!(job.open_tools().is_empty());
+    });
+}
+
+#[test]
+fn a_command_in_the_background_that_never_ends_is_waited_for_only_so_long() {
+    isolated(|| {
+        let command = json!({"command": endless("pid"), "description": "d", "run_in_background": true});
+        let stage = Stage::steps(AGENT, [Step::tool("Bash", command), Step::say("the server runs")]);
+        let mut task = stage.task("run it");
+        task.environment.push(("CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS".into(), "4000".into()));
+        let begun = Instant::now();
+        let job = stage.start(&task);
+        let server = pid_in(&stage.file("pid"));
+        let interim = job.wait("interim answer", |seen| match seen {
+            Observation::Said(said) if said.text == "the server runs" => Some(said.finish),
+            _ => None,
+        });
+        assert_eq!(interim, Finish::ToolCalls, "it is no end yet");
+        let said = job.said();
+        assert_eq!((said.text.as_str(), said.finish), ("the server runs", Finish::End));
+        assert!(begun.elapsed() >= Duration::from_secs(4), "{:?}", begun.elapsed());
+        assert!(job.open_tools().is_empty());
+        job.turn.close();
+        all_gone(&[server]);
+        assert_eq!(stage.asked().len(), 2, "the model was not asked again");
     });
 }
 

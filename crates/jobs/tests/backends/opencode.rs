@@ -505,6 +505,7 @@ fn works_until_it_is_killed() {
             program: text("program").into(),
             environment: std::env::vars_os().collect(),
             cwd: text("cwd").into(),
+            worktree_of: None,
             folder: text("folder").into(),
             home: text("home").into(),
             baton: text("baton").into(),
