@@ -21,7 +21,7 @@ pub fn asked(payload: &[u8], event: &Event) -> Option<Asked> {
     let call = about["tool"]["callID"].as_str().map(str::to_owned);
     let tool = question.tool.as_deref().unwrap_or_default();
     let input = fingerprint(tool, &json!([about["patterns"], about["metadata"], about["questions"]]));
-    Some(Asked { question, call, input })
+    Some(Asked { question, call, input, native: Value::Null })
 }
 
 fn permission(about: &Value) -> Option<Question> {
