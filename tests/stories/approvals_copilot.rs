@@ -110,6 +110,13 @@ fn notifications(stage: &Stage) -> usize {
     written.map(|text| text.lines().filter(is_end).count()).sum()
 }
 
+/// Presses a key at the dialog.
+#[track_caller]
+fn answer_dialog(terminal: &Tmux<'_>, key: &str) {
+    terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    press_until(terminal, &[key], |screen| !screen.contains(DIALOG));
+}
+
 fn prompt(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
     wait_for_screen(terminal, WHO, &Screen::Ready);
     crate::stage::submit(terminal, WHO, text);
@@ -124,20 +131,18 @@ fn copilot_in_a_terminal_is_held_only_while_somebody_watches() {
         let Some(desk) = Desk::new(&stage) else { return };
         let made = |name: &str| stage.sandbox.project().join(name);
         let terminal = copilot(&stage).open("copilot", Session::New);
-        let shows_dialog = |screen: &str| screen.contains(DIALOG);
-        let gone = |screen: &str| !screen.contains(DIALOG);
 
         // Nobody watches: its own dialog, at once.
         prompt(&stage, &terminal, "please make file-1");
         let row = desk.question("bash: touch file-1", "only-in-terminal");
         desk.person(&["approve", row["id"].as_str().expect("an id")]).was_refused("only-in-terminal");
         assert!(!made("file-1").exists());
-        press_until(&terminal, &["Enter"], gone);
+        answer_dialog(&terminal, "Enter");
         desk.is_empty();
         assert!(made("file-1").exists());
         prompt(&stage, &terminal, "please make file-2");
         desk.question("bash: touch file-2", "only-in-terminal");
-        press_until(&terminal, &["Escape"], gone);
+        answer_dialog(&terminal, "Escape");
         desk.is_empty();
         assert!(!made("file-2").exists());
 
@@ -145,20 +150,19 @@ fn copilot_in_a_terminal_is_held_only_while_somebody_watches() {
         let watcher = desk.start(&["approvals", "--watch"]);
         prompt(&stage, &terminal, "please make file-3");
         let row = desk.question("bash: touch file-3", "waiting");
-        assert!(!shows_dialog(&terminal.screen()), "{}", terminal.screen());
+        assert!(!terminal.screen().contains(DIALOG), "{}", terminal.screen());
         desk.approve_until(row["id"].as_str().expect("an id"), "file-3");
         assert!(wait::until(LIMIT, || watcher.stdout().contains("\"approved\"")), "{}", watcher.stdout());
 
         // Nobody answers: the dialog comes, and the question is still one.
         prompt(&stage, &terminal, "please make file-4");
         let held = desk.question("bash: touch file-4", "waiting");
-        terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
         let row = desk.question("bash: touch file-4", "only-in-terminal");
         assert_eq!(row["id"], held["id"]);
         // Told of with the dialog once more, as for the two before.
         assert!(wait::until(LIMIT, || notifications(&stage) == 3), "{}", stage.trouble());
         assert_eq!(desk.inbox().len(), 1, "{:?}", desk.inbox());
-        press_until(&terminal, &["Enter"], gone);
+        answer_dialog(&terminal, "Enter");
         desk.is_empty();
         desk.person(&["deny", row["id"].as_str().expect("an id")]).was_refused("already-answered");
         assert!(made("file-4").exists());
