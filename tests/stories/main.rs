@@ -3,6 +3,8 @@
 //!
 //! A few rounds of each run in `scripts/test`; `scripts/prove` sets `BATON_ROUNDS` and counts.
 
+mod approvals_claude;
+mod approvals_codex;
 mod approvals_copilot;
 mod approvals_gemini;
 mod asks;

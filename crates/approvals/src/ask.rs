@@ -23,7 +23,7 @@ pub struct Asker<'a> {
     pub agent: &'a dyn Agent,
     /// The environment of its hook or plugin.
     pub env: Env<'a>,
-    /// How long a hook is held; zero for never.
+    /// How long a hook is held; zero for never. A link holds what it is told of for as long as it is asked.
     pub hold: Span,
     /// Why it is asked, where a rule of ours wants it.
     pub why: Option<String>,
@@ -67,7 +67,7 @@ pub fn record(
         input: asked.input,
         asker: asking,
         holder,
-        until: holder.map(|_| now.plus(asker.hold)),
+        until: holder.filter(|_| asker.hold.0 > 0).map(|_| now.plus(asker.hold)),
         now,
     })?;
     crate::ring(asker.home);

@@ -2,7 +2,7 @@
 
 use crate::look;
 use baton_core::Error;
-use baton_core::approval::Step;
+use baton_core::approval::{State, Step};
 use baton_core::event::{Event, EventKind, Source};
 use baton_store::{ApprovalRow, Approvals};
 use std::path::Path;
@@ -12,7 +12,9 @@ pub fn by_event(home: &Path, agent: &str, event: &Event) -> Result<(), Error> {
     let Some(mut store) = Approvals::open_if_asking(home, agent, &event.session_id)? else { return Ok(()) };
     let mut closed = false;
     for row in store.of_session(agent, &event.session_id)? {
-        match seen_by(event, &row) {
+        // What the agent has written down tells more than that the turn is over: whether what was denied has run all the same.
+        let step = look::shown(&row).or_else(|| seen_by(event, &row));
+        match step {
             Some(step) => {
                 let moved = store.close(&row.id, step, None, baton_mail::now())?;
                 closed |= moved.is_some_and(|moved| moved.moved);
@@ -34,6 +36,8 @@ fn seen_by(event: &Event, row: &ApprovalRow) -> Option<Step> {
             let call = row.call.as_ref()?;
             event.calls.contains(call).then_some(Step::Ran)
         }
+        // Whether an answer that is on its way was in time is for the agent's own files to say.
+        EventKind::Interrupted if row.state == State::Handed => None,
         EventKind::Stop | EventKind::Interrupted if of_the_session => Some(Step::Over),
         EventKind::Start(Source::Startup | Source::New | Source::Resume | Source::Clear)
             if of_the_session =>

@@ -1,6 +1,7 @@
 //! OpenCode.
 
 mod adapter;
+mod asked;
 mod facts;
 mod history;
 pub mod install;
