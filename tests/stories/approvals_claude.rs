@@ -114,9 +114,11 @@ fn runs_what_is_named() -> Script {
     })
 }
 
-fn prompt(terminal: &Tmux<'_>, command: &str) {
+/// Has it ask about a command, in its own dialog too.
+fn ask(terminal: &Tmux<'_>, command: &str) {
     wait_for_screen(terminal, WHO, &Screen::Ready);
     submit(terminal, WHO, &format!("run: {command}"));
+    terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
@@ -130,13 +132,13 @@ fn claude_in_a_terminal_takes_the_first_answer_wherever_it_comes_from() {
         let gone = |screen: &str| !screen.contains(DIALOG);
 
         // Nobody watches: nothing is held.
-        prompt(&terminal, "touch one");
+        ask(&terminal, "touch one");
         let row = desk.question("Bash: touch one", "only-in-terminal");
         desk.person(&["approve", id(&row)]).was_refused("only-in-terminal");
         press_until(&terminal, &["Enter"], gone);
         desk.is_empty();
         assert!(made("one"));
-        prompt(&terminal, "touch two");
+        ask(&terminal, "touch two");
         desk.question("Bash: touch two", "only-in-terminal");
         press_until(&terminal, &["Escape"], gone);
         desk.is_empty();
@@ -144,15 +146,14 @@ fn claude_in_a_terminal_takes_the_first_answer_wherever_it_comes_from() {
 
         // Somebody watches: whoever is first.
         let watcher = desk.start(&["approvals", "--watch"]);
-        prompt(&terminal, "touch three");
+        ask(&terminal, "touch three");
         let row = desk.question("Bash: touch three", "waiting");
-        terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
         desk.approve_until(id(&row), "three");
         assert!(wait::until(LIMIT, || gone(&terminal.screen())), "{}", terminal.screen());
         assert!(wait::until(LIMIT, || watcher.stdout().contains("\"approved\"")), "{}", watcher.stdout());
 
         let long = format!("touch four; {UNTIL_TOLD}");
-        prompt(&terminal, &long);
+        ask(&terminal, &long);
         let row = desk.question(&format!("Bash: {long}"), "waiting");
         press_until(&terminal, &["Enter"], gone);
         // It runs, and nobody's no changes that.
@@ -161,7 +162,7 @@ fn claude_in_a_terminal_takes_the_first_answer_wherever_it_comes_from() {
         desk.person(&["deny", id(&row)]).was_refused("already-answered");
         end_tools(&stage);
 
-        prompt(&terminal, "touch five");
+        ask(&terminal, "touch five");
         let row = desk.question("Bash: touch five", "waiting");
         press_until(&terminal, &["Escape"], gone);
         desk.is_empty();

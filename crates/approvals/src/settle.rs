@@ -38,7 +38,12 @@ fn seen_by(event: &Event, row: &ApprovalRow) -> Option<Step> {
         }
         // Whether an answer that is on its way was in time is for the agent's own files to say.
         EventKind::Interrupted if row.state == State::Handed => None,
-        EventKind::Stop | EventKind::Interrupted if of_the_session => Some(Step::Over),
+        // A subagent in the background goes on when its parent's turn is over.
+        EventKind::Stop | EventKind::Interrupted | EventKind::SubagentStop
+            if event.subagent == row.subagent =>
+        {
+            Some(Step::Over)
+        }
         EventKind::Start(Source::Startup | Source::New | Source::Resume | Source::Clear)
             if of_the_session =>
         {
