@@ -5,6 +5,7 @@
 
 mod approvals_copilot;
 mod approvals_gemini;
+mod approvals_opencode;
 mod asks;
 mod copilot;
 mod cost;
