@@ -110,7 +110,7 @@ fn runs_what_is_named() -> Script {
         let named =
             request.last_user_text().split_once("run: ").map(|(_, command)| command.trim().to_owned());
         let new = named.filter(|command| run.lock().expect("nobody panics with it").insert(command.clone()));
-        new.map_or_else(|| Step::say("finished"), |command| Step::shell(command))
+        new.map_or_else(|| Step::say("finished"), Step::shell)
     })
 }
 
