@@ -7,7 +7,7 @@ use baton_testkit::model::{Kind, Part};
 use baton_testkit::process::Finished;
 use baton_testkit::{Request, Script, Step, isolated, wait};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 struct Jobs {
@@ -276,6 +276,74 @@ fn a_prompt_that_is_too_long_goes_as_a_file_and_the_job_says_so() {
         // It may read the file without asking, though in pieces: it shows none so long at once.
         let log = jobs.run(&["job", "logs", &id]).stdout;
         assert!(log.contains("ended read: ") && !log.contains("asks:"), "{log}");
+    });
+}
+
+#[test]
+fn opencode_killed_with_its_keeper_leaves_neither_a_running_job_nor_a_process() {
+    isolated(|| {
+        let jobs = Jobs::new(Agent::OpenCode, one_command("echo $$ > tool.pid; exec sleep 600"));
+        let file = jobs.stage.sandbox.project().join("tool.pid");
+        for server_too in [true, false] {
+            let id = jobs.start("please wait");
+            let tool = wait::poll(LIMIT, || std::fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok());
+            assert!(tool.is_some(), "no tool: {}", jobs.trouble(&id));
+            let (worker, server) = (jobs.process(&id, "worker"), jobs.process(&id, "backend"));
+            let keeper = process::lineage(server)[1];
+            assert!(process::arguments(keeper).iter().any(|word| word == "keep-server"), "{keeper}");
+            // The keeper first: it would clean up.
+            kill(keeper);
+            kill(worker);
+            if server_too {
+                kill(server);
+            }
+            let row = wait::poll(Duration::from_secs(10), || {
+                let row = jobs.json(&["job", "status", &id]);
+                row["ended_at"].is_string().then_some(row)
+            });
+            let row = row.unwrap_or_else(|| panic!("{}", jobs.trouble(&id)));
+            assert_eq!(
+                (&row["status"], &row["error"]["code"]),
+                (&"failed".into(), &"worker-gone".into()),
+                "{row}"
+            );
+            nothing_is_left(&jobs, &id);
+            std::fs::remove_file(&file).expect("the tool has written it");
+        }
+    });
+}
+
+#[test]
+fn a_worktree_of_a_folder_that_gemini_trusts_is_trusted_for_the_job_alone() {
+    isolated(|| {
+        let jobs = Jobs::new(Agent::Gemini, one_command("echo worked > made.txt"));
+        let trusted = jobs.stage.sandbox.path("home/.gemini/trustedFolders.json");
+        let before = std::fs::read_to_string(&trusted).expect("what the user trusts");
+        let done = jobs.json(&["run", "gemini", "--worktree", "--allow", "all", "make it"]);
+        assert_eq!(done["result"], "JOB-RESULT", "{done}");
+        assert_eq!(done["changes"]["files"][0]["path"], "made.txt", "{done}");
+        assert_eq!(std::fs::read_to_string(&trusted).expect("it is still there"), before);
+        // What is not trusted stays so.
+        std::fs::write(&trusted, "{}").expect("it can be written");
+        let done = jobs.json(&["run", "gemini", "--worktree", "--allow", "all", "make it"]);
+        assert_eq!(done["error"]["code"], "bad-folder", "{done}");
+    });
+}
+
+#[test]
+fn a_claude_command_in_the_background_is_waited_for_and_is_no_stuck_tool() {
+    isolated(|| {
+        let command =
+            json!({"command": "sleep 20; echo finished", "description": "d", "run_in_background": true});
+        let script = Script::by(move |request| match results(request) {
+            _ if request.shows("<status>completed") => Step::say("JOB-RESULT"),
+            0 => Step::tool("Bash", command.clone()),
+            _ => Step::say("started, waiting"),
+        });
+        let jobs = Jobs::new(Agent::Claude, script);
+        let id = jobs.start("please run it");
+        let row = jobs.json(&["job", "wait", &id, "--max-wait", "2m"]);
+        assert_eq!(row["result"], "JOB-RESULT", "{row}{}", jobs.trouble(&id));
     });
 }
 
