@@ -129,6 +129,24 @@ pub trait Agent: Sync {
         None
     }
 
+    /// Whether what an event asks is asked for certain, by what is known of the process and its session. Some run the hook for calls too about which they
+    /// ask nobody; what is not certain is left to them.
+    fn surely_asks(
+        &self,
+        _asked: &Asked,
+        _event: &Event,
+        _args: &[String],
+        _env: Env<'_>,
+        _read: Read<'_>,
+    ) -> bool {
+        true
+    }
+
+    /// Whether it tells of a question again when its own dialog is there, if this event was not answered. Then that tells of it, and this does not.
+    fn tells_again(&self, _event: &Event) -> bool {
+        false
+    }
+
     /// An answer to what it asked, as the hook of that very event prints it; `None` where that hook can't give this answer.
     fn render_answer(&self, _event: &Event, _asked: &Asked, _answer: &Answer) -> Option<String> {
         None

@@ -83,6 +83,13 @@ pub struct Taken {
     pub text: String,
 }
 
+/// Whether an event asks for certain. Where it may not, the agent is left alone.
+pub fn is_certain(agent: &dyn Agent, env: Env<'_>, event: &Event, asked: &Asked) -> bool {
+    let asking = identity::agent_process(agent, env);
+    let arguments = asking.map(|asking| process::arguments(asking.pid)).unwrap_or_default();
+    agent.surely_asks(asked, event, &arguments, env, &|file| std::fs::read(file).ok())
+}
+
 /// What a hook does with its agent's question: records it and, where nobody sits at the terminal or somebody watches the inbox, waits for an answer.
 /// `None`: the hook says nothing, and the agent asks its person itself.
 pub fn hold(
@@ -100,8 +107,15 @@ pub fn hold(
     let can_answer = asker.agent.render_answer(event, asked, &Answer::Allow).is_some()
         || asker.agent.render_answer(event, asked, &Answer::Words(String::new())).is_some();
     let held = asker.hold.0 > 0 && can_answer && (unattended || watch::is_watched(asker.home));
+    // Either its dialog comes, and tells, or nobody is asked at all.
+    if !held && (asker.agent.tells_again(event) || (unattended && !can_answer)) {
+        return Ok(None);
+    }
     let mut bell = crate::listen(asker.home)?;
     let mut approvals = Approvals::open(asker.home, Role::Hook)?;
+    if !can_answer && is_known(&approvals, asker.agent, event, asked)? {
+        return Ok(None);
+    }
     let holder = held.then(process::this);
     let row = record(store, &mut approvals, asker, event, asked, holder, asking)?;
     if !held || row.holder != holder {
@@ -137,6 +151,12 @@ pub fn hold(
             look::reconcile(&mut approvals, asker.home, open)?;
         }
     }
+}
+
+/// Whether the dialog that is told of is that of a question which was held before.
+fn is_known(approvals: &Approvals, agent: &dyn Agent, event: &Event, asked: &Asked) -> Result<bool, Error> {
+    let open = approvals.of_session(agent.name(), &event.session_id)?;
+    Ok(open.iter().any(|row| row.state == State::Terminal && row.input == asked.input))
 }
 
 /// How often a held hook looks at what its agent's own files say.

@@ -3,10 +3,13 @@
 use crate::look;
 use baton_core::approval::{Answer, Question, QuestionKind, State};
 use baton_core::id::ApprovalId;
+use baton_core::session;
 use baton_core::time::Moment;
 use baton_core::{Code, Error, frame};
 use baton_jobs::{Host, approve};
-use baton_store::{ApprovalRow, Approvals, Jobs, Role};
+use baton_mail::directory;
+use baton_mail::line::JOB_TAG;
+use baton_store::{ApprovalRow, Approvals, Jobs, Participant, Role, Store};
 use std::time::{Duration, Instant};
 
 /// An answer must be seen to have taken effect within this time.
@@ -21,6 +24,8 @@ pub enum Pending {
     Session(Box<ApprovalRow>, Question),
     /// A job's.
     Job(Box<approve::Pending>),
+    /// What a session shows in its own terminal, and nobody told us: its agent only says that it waits.
+    Shown(Box<Participant>, Question),
 }
 
 impl Pending {
@@ -34,13 +39,14 @@ impl Pending {
         match self {
             Self::Session(row, _) => row.id.to_string(),
             Self::Job(pending) => pending.id(),
+            Self::Shown(participant, _) => participant.name.clone(),
         }
     }
 
     /// What is asked.
     pub fn question(&self) -> &Question {
         match self {
-            Self::Session(_, question) => question,
+            Self::Session(_, question) | Self::Shown(_, question) => question,
             Self::Job(pending) => &pending.question,
         }
     }
@@ -50,6 +56,7 @@ impl Pending {
         match self {
             Self::Session(row, _) => &row.agent,
             Self::Job(pending) => &pending.job.agent,
+            Self::Shown(participant, _) => &participant.agent,
         }
     }
 
@@ -58,6 +65,7 @@ impl Pending {
         match self {
             Self::Session(row, _) => &row.name,
             Self::Job(pending) => pending.job.id.as_str(),
+            Self::Shown(participant, _) => &participant.name,
         }
     }
 
@@ -66,6 +74,7 @@ impl Pending {
         match self {
             Self::Session(row, _) => &row.project,
             Self::Job(pending) => &pending.job.project,
+            Self::Shown(participant, _) => &participant.project,
         }
     }
 
@@ -74,6 +83,7 @@ impl Pending {
         match self {
             Self::Session(row, _) => &row.cwd,
             Self::Job(pending) => &pending.job.cwd,
+            Self::Shown(participant, _) => participant.cwd.as_deref().unwrap_or_default(),
         }
     }
 
@@ -81,7 +91,7 @@ impl Pending {
     pub fn why(&self) -> Option<&str> {
         match self {
             Self::Session(row, _) => row.why.as_deref(),
-            Self::Job(_) => None,
+            Self::Job(_) | Self::Shown(..) => None,
         }
     }
 
@@ -91,6 +101,7 @@ impl Pending {
             Self::Session(row, _) => row.asked_at,
             // A job that waits does nothing else.
             Self::Job(pending) => pending.job.activity.as_ref().map_or(pending.job.created_at, |(_, at)| *at),
+            Self::Shown(participant, _) => participant.state_since,
         }
     }
 
@@ -99,6 +110,7 @@ impl Pending {
         match self {
             Self::Session(row, _) => row.state,
             Self::Job(_) => State::Waiting,
+            Self::Shown(..) => State::Terminal,
         }
     }
 }
@@ -117,8 +129,30 @@ pub fn pending(host: &Host) -> Result<Vec<Pending>, Error> {
     if let Some(mut jobs) = Jobs::open_if_any(&host.home)? {
         waiting.extend(approve::pending(host, &mut jobs)?.into_iter().map(|one| Pending::Job(Box::new(one))));
     }
+    let shown = shown(host, &waiting)?;
+    waiting.extend(shown);
     waiting.sort_by_key(Pending::since);
     Ok(waiting)
+}
+
+/// Sessions that wait for their person, by what their agents say, with something that we have not been told.
+fn shown(host: &Host, told: &[Pending]) -> Result<Vec<Pending>, Error> {
+    if !Store::path(&host.home).exists() {
+        return Ok(Vec::new());
+    }
+    let mut store = Store::open(&host.home, Role::Command)?;
+    let mut everybody = directory::who(&mut store, None, false)?;
+    let is_told = |participant: &Participant| {
+        let session = participant.native.as_deref();
+        told.iter()
+            .any(|one| matches!(one, Pending::Session(row, _) if session == Some(row.session.as_str())))
+    };
+    everybody.retain(|participant| {
+        let a_jobs = participant.tags.iter().any(|tag| tag == JOB_TAG);
+        participant.state == session::State::Blocked && !a_jobs && !is_told(participant)
+    });
+    let question = || Question::permission("", "something that it shows in its own terminal");
+    Ok(everybody.into_iter().map(|one| Pending::Shown(Box::new(one), question())).collect())
 }
 
 /// How a question ended that is not pending any more; `None` where nothing is kept of it.
@@ -134,6 +168,9 @@ pub fn find(host: &Host, text: &str) -> Result<Pending, Error> {
     if typed.starts_with('j') {
         return approve::find(host, &mut Jobs::open(&host.home)?, typed)
             .map(|one| Pending::Job(Box::new(one)));
+    }
+    if let Some(shown) = shown(host, &[])?.into_iter().find(|one| one.who() == typed) {
+        return Ok(shown);
     }
     let mut store = Approvals::open_if_any(&host.home, Role::Command)?.ok_or_else(|| unknown(text))?;
     let mut found = if typed.len() > 1 { store.beginning_with(typed, 20)? } else { Vec::new() };
@@ -168,11 +205,7 @@ fn over(row: &ApprovalRow) -> Error {
             Error::new(Code::AskerGone, format!("{} is gone: nobody waits there any more", row.name))
                 .hint("`baton approvals` lists what waits")
         }
-        State::Terminal => Error::new(
-            Code::OnlyInTerminal,
-            format!("{} shows that in its own terminal, and takes the answer only there", row.name),
-        )
-        .hint("next time it is held for an answer if `baton approvals --watch` runs"),
+        State::Terminal => only_in_terminal(&row.name),
         State::Elsewhere => {
             Error::new(Code::AlreadyAnswered, "it was answered or dropped in its own terminal")
                 .hint("`baton approvals` lists what waits")
@@ -180,6 +213,12 @@ fn over(row: &ApprovalRow) -> Error {
         state => Error::new(Code::AlreadyAnswered, format!("it was {state} already{by}"))
             .hint("`baton approvals` lists what waits"),
     }
+}
+
+fn only_in_terminal(name: &str) -> Error {
+    let what = format!("{name} shows that in its own terminal, and takes the answer only there");
+    Error::new(Code::OnlyInTerminal, what)
+        .hint("next time it is held for an answer if `baton approvals --watch` runs")
 }
 
 /// What an answer came to: it took effect.
@@ -197,6 +236,7 @@ pub struct Effect {
 pub fn answer(host: &Host, pending: &Pending, answer: &Answer, by: &str) -> Result<Effect, Error> {
     approve::check(pending.question(), answer)?;
     match pending {
+        Pending::Shown(participant, _) => Err(only_in_terminal(&participant.name)),
         Pending::Job(waiting) => {
             let mut jobs = Jobs::open(&host.home)?;
             let job = approve::answer(host, &mut jobs, waiting, answer, by)?;

@@ -7,7 +7,12 @@ use baton_core::time::Moment;
 use baton_mail::process;
 use baton_store::{ApprovalRow, Approvals, Process};
 use std::collections::HashSet;
+use std::fs::File;
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;
+
+/// Bytes of a file that are looked at.
+const TAIL: u64 = 1 << 20;
 
 /// The step that brings a question to where it really stands; `None` if it stands there already.
 pub fn step(row: &ApprovalRow) -> Option<Step> {
@@ -41,13 +46,23 @@ fn seen(row: &ApprovalRow) -> Option<Step> {
     };
     let since = row.handed_at.and_then(as_start);
     let below = |pid: i32| since.map(|since| started_below(pid, since)).unwrap_or_default();
-    let look = Look { read: &|file| std::fs::read(file).ok(), started_below: &below };
+    let look = Look { read: &|file| tail(file).ok(), started_below: &below };
     match agent.standing(&asking, look)? {
         Standing::Open => None,
         Standing::Ran => Some(Step::Ran),
         Standing::Refused => Some(Step::RefusedThere),
         Standing::Over => Some(Step::Over),
     }
+}
+
+/// The end of a file. A transcript may be long, and is looked at again and again; what is asked about is never far from its end.
+fn tail(file: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(file)?;
+    let length = file.metadata()?.len();
+    file.seek(SeekFrom::Start(length.saturating_sub(TAIL)))?;
+    let mut bytes = Vec::new();
+    file.take(TAIL).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A moment in the kernel's count of when processes start, rounded down.

@@ -9,6 +9,7 @@
 mod review;
 
 use crate::{environment, gate, settings};
+use baton_agents::asked::Asked;
 use baton_agents::install::{GUARD, REVIEW, WAIT};
 use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
@@ -253,6 +254,10 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     if event.transcript.is_none() {
         event.transcript = agent.transcript_path(&event.session_id, &environment::get);
     }
+    let asked = if event.kind == EventKind::Blocked { agent.asked(&payload, &event) } else { None };
+    if asked.as_ref().is_some_and(|asked| !ask::is_certain(agent, &environment::get, &event, asked)) {
+        return Ok(());
+    }
     let mut store = Store::open(home, Role::Hook)?;
     store.set_deadline(deadline.checked_sub(Duration::from_millis(100)).unwrap_or(deadline));
     let cwd = event.cwd.clone();
@@ -271,7 +276,7 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     }
     if event.kind == EventKind::Blocked {
         let asker = Asker { home, agent, env: &environment::get, hold: limits().approval_hold, why: None };
-        ask(&mut store, &asker, &event, &payload)?;
+        ask(&mut store, &asker, &event, asked.as_ref())?;
     } else {
         settle::by_event(home, agent.name(), &event)?;
     }
@@ -286,9 +291,9 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
 }
 
 /// The agent asks its person for something: that is recorded, and answered where an answer comes in time.
-fn ask(store: &mut Store, asker: &Asker<'_>, event: &Event, payload: &[u8]) -> Result<(), Error> {
-    let Some(asked) = asker.agent.asked(payload, event) else { return Ok(()) };
-    let Some(taken) = ask::hold(store, asker, event, &asked)? else { return Ok(()) };
+fn ask(store: &mut Store, asker: &Asker<'_>, event: &Event, asked: Option<&Asked>) -> Result<(), Error> {
+    let Some(asked) = asked else { return Ok(()) };
+    let Some(taken) = ask::hold(store, asker, event, asked)? else { return Ok(()) };
     print(&taken.text, Instant::now() + limits::HOOK_BUDGET.to_std()).map_err(|error| {
         // Whether that is known or not, the agent does not have it.
         ask::give_back(asker.home, &taken).ok();

@@ -11,15 +11,19 @@
 //!
 //! A call of an MCP tool says nothing about its caller. The hook before it may, though, put words into its `_meta`: see `sign_call`.
 
-use super::{OUR_SERVER, history, is_continuation, moment, screen, transcript};
+use super::asks::{About, Session};
+use super::{OUR_SERVER, asked, asks, history, is_continuation, moment, screen, transcript};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::asked::{Asked, Asking, Look, Standing};
 use crate::call::{Call, Ruling};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader, files_below};
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
 use crate::screen::Screen;
+use crate::wake::Read;
 use baton_core::Error;
+use baton_core::approval::Answer;
 use baton_core::event::{Event, EventKind, Reply, Shown, Source};
 use baton_core::frame::Unit;
 use baton_core::wake;
@@ -131,10 +135,7 @@ impl Agent for Copilot {
 
     fn transcript_path(&self, session_id: &str, env: Env<'_>) -> Option<PathBuf> {
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        let folder = env("COPILOT_HOME")
-            .map(PathBuf::from)
-            .or_else(|| Some(Path::new(&env("HOME")?).join(".copilot")));
-        folder
+        folder(env)
             .filter(|_| session_id.chars().all(plain))
             .map(|folder| folder.join("session-state").join(session_id).join("events.jsonl"))
     }
@@ -183,6 +184,56 @@ impl Agent for Copilot {
             Ruling::Redact { output, .. } => json!({ "modifiedResult": output }),
         }
         .to_string()
+    }
+
+    fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
+        asked::asked(payload, event)
+    }
+
+    fn surely_asks(
+        &self,
+        asked: &Asked,
+        event: &Event,
+        args: &[String],
+        env: Env<'_>,
+        read: Read<'_>,
+    ) -> bool {
+        if event.native != asked::BEFORE_DIALOG {
+            return true;
+        }
+        let about = match (asked::command(&asked.question), asked.question.paths.is_empty()) {
+            (Some(command), _) => About::Command(command),
+            (None, false) => About::Edit,
+            // Tools of servers: some are asked about.
+            (None, true) => return false,
+        };
+        let (home, written) = (folder(env), self.transcript_path(&event.session_id, env));
+        let session = Session {
+            args,
+            env,
+            home: home.as_deref(),
+            transcript: event.transcript.as_deref().or(written.as_deref()),
+            cwd: event.cwd.as_deref(),
+            read,
+        };
+        asks::surely(about, &session)
+    }
+
+    fn tells_again(&self, event: &Event) -> bool {
+        event.native == asked::BEFORE_DIALOG
+    }
+
+    fn render_answer(&self, event: &Event, _asked: &Asked, answer: &Answer) -> Option<String> {
+        asked::answer(event, answer)
+    }
+
+    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
+        let is_prompt = |arg: &str| arg == "-p" || arg == "--prompt" || arg.starts_with("--prompt=");
+        args.iter().skip(1).any(|arg| is_prompt(arg))
+    }
+
+    fn standing(&self, asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
+        asked::standing(asking, look)
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
@@ -244,6 +295,11 @@ impl Agent for Copilot {
     }
 }
 
+/// Copilot's own folder.
+fn folder(env: Env<'_>) -> Option<PathBuf> {
+    env("COPILOT_HOME").map(PathBuf::from).or_else(|| Some(Path::new(&env("HOME")?).join(".copilot")))
+}
+
 /// What happened, in our words.
 fn kind(event: &str, payload: &Payload) -> EventKind {
     match event {
@@ -261,7 +317,8 @@ fn kind(event: &str, payload: &Payload) -> EventKind {
         "preToolUse" | BEFORE_MCP => EventKind::BeforeTool,
         "postToolUse" => EventKind::AfterTool,
         "agentStop" => EventKind::Stop,
-        // `permissionRequest` comes for every tool, also where nobody is asked; this comes with the dialog.
+        // It comes for every tool, also where nobody is asked: see `surely_asks`. The other comes with the dialog.
+        asked::BEFORE_DIALOG => EventKind::Blocked,
         "notification" => match payload.notification_type.as_deref() {
             Some("permission_prompt" | "elicitation_dialog") => EventKind::Blocked,
             _ => EventKind::Unknown,

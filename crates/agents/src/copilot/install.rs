@@ -27,6 +27,8 @@ const SWITCHED_OFF: &str = "Copilot loads no extensions until you turn them on, 
 const EXTENSION: &str = include_str!("extension.mjs");
 /// Seconds that a hook may take.
 const TIMEOUT: u32 = 10;
+/// The same for one that waits for a person's answer: more than the longest time that can be set for that, so that it ends by itself.
+const HELD_TIMEOUT: u32 = 630;
 
 /// Who reads `mcp-config.json` and `.mcp.json`.
 const SERVERS: Reader = Reader {
@@ -42,6 +44,8 @@ const SETTINGS: Reader =
 /// The events that are hooked. The command names its event, because the payloads don't.
 const HOOKS: [&str; 6] =
     ["sessionStart", "userPromptSubmitted", "postToolUse", "agentStop", "notification", "sessionEnd"];
+/// Before a permission is asked for, and where none is needed: it may answer in the person's place.
+const BEFORE_DIALOG: &str = "permissionRequest";
 /// Before any tool: for the guard alone. After one, the same hook does both, what the guard says and the mail.
 const BEFORE_TOOLS: &str = "preToolUse";
 /// Before a call of our own tools: its answer makes the call say who makes it.
@@ -120,6 +124,9 @@ impl Copilot {
     fn hooks_file(&self) -> Vec<u8> {
         let mut hooks: Map<String, Value> =
             HOOKS.iter().map(|event| ((*event).to_owned(), json!([self.hook(event)]))).collect();
+        let mut held = self.hook(BEFORE_DIALOG);
+        held["timeoutSec"] = json!(HELD_TIMEOUT);
+        hooks.insert(BEFORE_DIALOG.to_owned(), json!([held]));
         let mut signing = self.hook(BEFORE_OUR_TOOLS);
         signing["matcher"] = json!(format!("{OUR_SERVER}/.*"));
         hooks.insert(BEFORE_OUR_TOOLS.to_owned(), json!([signing]));

@@ -1,6 +1,8 @@
 //! GitHub Copilot CLI, as found by experiment with 1.0.102: its payloads, answers and transcripts, and what baton puts into its files.
 
 mod adapter;
+mod asked;
+mod asks;
 mod facts;
 mod history;
 pub mod install;

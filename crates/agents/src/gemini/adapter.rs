@@ -6,8 +6,9 @@
 //!
 //! Payloads name no turn, no tool call and no subagent. PreCompress runs before every request and says nothing.
 
-use super::{history, screen, transcript};
+use super::{asked, history, screen, transcript};
 use crate::agent::{Agent, Env, Shell, TranscriptReader};
+use crate::asked::{Asked, Asking, Look, Standing};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader, files_below};
@@ -92,6 +93,19 @@ impl Agent for Gemini {
             // The reason takes the place of the output.
             Ruling::Redact { output, why } => deny(&format!("{why}\n{}", call::joined(output))),
         }
+    }
+
+    fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
+        (event.kind == EventKind::Blocked).then(|| asked::asked(payload)).flatten()
+    }
+
+    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
+        let is_prompt = |arg: &str| arg == "-p" || arg == "--prompt" || arg.starts_with("--prompt=");
+        args.iter().skip(1).any(|arg| is_prompt(arg) || arg == "--acp")
+    }
+
+    fn standing(&self, asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
+        asked::standing(asking, look)
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {

@@ -1,6 +1,7 @@
 //! Gemini CLI, as found by experiment with 0.61.0: its payloads, answers and transcripts, and what baton puts into its files.
 
 mod adapter;
+mod asked;
 mod facts;
 mod history;
 pub mod install;

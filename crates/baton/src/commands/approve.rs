@@ -145,7 +145,7 @@ fn describe(one: &Pending) -> Value {
     let question = one.question();
     let job = match one {
         Pending::Job(pending) => json!(pending.job.id.as_str()),
-        Pending::Session(..) => Value::Null,
+        Pending::Session(..) | Pending::Shown(..) => Value::Null,
     };
     json!({
         "id": one.id(),

@@ -9,11 +9,12 @@ use crate::payload::Event;
 use crate::rounds::{Case, Measured, Series};
 use crate::table::{Kind, Machine, Row, ratio};
 use crate::world::{Sized, World};
+use std::path::Path;
 
 const BODY: &str = "bench-mail: the lock is taken twice when the second hook comes before the first has committed; have a look at line 212";
 
 /// Every case.
-pub fn all<'a>(world: &'a World, hcom: Option<&'a Hcom>) -> Vec<Case<'a>> {
+pub fn all<'a>(world: &'a World, hcom: Option<&'a Hcom>, safety_net: Option<&Path>) -> Vec<Case<'a>> {
     let mut cases = vec![Case::constant("true", Shot::new("/bin/true", &world.small.quiet.project))];
     for (name, home) in quiet_homes(world) {
         cases.push(Case::constant(format!("floor-read {name}"), world.floor_read(home)));
@@ -36,6 +37,9 @@ pub fn all<'a>(world: &'a World, hcom: Option<&'a Hcom>) -> Vec<Case<'a>> {
     let script = |round| Ok(world.send(&world.small.mail, recipient(&world.small.mail, round), BODY));
     cases.push(Case::new("send script", script).checked(|_| one_accepted(&world.small.mail)));
     cases.extend(guard::cases(world));
+    if let Some(program) = safety_net {
+        cases.extend(guard::safety_net(world, program));
+    }
     if let Some(hcom) = hcom {
         cases.push(Case::constant("hcom hook", hcom.hook()).checked(nothing_said));
         cases.push(Case::constant("hcom send", hcom.send(BODY)));
@@ -180,6 +184,10 @@ pub fn rows(measured: &[Measured], machine: Machine, hcom: Option<&str>) -> Vec<
         }
         rows.push(row);
     }
+    rows.extend(
+        guard::SAFETY_NET_ROWS
+            .map(|(what, key)| book.row(format!("{}: {what}", guard::SAFETY_NET), key, None)),
+    );
     for (what, key, floor) in [
         ("hook, nothing pending", "hcom hook", "floor-read small"),
         ("send", "hcom send", "floor-write small"),

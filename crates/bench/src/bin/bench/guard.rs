@@ -5,6 +5,7 @@ use crate::child::{Shot, Spent};
 use crate::rounds::Case;
 use crate::world::World;
 use serde_json::json;
+use std::path::Path;
 
 /// What a row is called, the case, how many times `/bin/true` it may take at most, and how many milliseconds.
 pub const ROWS: [(&str, &str, Option<f64>, Option<f64>); 6] = [
@@ -15,6 +16,30 @@ pub const ROWS: [(&str, &str, Option<f64>, Option<f64>); 6] = [
     ("guard, 1 MiB of addresses", "judge addresses", None, Some(50.0)),
     ("guard, 1 MiB of variables and subshells", "judge variables", None, Some(50.0)),
 ];
+
+/// What others use for the same: its version, and each row with its case.
+pub const SAFETY_NET: &str = "cc-safety-net 2.4.5";
+
+/// The rows of it.
+pub const SAFETY_NET_ROWS: [(&str, &str); 2] =
+    [("`ls` before it runs", "net ls"), ("a script of 2 KB before it runs", "net script")];
+
+/// The same calls, judged by cc-safety-net with its own defaults.
+pub fn safety_net(world: &World, program: &Path) -> Vec<Case<'static>> {
+    let home = &world.small.quiet;
+    let shot = |command: &str| {
+        Shot::new(program, &home.project)
+            .arg("hook")
+            .arg("--claude-code")
+            .env("HOME", &home.project)
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .input(payload(world, "PreToolUse", command, ""))
+    };
+    vec![
+        Case::constant("net ls", shot("ls")).checked(nothing_said),
+        Case::constant("net script", shot(&script())),
+    ]
+}
 
 const MEBIBYTE: usize = 1 << 20;
 
@@ -66,7 +91,7 @@ fn nothing_said(spent: &Spent) -> Outcome<()> {
     }
 }
 
-fn shot(world: &World, event: &str, command: &str, output: &str) -> Shot {
+fn payload(world: &World, event: &str, command: &str, output: &str) -> String {
     let home = &world.small.quiet;
     let payload = json!({
         "session_id": home.peers[0].session,
@@ -78,6 +103,11 @@ fn shot(world: &World, event: &str, command: &str, output: &str) -> Shot {
         "tool_response": {"stdout": output, "stderr": "", "interrupted": false, "isImage": false},
         "tool_use_id": "toolu_0001",
     });
+    payload.to_string()
+}
+
+fn shot(world: &World, event: &str, command: &str, output: &str) -> Shot {
+    let home = &world.small.quiet;
     Shot::new(world.baton(), &home.project)
         .arg("hook")
         .arg("claude")
@@ -88,5 +118,5 @@ fn shot(world: &World, event: &str, command: &str, output: &str) -> Shot {
         .env("HOME", &home.project)
         .env("PATH", "/usr/local/bin:/usr/bin:/bin")
         .env("CLAUDECODE", "1")
-        .input(payload.to_string())
+        .input(payload(world, event, command, output))
 }

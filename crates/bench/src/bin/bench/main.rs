@@ -1,7 +1,7 @@
 //! How fast baton is: one table, with ratios that mean the same on every machine.
 //!
 //! Each case stands beside `/bin/true` (the least that any process costs), beside a floor of ours (the least that any program costs which
-//! reads or writes such a store), and, where it does the same, beside hcom. All are run interleaved, and medians are compared, so the
+//! reads or writes such a store), and, where they do the same, beside hcom and cc-safety-net. All are run interleaved, and medians are compared, so the
 //! ratios hold on a slow or a busy machine too; times in themselves are printed and never judged.
 
 mod cases;
@@ -33,12 +33,14 @@ use std::time::Duration;
 /// Whatever goes wrong here is told to the person who ran the bench.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: bench [--quick] [--rounds N] [--check] [--hcom PROGRAM] [--scratch DIR]
+const USAGE: &str = "usage: bench [--quick] [--rounds N] [--check] [--hcom PROGRAM] [--safety-net PROGRAM] [--scratch DIR]
 
   --quick         fewer rounds
   --rounds N      so many rounds (200)
   --check         exit 1 if a target is missed, but for those that are times in themselves
   --hcom PROGRAM  compare with this hcom
+  --safety-net PROGRAM
+                  compare the guard with this cc-safety-net
   --scratch DIR   where the stores are made: on the kind of disk that matters (the system's temporary folder)";
 
 struct Options {
@@ -46,19 +48,27 @@ struct Options {
     bursts: u32,
     check: bool,
     hcom: Option<PathBuf>,
+    safety_net: Option<PathBuf>,
     scratch: PathBuf,
 }
 
 impl Options {
     fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
-        let mut options =
-            Self { rounds: 200, bursts: 3, check: false, hcom: None, scratch: std::env::temp_dir() };
+        let mut options = Self {
+            rounds: 200,
+            bursts: 3,
+            check: false,
+            hcom: None,
+            safety_net: None,
+            scratch: std::env::temp_dir(),
+        };
         while let Some(argument) = arguments.next() {
             match argument.to_str()? {
                 "--quick" => (options.rounds, options.bursts) = (30, 1),
                 "--rounds" => options.rounds = arguments.next()?.to_str()?.parse().ok()?,
                 "--check" => options.check = true,
                 "--hcom" => options.hcom = Some(arguments.next()?.into()),
+                "--safety-net" => options.safety_net = Some(arguments.next()?.into()),
                 "--scratch" => options.scratch = arguments.next()?.into(),
                 _ => return None,
             }
@@ -96,7 +106,8 @@ fn run(options: &Options) -> Outcome<Vec<Row>> {
     let world = World::new(programs()?, &options.scratch)?;
     let hcom = compare_with(options, &world);
     let watch = Watch::new();
-    let measured = rounds::run(cases::all(&world, hcom.as_ref().ok()), options.rounds);
+    let measured =
+        rounds::run(cases::all(&world, hcom.as_ref().ok(), options.safety_net.as_deref()), options.rounds);
     let others = watch.others(spent(&measured));
     let machine = machine::judge(others);
     let share =
