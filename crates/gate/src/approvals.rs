@@ -10,6 +10,7 @@ use baton_core::Error;
 use baton_core::event::EventKind;
 use baton_core::guard::Decision;
 use baton_core::tool::ToolUse;
+pub use baton_guard::permit::script_of;
 use baton_guard::permit::{self, Pattern};
 use baton_guard::rules::read_only;
 use baton_guard::{Active, Params};
@@ -19,6 +20,8 @@ use std::path::{Path, PathBuf};
 use toml_edit::{Item, Value};
 
 const SECTION: &str = "approvals";
+/// What stands in the words of the command for what is told.
+pub const PLACES: [&str; 4] = ["{title}", "{text}", "{id}", "{count}"];
 /// The most patterns, reviewers of a project, or words of a command.
 const MANY: usize = 200;
 
@@ -134,6 +137,11 @@ impl Policy {
                 let program = self.notify.command.first().ok_or(words)?;
                 if program.is_empty() || program.contains('{') {
                     return Err("must begin with a program".to_owned());
+                }
+                // A text that stands in another could be read as something else by whatever reads that.
+                let holds = |word: &String| PLACES.iter().any(|place| word.contains(place) && word != place);
+                if self.notify.command.iter().any(holds) {
+                    return Err(format!("must have {} as words of their own", PLACES.join(", ")));
                 }
             }
             "notify_bell" => {
@@ -349,6 +357,7 @@ mod tests {
             "notify_command = \"notify-send {text}\"",
             "notify_command = []",
             "notify_command = [\"{text}\"]",
+            "notify_command = [\"sh\", \"-c\", \"echo {text}\"]",
             "notify_bell = \"on\"",
             "notify_webhook = 8080",
             "notify_webhook = \"http://example.com/\"",

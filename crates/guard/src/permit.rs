@@ -248,6 +248,26 @@ fn plain_command(node: &Node<'_>) -> Option<Vec<String>> {
     (harmless && !NEVER.contains(&program.as_str())).then_some(words)
 }
 
+/// The text that a command gives to a shell and does nothing else: what agents say that put a shell around each command.
+pub fn script_of(text: &str) -> Option<String> {
+    let mut commands = plain(&parse(text).ok()?)?;
+    let words = commands.pop().filter(|_| commands.is_empty())?;
+    let [shell, option, script] = <[String; 3]>::try_from(words).ok()?;
+    let is_shell = [
+        "/bin/bash",
+        "/usr/bin/bash",
+        "/bin/sh",
+        "/usr/bin/sh",
+        "/bin/zsh",
+        "/usr/bin/zsh",
+        "bash",
+        "sh",
+        "zsh",
+    ]
+    .contains(&shell.as_str());
+    (is_shell && ["-c", "-lc"].contains(&option.as_str())).then_some(script)
+}
+
 /// Whether a redirection touches no file.
 fn goes_nowhere(redirect: &Redirect<'_>) -> bool {
     let Target::Word(word) = &redirect.target else { return false };

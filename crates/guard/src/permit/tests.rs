@@ -141,6 +141,22 @@ fn nothing_slips_through_beside_it() {
 }
 
 #[test]
+fn the_shell_around_a_command_is_seen_through() {
+    assert_eq!(script_of("/bin/bash -lc 'git status; x'").as_deref(), Some("git status; x"));
+    for other in [
+        "/tmp/bash -lc x",
+        "bash -lc x; y",
+        "bash -lc x y",
+        "bash -lc $X",
+        "bash x",
+        "X=1 bash -c x",
+        "bash -c x > f",
+    ] {
+        assert_eq!(script_of(other), None, "{other}");
+    }
+}
+
+#[test]
 fn no_pattern_holds_outside_of_the_project() {
     let patterns = patterns(&["bash: git status", "bash: cd *", "bash: ./run", "edit: **"]);
     let world = world();

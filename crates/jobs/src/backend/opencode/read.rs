@@ -6,6 +6,7 @@
 use baton_core::approval::{Question, QuestionKind};
 use baton_core::job::{Fault, Finish, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_core::time::{Moment, Span};
+use baton_core::tool::{self, ToolUse};
 use baton_core::{Code, Error};
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -174,8 +175,24 @@ pub(super) fn permission(asked: &Value) -> Option<Question> {
         id: asked["id"].as_str()?.to_owned(),
         kind: QuestionKind::Permission,
         what: about.map_or_else(|| name.to_owned(), |about| format!("{name}: {}", head(about))),
+        tool_use: tool_use(name, &asked["metadata"]).map(Box::new),
         ..Question::default()
     })
+}
+
+/// What is asked about in full, for rules to be held against: a command, or one file that is changed.
+fn tool_use(name: &str, metadata: &Value) -> Option<ToolUse> {
+    let text = |field: &str| metadata[field].as_str().map(str::to_owned);
+    match name {
+        "bash" => {
+            Some(ToolUse { command: Some(text("command")?), ..ToolUse::new(tool::ToolKind::Shell, name) })
+        }
+        // A patch names several files, and asks with all of them in one text.
+        "edit" if metadata["files"].is_null() => {
+            Some(ToolUse { paths: vec![text("filepath")?], ..ToolUse::new(tool::ToolKind::Edit, name) })
+        }
+        _ => None,
+    }
 }
 
 /// A question to a person.
