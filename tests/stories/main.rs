@@ -7,6 +7,7 @@ mod approvals_claude;
 mod approvals_codex;
 mod approvals_copilot;
 mod approvals_gemini;
+mod approvals_opencode;
 mod asks;
 mod copilot;
 mod cost;

@@ -23,7 +23,7 @@ pub struct Asker<'a> {
     pub agent: &'a dyn Agent,
     /// The environment of its hook or plugin.
     pub env: Env<'a>,
-    /// How long a hook is held; zero for never. A link holds what it is told of for as long as it is asked.
+    /// How long a hook is held. A link holds what it is told of for as long as it is asked.
     pub hold: Span,
     /// Why it is asked, where a rule of ours wants it.
     pub why: Option<String>,
@@ -106,7 +106,7 @@ pub fn hold(
     let unattended = asker.agent.is_headless(&arguments, asker.env);
     let can_answer = asker.agent.render_answer(event, asked, &Answer::Allow).is_some()
         || asker.agent.render_answer(event, asked, &Answer::Words(String::new())).is_some();
-    let held = asker.hold.0 > 0 && can_answer && (unattended || watch::is_watched(asker.home));
+    let held = can_answer && (unattended || watch::is_watched(asker.home));
     // Either its dialog comes, and tells, or nobody is asked at all.
     if !held && (asker.agent.tells_again(event) || (unattended && !can_answer)) {
         return Ok(None);
