@@ -10,9 +10,12 @@ use baton_testkit::{Script, Step, Tmux, isolated, wait};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Mutex;
+use std::time::Duration;
 
 const WHO: Agent = Agent::Claude;
 const DIALOG: &str = "Do you want to proceed?";
+/// As a person reads it. Its dialog takes no key in the first moment.
+const READING: Duration = Duration::from_millis(300);
 const COLOUR: &str = "Which colour?";
 
 fn stage(script: Script) -> Stage {
@@ -132,6 +135,7 @@ fn ask(terminal: &Tmux<'_>, command: &str) {
     wait_for_screen(terminal, WHO, &Screen::Ready);
     submit(terminal, WHO, &format!("run: {command}"));
     terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    std::thread::sleep(READING);
 }
 
 #[test]
