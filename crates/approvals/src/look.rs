@@ -1,6 +1,6 @@
 //! Looks how a question stands by now: who is still there, and what the agent's own files and processes show.
 
-use baton_agents::asked::{Asking, Look, Standing};
+use baton_agents::asked::{Asking, Look, Standing, standing_of_call};
 use baton_core::Error;
 use baton_core::approval::{State, Step};
 use baton_core::time::Moment;
@@ -49,7 +49,10 @@ pub fn shown(row: &ApprovalRow) -> Option<Step> {
     let since = row.handed_at.and_then(as_start);
     let below = |pid: i32| since.map(|since| started_below(pid, since)).unwrap_or_default();
     let look = Look { read: &|file| tail(file).ok(), started_below: &below };
-    match agent.standing(&asking, look)? {
+    let of_a_rule = row.why.is_some();
+    let standing =
+        if of_a_rule { standing_of_call(agent, &asking, look) } else { agent.standing(&asking, look) };
+    match standing? {
         Standing::Open => None,
         Standing::Ran => Some(Step::Ran),
         Standing::Refused => Some(Step::RefusedThere),

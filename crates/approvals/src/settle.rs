@@ -33,7 +33,8 @@ fn seen_by(event: &Event, row: &ApprovalRow) -> Option<Step> {
     let of_the_session = event.subagent.is_none();
     match event.kind {
         EventKind::AfterTool | EventKind::AfterTools => {
-            let call = row.call.as_ref()?;
+            // Some tell of the end of a call too that our own hook has refused: then the transcript says which it was.
+            let call = row.call.as_ref().filter(|_| row.why.is_none())?;
             event.calls.contains(call).then_some(Step::Ran)
         }
         // Whether an answer that is on its way was in time is for the agent's own files to say.
