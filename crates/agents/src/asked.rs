@@ -163,9 +163,18 @@ pub fn permission(table: &Tools, tool: &str, input: &Value) -> Question {
     }
 }
 
-/// What is asked about a call where a rule of ours wants that.
-pub fn of_call(table: &Tools, call: &Call) -> Asked {
-    let question = permission(table, &call.tool.native, &call.input);
+/// How the ids of questions begin that a rule of ours asks, not the agent.
+const OF_CALL: &str = "call-";
+
+/// Whether a rule of ours asks a question, by its id.
+pub fn is_of_call(id: &str) -> bool {
+    id.starts_with(OF_CALL)
+}
+
+/// What is asked about a call where a rule of ours wants that, by a process of ours.
+pub fn of_call(table: &Tools, call: &Call, process: u32) -> Asked {
+    let id = format!("{OF_CALL}{process}");
+    let question = Question { id, ..permission(table, &call.tool.native, &call.input) };
     let input = fingerprint(&call.tool.native, &call.input);
     Asked { question, call: call.id.clone(), input, native: Value::Null }
 }
@@ -261,6 +270,7 @@ pub fn from_json(value: &Value) -> Option<Question> {
         paths: list("paths"),
         always: text("always"),
         choices: list("choices"),
+        tool_use: None,
     })
 }
 
@@ -295,6 +305,7 @@ mod tests {
             detail: Some("a\nb".into()),
             paths: vec!["/x".into()],
             always: Some("bash *".into()),
+            tool_use: None,
         };
         assert_eq!(from_json(&to_json(&question)), Some(question));
         assert_eq!(from_json(&json!({"id": "1", "what": "x"})), Some(Question::permission("1", "x")));

@@ -4,15 +4,15 @@
 //! A yes lets the call go on as if nothing had been said, so that the agent still asks what it asks itself.
 
 use super::{Call, note, output_closed, print};
-use crate::{environment, settings};
+use crate::{environment, gate, settings};
 use baton_agents::Agent;
-use baton_agents::asked::{self, Asked};
+use baton_agents::asked;
 use baton_agents::call::{self, Ruling};
-use baton_approvals::ask::{self, Asker, Taken};
-use baton_approvals::watch;
+use baton_approvals::ask::{self, Asker, Rules, Taken};
 use baton_core::approval::Answer;
 use baton_core::limits::{self, Limits};
 use baton_core::{Error, frame};
+use baton_gate::approvals::Opinion;
 use baton_store::{Role, Store};
 use std::path::Path;
 use std::time::Instant;
@@ -32,18 +32,13 @@ pub(super) fn ask(
     why: &str,
 ) -> Result<(), Error> {
     let env = &environment::get;
-    let (unattended, in_terminal) = ask::who_is_there(agent, env);
-    let own = agent.render_ask(judged, why);
     let refused = agent.render_ruling(judged, &Ruling::Ask(why.to_owned()));
     // What a job's agent asks, its worker has from the backend.
     if ask::is_a_jobs(env) {
         return say(&refused);
     }
-    if let Some(own) = own.as_ref().filter(|_| in_terminal) {
-        return say(own);
-    }
-    if !(unattended || (own.is_none() && watch::is_watched(home))) {
-        return say(&refused);
+    if let Some(own) = agent.render_ask(judged, why).filter(|_| ask::is_at_terminal(agent, env)) {
+        return say(&own);
     }
     let taken = hold(call, home, agent, payload, judged, why).unwrap_or_else(|error| {
         note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message()));
@@ -75,9 +70,12 @@ fn hold(
     if limits.approval_hold.0 == 0 {
         return Ok(None);
     }
-    let why = Some(frame::shown(why, WHY));
-    let asker = Asker { home, agent, env, hold: limits.approval_hold, why };
-    let asked: Asked = asked::of_call(agent.tools(), judged);
+    // What the person lets run by rule is not what a rule wants the person to see.
+    let opinion = Opinion { why: Some(frame::shown(why, WHY)), by_rule: None };
+    let policy = gate::open(home).approvals().unwrap_or_default();
+    let rules = Rules { opinion, policy, program: environment::own_program().ok() };
+    let asker = Asker { home, agent, env, hold: limits.approval_hold, rules };
+    let asked = asked::of_call(agent.tools(), judged, std::process::id());
     let mut store = Store::open(home, Role::Hook)?;
     let render = |answer: &Answer| match answer {
         Answer::Allow => Some(String::new()),
