@@ -192,7 +192,7 @@ pub fn standing_of_call(agent: &dyn Agent, asking: &Asking<'_>, look: Look<'_>) 
     let file = asking.transcript?;
     let written = (look.read)(file)?;
     let mut reader = agent.history_reader(file);
-    let past: Vec<Past> = String::from_utf8_lossy(&written).lines().flat_map(|line| reader(line)).collect();
+    let past: Vec<Past> = String::from_utf8_lossy(&written).lines().flat_map(&mut reader).collect();
     let is_made = |past: &&Past| {
         let same_id = asking.call.is_some() && past.call.id.as_deref() == asking.call;
         let same = fingerprint(&past.call.tool.native, &past.call.input) == asking.input;
