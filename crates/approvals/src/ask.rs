@@ -5,13 +5,14 @@ use crate::{look, reviewers, watch};
 use baton_agents::Agent;
 use baton_agents::agent::Env;
 use baton_agents::asked::{self, Asked};
-use baton_core::approval::{Answer, QuestionKind, State};
+use baton_core::approval::{Answer, QuestionKind, State, Step};
 use baton_core::event::Event;
 use baton_core::id::ApprovalId;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_gate::Gate;
 use baton_gate::approvals::{Access, Opinion, Policy};
+use baton_mail::bell::Bell;
 use baton_mail::line::JOB_MARKS;
 use baton_mail::{identity, process, project};
 use baton_store::{ApprovalRow, Approvals, NewApproval, Process, Role, Store};
@@ -184,12 +185,66 @@ pub fn hold(
     if holder.is_none() || row.holder != holder {
         return Ok(None);
     }
+    let render = |answer: &Answer| asker.agent.render_answer(event, asked, answer);
+    let taken = wait_for(&mut approvals, &mut bell, asker, &row, &render)?;
+    if taken.is_none() {
+        approvals.release(&row.id)?;
+        crate::ring(asker.home);
+    }
+    Ok(taken)
+}
+
+/// The same for a call that a rule of ours wants to be asked about, in the hook before it: where nobody sits at the terminal, or somebody watches. `render`
+/// gives what the hook prints; an empty text to let the call go on. `None`: nobody has answered, and the call must not run.
+pub fn hold_call(
+    store: &mut Store,
+    asker: &Asker<'_>,
+    event: &Event,
+    asked: &Asked,
+    render: &dyn Fn(&Answer) -> Option<String>,
+) -> Result<Option<Taken>, Error> {
+    let asking = identity::agent_process(asker.agent, asker.env);
+    let arguments = asking.map(|asking| process::arguments(asking.pid)).unwrap_or_default();
+    if !asker.agent.is_headless(&arguments, asker.env) && !is_watched(store, asker, event) {
+        return Ok(None);
+    }
+    let mut bell = crate::listen(asker.home)?;
+    let mut approvals = Approvals::open(asker.home, Role::Hook)?;
+    let holder = Some(process::this());
+    let row = record(store, &mut approvals, asker, event, asked, holder, asking)?;
+    if row.holder != holder {
+        return Ok(None);
+    }
+    let taken = wait_for(&mut approvals, &mut bell, asker, &row, render)?;
+    if taken.is_none() {
+        let note = Some("nobody answered in time: it was refused");
+        approvals.close(&row.id, Step::RefusedThere, note, baton_mail::now())?;
+        crate::ring(asker.home);
+    }
+    Ok(taken)
+}
+
+/// Whether somebody sits in front of the agent whose hook this is, so that its own terminal can be asked in.
+pub fn is_at_terminal(agent: &dyn Agent, env: Env<'_>) -> bool {
+    identity::agent_process(agent, env).is_some_and(|asking| {
+        !agent.is_headless(&process::arguments(asking.pid), env) && process::reads_a_terminal(asking.pid)
+    })
+}
+
+/// Waits for an answer and takes it. `None`: none came in time, or the question is over.
+fn wait_for(
+    approvals: &mut Approvals,
+    bell: &mut Bell,
+    asker: &Asker<'_>,
+    row: &ApprovalRow,
+    render: &dyn Fn(&Answer) -> Option<String>,
+) -> Result<Option<Taken>, Error> {
     let deadline = Instant::now() + asker.hold.to_std();
-    let ending = asking.and_then(process::ending);
+    let ending = row.asker.and_then(process::ending);
     loop {
         let now = approvals.get(&row.id)?.map_or(State::Gone, |row| row.state);
         if now == State::Answered {
-            match take(&mut approvals, asker, event, asked, &row.id) {
+            match take(approvals, asker, &row.id, render) {
                 Ok(Some(taken)) => return Ok(Some(taken)),
                 // Somebody holds the store for long. Nobody else takes what is ours.
                 Err(error) if error.code() == Code::StoreLocked && Instant::now() < deadline => continue,
@@ -200,18 +255,13 @@ pub fn hold(
             return Ok(None);
         }
         let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() || asking.is_some_and(|asking| !process::is_alive(asking)) {
-            let late = take(&mut approvals, asker, event, asked, &row.id)?;
-            if late.is_none() {
-                approvals.release(&row.id)?;
-                crate::ring(asker.home);
-            }
-            return Ok(late);
+        if left.is_zero() || row.asker.is_some_and(|asking| !process::is_alive(asking)) {
+            return take(approvals, asker, &row.id, render);
         }
         // The agent's own dialog may be answered meanwhile, which nothing announces; each sweep looks.
         bell.wait_or_end(ending.as_ref(), left.min(SWEEP));
         if let Some(open) = approvals.get(&row.id)? {
-            look::reconcile(&mut approvals, asker.home, open)?;
+            look::reconcile(approvals, asker.home, open)?;
         }
     }
 }
@@ -244,15 +294,14 @@ const SWEEP: Duration = Duration::from_millis(500);
 fn take(
     approvals: &mut Approvals,
     asker: &Asker<'_>,
-    event: &Event,
-    asked: &Asked,
     id: &ApprovalId,
+    render: &dyn Fn(&Answer) -> Option<String>,
 ) -> Result<Option<Taken>, Error> {
     let Some(moved) = approvals.take(id, baton_mail::now())?.filter(|moved| moved.moved) else {
         return Ok(None);
     };
     crate::ring(asker.home);
-    let text = moved.row.answer.and_then(|answer| asker.agent.render_answer(event, asked, &answer));
+    let text = moved.row.answer.and_then(|answer| render(&answer));
     if text.is_none() {
         approvals.refused(id, "its hook can't give that answer")?;
         crate::ring(asker.home);

@@ -2,6 +2,7 @@
 
 use crate::look;
 use crate::trail::{self, Kind};
+use baton_agents::asked::is_of_call;
 use baton_core::Error;
 use baton_core::approval::{State, Step};
 use baton_core::event::{Event, EventKind, Source};
@@ -37,7 +38,8 @@ fn seen_by(event: &Event, row: &ApprovalRow) -> Option<Step> {
     let of_the_session = event.subagent.is_none();
     match event.kind {
         EventKind::AfterTool | EventKind::AfterTools => {
-            let call = row.call.as_ref()?;
+            // Some tell of the end of a call too that our own hook has refused: then the transcript says which it was.
+            let call = row.call.as_ref().filter(|_| !is_of_call(&row.asked))?;
             event.calls.contains(call).then_some(Step::Ran)
         }
         // Whether an answer that is on its way was in time is for the agent's own files to say.

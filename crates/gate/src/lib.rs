@@ -157,6 +157,18 @@ impl Gate {
         payload: &[u8],
         named: Option<&str>,
     ) -> Result<Option<String>, Error> {
+        let ruled = self.ruling(agent, payload, named)?;
+        let said = ruled.map(|(call, ruling)| agent.render_ruling(&call, &ruling));
+        Ok(said.filter(|said| !said.is_empty()))
+    }
+
+    /// The same, with the call, not yet in the agent's words.
+    pub fn ruling(
+        &self,
+        agent: &dyn Agent,
+        payload: &[u8],
+        named: Option<&str>,
+    ) -> Result<Option<(Call, Ruling)>, Error> {
         let Some(mut call) = agent.call(payload, named)? else {
             let before = named.is_some_and(|named| agent.facts().calls.before.contains(&named));
             return if before {
@@ -189,8 +201,7 @@ impl Gate {
             self.memory(agent, call.session_id.as_deref()).judged(&call, mark);
         }
         let ruling = ruling.or_else(|| self.aside(agent, &call));
-        let said = ruling.map(|ruling| agent.render_ruling(&call, &ruling));
-        Ok(said.filter(|said| !said.is_empty()))
+        Ok(ruling.map(|ruling| (call, ruling)))
     }
 
     /// Judges a call at a hook, with what is remembered. A note that the agent takes only after the call is kept for then.
