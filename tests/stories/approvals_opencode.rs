@@ -244,20 +244,28 @@ fn opencode_in_a_terminal_shows_its_dialog_and_takes_the_answer_from_the_inbox_t
         let stage = stage(Script::by(by_prompt));
         let Some(desk) = Desk::new(&stage) else { return };
         let terminal = stage.opencode().asking().open(Session::New);
+        // It misses an Enter that comes too soon behind the text.
+        let submit = |text: &str| {
+            terminal.type_text(text);
+            terminal.wait_for(text, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+            press_until(&terminal, &["Enter"], |_| {
+                stage.model.requests().iter().any(|request| request.last_user_text().contains(text))
+            });
+        };
         let asks = |screen: &str| screen.contains(DIALOG);
         let quiet = |screen: &str| !screen.contains(DIALOG);
         let shown = |is: &dyn Fn(&str) -> bool| {
             assert!(wait::until(LIMIT, || is(&terminal.screen())), "{}", terminal.screen());
         };
 
-        terminal.submit("please");
+        submit("please");
         let row = desk.question("bash: touch one", "waiting");
         shown(&asks);
         desk.approve_until(id(&row), "one");
         shown(&quiet);
         stage.is_in_state("idle");
 
-        terminal.submit("something LONG");
+        submit("something LONG");
         let row = desk.question(&format!("bash: touch long; {UNTIL_TOLD}"), "waiting");
         shown(&asks);
         press_until(&terminal, &["Enter"], quiet);
