@@ -13,6 +13,7 @@ use std::sync::Mutex;
 
 const WHO: Agent = Agent::Claude;
 const DIALOG: &str = "Do you want to proceed?";
+const COLOUR: &str = "Which colour?";
 
 fn stage(script: Script) -> Stage {
     Stage::with(&[WHO], script).without_waking()
@@ -30,6 +31,8 @@ fn claude_without_a_terminal_waits_for_the_person_at_the_inbox() {
         let stage = stage(Script::by(move |request| match request.results().len() + 1 {
             number if number <= 2 * times => Step::shell(format!("touch made-{number}")),
             number if number == 2 * times + 1 => Step::shell(format!("touch long; {UNTIL_TOLD}")),
+            number if number == 2 * times + 2 => Step::shell("touch always"),
+            number if number == 2 * times + 3 => Step::shell("touch unasked"),
             _ => Step::say("finished"),
         }));
         let Some(desk) = Desk::new(&stage) else { return };
@@ -54,7 +57,11 @@ fn claude_without_a_terminal_waits_for_the_person_at_the_inbox() {
         let long = desk.question(&format!("Bash: touch long; {UNTIL_TOLD}"), "waiting");
         desk.approve_until(id(&long), "long");
         end_tools(&stage);
+        let always = desk.question("Bash: touch always", "waiting");
+        desk.person(&["approve", id(&always), "--always", "--yes"]).took_effect();
         agent.finish(LIMIT).expect_ok();
+        assert!(stage.sandbox.project().join("unasked").exists(), "it was asked about again");
+        assert!(!stage.sandbox.project().join(".claude").exists(), "the project has nothing of it");
         assert!(desk.inbox().is_empty(), "{:?}", desk.inbox());
         let median = print_times("claude: from approve to the tool running", took);
         assert!(times < 20 || median < PROMPT, "{median:?}");
@@ -105,12 +112,18 @@ fn claude_asks_for_each_subagent_and_its_questions_die_with_it() {
 
 /// The model runs what each prompt names, once.
 fn runs_what_is_named() -> Script {
+    let options = json!([{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}]);
+    let question = json!({"question": COLOUR, "header": "Colour", "multiSelect": false, "options": options});
     let run = Mutex::new(HashSet::new());
     Script::by(move |request| {
         let named =
             request.last_user_text().split_once("run: ").map(|(_, command)| command.trim().to_owned());
         let new = named.filter(|command| run.lock().expect("nobody panics with it").insert(command.clone()));
-        new.map_or_else(|| Step::say("finished"), Step::shell)
+        match new.as_deref() {
+            Some("a question") => Step::tool("AskUserQuestion", json!({"questions": [&question]})),
+            Some(command) => Step::shell(command),
+            None => Step::say("finished"),
+        }
     })
 }
 
@@ -168,5 +181,13 @@ fn claude_in_a_terminal_takes_the_first_answer_wherever_it_comes_from() {
         desk.is_empty();
         desk.person(&["approve", id(&row)]).was_refused("already-answered");
         assert!(!made("five"));
+
+        // What takes words.
+        wait_for_screen(&terminal, WHO, &Screen::Ready);
+        submit(&terminal, WHO, "run: a question");
+        let row = desk.question(COLOUR, "waiting");
+        assert_eq!((&row["kind"], &row["choices"]), (&"question".into(), &json!(["Red", "Blue"])), "{row}");
+        desk.person(&["approve", id(&row), "--answer", "Blue"]).took_effect();
+        stage.request(|request| request.shows("\"Which colour?\"=\"Blue\""));
     });
 }

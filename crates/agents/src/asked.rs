@@ -218,6 +218,7 @@ pub fn from_json(value: &Value) -> Option<Question> {
         paths: list("paths"),
         always: text("always"),
         choices: list("choices"),
+        tool_use: None,
     })
 }
 
@@ -252,6 +253,7 @@ mod tests {
             detail: Some("a\nb".into()),
             paths: vec!["/x".into()],
             always: Some("bash *".into()),
+            tool_use: None,
         };
         assert_eq!(from_json(&to_json(&question)), Some(question));
         assert_eq!(from_json(&json!({"id": "1", "what": "x"})), Some(Question::permission("1", "x")));

@@ -1,18 +1,21 @@
 //! An agent asks: the question is recorded, and where nobody else would answer it, its hook is held until somebody does.
 
-use crate::{look, watch};
+use crate::trail::{self, Kind};
+use crate::{look, reviewers, watch};
 use baton_agents::Agent;
 use baton_agents::agent::Env;
 use baton_agents::asked::{self, Asked};
-use baton_core::approval::{Answer, State};
+use baton_core::approval::{Answer, QuestionKind, State};
 use baton_core::event::Event;
 use baton_core::id::ApprovalId;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
+use baton_gate::Gate;
+use baton_gate::approvals::{Access, Opinion, Policy};
 use baton_mail::line::JOB_MARKS;
 use baton_mail::{identity, process, project};
 use baton_store::{ApprovalRow, Approvals, NewApproval, Process, Role, Store};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// Where a question comes from.
@@ -25,8 +28,48 @@ pub struct Asker<'a> {
     pub env: Env<'a>,
     /// How long a hook is held. A link holds what it is told of for as long as it is asked.
     pub hold: Span,
-    /// Why it is asked, where a rule of ours wants it.
-    pub why: Option<String>,
+    /// What the person has set about questions, and what that means for this one.
+    pub rules: Rules,
+}
+
+/// What the person has set about questions, and what that means for one. The default: nothing.
+#[derive(Clone, Debug, Default)]
+pub struct Rules {
+    /// Why it is asked, where the guard wants it; by which rule nobody need be asked.
+    pub opinion: Opinion,
+    /// Who may answer, and how people are told.
+    pub policy: Policy,
+    /// Baton's own program, which tells them.
+    pub program: Option<PathBuf>,
+}
+
+impl Rules {
+    /// Those for the question that a payload shows. With a mistake in the person's file there are none.
+    pub fn of_question(gate: &Gate, agent: &dyn Agent, payload: &[u8], program: Option<PathBuf>) -> Self {
+        let Ok(policy) = gate.approvals() else { return Self::default() };
+        Self { opinion: gate.opinion_of_question(agent, payload), policy, program }
+    }
+
+    /// Those for a question that says itself which call it is about.
+    pub fn of_asked(
+        gate: &Gate,
+        agent: &dyn Agent,
+        cwd: &Path,
+        asked: &Asked,
+        program: Option<PathBuf>,
+    ) -> Self {
+        let Ok(policy) = gate.approvals() else { return Self::default() };
+        let about = asked.question.tool_use.as_deref();
+        let opinion =
+            about.map(|tool| gate.opinion_of_tool(agent, cwd, tool, Access::Any)).unwrap_or_default();
+        Self { opinion, policy, program }
+    }
+
+    /// Who answers by rule, as it is written down.
+    fn by(&self, asked: &Asked) -> Option<String> {
+        let by = self.opinion.by_rule.as_ref().filter(|_| asked.question.kind == QuestionKind::Permission);
+        by.map(|rule| format!("rule: {rule}"))
+    }
 }
 
 /// Whether the questions of this environment are somebody else's: a job's worker has them from the backend itself.
@@ -34,7 +77,7 @@ pub fn is_a_jobs(env: Env<'_>) -> bool {
     JOB_MARKS.iter().any(|mark| env(mark).is_some())
 }
 
-/// Records a question. Who holds it is the caller's to say.
+/// Records a question, with the answer where a rule of the person's gives one. Who holds it is the caller's to say.
 pub fn record(
     store: &mut Store,
     approvals: &mut Approvals,
@@ -61,7 +104,7 @@ pub fn record(
         name: participant.as_ref().map_or(agent, |participant| &participant.name),
         transcript: event.transcript.as_deref().map(Path::to_string_lossy).as_deref(),
         question: &asked::to_json(&asked.question).to_string(),
-        why: asker.why.as_deref(),
+        why: asker.rules.opinion.why.as_deref(),
         asked: &asked.question.id,
         call: asked.call.as_deref(),
         input: asked.input,
@@ -70,8 +113,26 @@ pub fn record(
         until: holder.filter(|_| asker.hold.0 > 0).map(|_| now.plus(asker.hold)),
         now,
     })?;
+    if moved.moved {
+        trail::note_in(store, Kind::Asked, &moved.row);
+    }
+    let by = asker.rules.by(asked).filter(|_| moved.moved && moved.row.holder.is_some());
+    let row = match by {
+        None => moved.row,
+        Some(by) => match approvals.answer(&moved.row.id, &Answer::Allow, &by, baton_mail::now())? {
+            Some(answered) => {
+                trail::note_in(store, Kind::Answered, &answered.row);
+                answered.row
+            }
+            None => moved.row,
+        },
+    };
     crate::ring(asker.home);
-    Ok(moved.row)
+    let told = moved.moved && row.answer.is_none() && asker.rules.policy.notify.is_set();
+    if let Some(program) = asker.rules.program.as_deref().filter(|_| told) {
+        baton_jobs::notify::of(program, asker.home, row.id.as_str());
+    }
+    Ok(row)
 }
 
 /// An answer that a hook is to print.
@@ -104,11 +165,13 @@ pub fn hold(
     let asking = identity::agent_process(asker.agent, asker.env);
     let arguments = asking.map(|asking| process::arguments(asking.pid)).unwrap_or_default();
     let unattended = asker.agent.is_headless(&arguments, asker.env);
-    let can_answer = asker.agent.render_answer(event, asked, &Answer::Allow).is_some()
-        || asker.agent.render_answer(event, asked, &Answer::Words(String::new())).is_some();
-    let held = can_answer && (unattended || watch::is_watched(asker.home));
+    let allows = asker.agent.render_answer(event, asked, &Answer::Allow).is_some();
+    let can_answer =
+        allows || asker.agent.render_answer(event, asked, &Answer::Words(String::new())).is_some();
+    let by_rule = allows && asker.rules.by(asked).is_some();
+    let held = can_answer && (unattended || is_watched(store, asker, event));
     // Either its dialog comes, and tells, or nobody is asked at all.
-    if !held && (asker.agent.tells_again(event) || (unattended && !can_answer)) {
+    if !held && !by_rule && (asker.agent.tells_again(event) || (unattended && !can_answer)) {
         return Ok(None);
     }
     let mut bell = crate::listen(asker.home)?;
@@ -116,9 +179,9 @@ pub fn hold(
     if !can_answer && is_known(&approvals, asker.agent, event, asked)? {
         return Ok(None);
     }
-    let holder = held.then(process::this);
+    let holder = (held || by_rule).then(process::this);
     let row = record(store, &mut approvals, asker, event, asked, holder, asking)?;
-    if !held || row.holder != holder {
+    if holder.is_none() || row.holder != holder {
         return Ok(None);
     }
     let deadline = Instant::now() + asker.hold.to_std();
@@ -157,6 +220,21 @@ pub fn hold(
 fn is_known(approvals: &Approvals, agent: &dyn Agent, event: &Event, asked: &Asked) -> Result<bool, Error> {
     let open = approvals.of_session(agent.name(), &event.session_id)?;
     Ok(open.iter().any(|row| row.state == State::Terminal && row.input == asked.input))
+}
+
+/// Whether somebody is there for the questions of all, or a reviewer for those of this session.
+fn is_watched(store: &mut Store, asker: &Asker<'_>, event: &Event) -> bool {
+    if watch::is_watched(asker.home) {
+        return true;
+    }
+    let policy = &asker.rules.policy;
+    if policy.reviewers.is_empty() {
+        return false;
+    }
+    let Ok(Some((asks, _))) = store.participant_of(Some(asker.agent.name()), &event.session_id) else {
+        return false;
+    };
+    reviewers::is_present(store, policy, &asks.project, Some(asks.id))
 }
 
 /// How often a held hook looks at what its agent's own files say.

@@ -1,5 +1,6 @@
 //! Looks how a question stands by now: who is still there, and what the agent's own files and processes show.
 
+use crate::trail::{self, Kind};
 use baton_agents::asked::{Asking, Look, Standing};
 use baton_core::Error;
 use baton_core::approval::{State, Step};
@@ -103,6 +104,9 @@ pub fn reconcile(store: &mut Approvals, home: &Path, row: ApprovalRow) -> Result
     let Some(moved) = moved else { return Ok(row) };
     if moved.moved {
         crate::ring(home);
+        if moved.row.state.is_end() {
+            trail::note(home, Kind::Closed, &moved.row);
+        }
     }
     Ok(moved.row)
 }

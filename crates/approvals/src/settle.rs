@@ -1,6 +1,7 @@
 //! What a session's later events say about its questions.
 
 use crate::look;
+use crate::trail::{self, Kind};
 use baton_core::Error;
 use baton_core::approval::{State, Step};
 use baton_core::event::{Event, EventKind, Source};
@@ -17,7 +18,10 @@ pub fn by_event(home: &Path, agent: &str, event: &Event) -> Result<(), Error> {
         match step {
             Some(step) => {
                 let moved = store.close(&row.id, step, None, baton_mail::now())?;
-                closed |= moved.is_some_and(|moved| moved.moved);
+                if let Some(moved) = moved.filter(|moved| moved.moved) {
+                    trail::note(home, Kind::Closed, &moved.row);
+                    closed = true;
+                }
             }
             None => _ = look::reconcile(&mut store, home, row)?,
         }

@@ -13,7 +13,7 @@ use baton_agents::asked::Asked;
 use baton_agents::install::{GUARD, REVIEW, WAIT};
 use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
-use baton_approvals::ask::{self, Asker};
+use baton_approvals::ask::{self, Asker, Rules};
 use baton_approvals::settle;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::id::ParticipantId;
@@ -275,7 +275,12 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
         bell::ring(home, participant);
     }
     if event.kind == EventKind::Blocked {
-        let asker = Asker { home, agent, env: &environment::get, hold: limits().approval_hold, why: None };
+        let rules = if asked.is_some() && !ask::is_a_jobs(&environment::get) {
+            Rules::of_question(&gate::open(home), agent, &payload, environment::own_program().ok())
+        } else {
+            Rules::default()
+        };
+        let asker = Asker { home, agent, env: &environment::get, hold: limits().approval_hold, rules };
         ask(&mut store, &asker, &event, asked.as_ref())?;
     } else {
         settle::by_event(home, agent.name(), &event)?;
@@ -314,6 +319,7 @@ pub fn look_after_jobs(
         program: environment::own_program()?,
         environment: environment::all(),
         limits,
+        gate: gate::open,
     };
     baton_jobs::reconcile::look_after(&host, store, asker, seen)
 }

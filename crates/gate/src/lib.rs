@@ -4,6 +4,7 @@
 //! guard's log ([`log`]), and said in the agent's words (crate `agents`). No store is opened and nothing is decided here, but for one thing: a
 //! call that could not be judged is asked about, or refused where the person has set that. It never simply runs.
 
+pub mod approvals;
 mod journal;
 pub mod log;
 mod memory;
@@ -116,7 +117,7 @@ impl Gate {
     /// What is in force in a folder.
     pub fn policy(&self, cwd: &Path) -> Result<Policy, Error> {
         let mut layer = self.user.clone()?;
-        if let Some(file) = cwd.ancestors().map(|dir| dir.join(PROJECT_FILE)).find(|file| file.is_file()) {
+        if let Some(file) = project_file(cwd) {
             layer = layer.with(&file, Owner::Project)?;
         }
         let Layer { settings, rules } = layer;
@@ -365,6 +366,11 @@ impl Gate {
         };
         log::append(&self.places.home, &entry);
     }
+}
+
+/// The file of the project that a folder belongs to.
+fn project_file(cwd: &Path) -> Option<PathBuf> {
+    cwd.ancestors().map(|dir| dir.join(PROJECT_FILE)).find(|file| file.is_file())
 }
 
 fn held(set: OnFailure, why: String) -> Ruling {

@@ -6,7 +6,7 @@
 use crate::desk::Desk;
 use crate::{binding, wire};
 use baton_agents::McpCaller;
-use baton_core::frame::shown;
+use baton_core::frame::{defuse, shown};
 use baton_core::mail::Anchor;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+mod approval;
 mod ask;
 mod claim;
 mod job;
@@ -98,6 +99,8 @@ pub(crate) fn list() -> Vec<Tool> {
         job::status::tool(),
         job::wait::tool(),
         job::cancel::tool(),
+        approval::list::tool(),
+        approval::answer::tool(),
     ]
 }
 
@@ -114,6 +117,8 @@ pub(crate) async fn run(call: &Call<'_>, name: &str, arguments: Map<String, Valu
         job::status::NAME => output(job::status::run(call, input(arguments)?).await?),
         job::wait::NAME => output(job::wait::run(call, input(arguments)?).await?),
         job::cancel::NAME => output(job::cancel::run(call, input(arguments)?).await?),
+        approval::list::NAME => output(approval::list::run(call, input(arguments)?).await?),
+        approval::answer::NAME => output(approval::answer::run(call, input(arguments)?).await?),
         other => {
             let names: Vec<_> = list().into_iter().map(|tool| tool.name).collect();
             Err(Error::new(Code::Usage, format!("no tool {}", shown(other, 60)))
@@ -159,16 +164,30 @@ where
         .idempotent(matches!(effect, Effect::Reads | Effect::Sets))
         .open_world(matches!(effect, Effect::Delegates));
     // Only a type of ours that is no struct could fail here, and a test lists all tools.
-    let taken = schema_for_input::<I>().unwrap_or_default();
+    let taken = Arc::new(plain(schema_for_input::<I>().unwrap_or_default().as_ref().clone()));
     Tool::new(name, description, taken)
         .with_title(title)
         .with_raw_output_schema(answer_or_error::<O>())
         .with_annotations(annotations)
 }
 
+/// A schema without what Rust calls its numbers: no client knows those formats, and OpenCode writes so across its terminal.
+fn plain(schema: Map<String, Value>) -> Map<String, Value> {
+    let fields = schema.into_iter().filter(|(name, value)| name != "format" || !value.is_string());
+    fields.map(|(name, value)| (name, plain_value(value))).collect()
+}
+
+fn plain_value(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(plain(fields)),
+        Value::Array(items) => Value::Array(items.into_iter().map(plain_value).collect()),
+        other => other,
+    }
+}
+
 /// The schema of an answer, or of the error in its place: clients check errors against it too.
 fn answer_or_error<O: JsonSchema + 'static>() -> Arc<JsonObject> {
-    let mut schema = schema_for_output::<O>().as_ref().clone();
+    let mut schema = plain(schema_for_output::<O>().as_ref().clone());
     let required = schema.remove("required").unwrap_or_else(|| json!([]));
     let text = json!({"type": ["string", "null"]});
     let error = json!({"type": "object", "properties": {"code": text, "message": text, "hint": text}});
@@ -190,6 +209,16 @@ fn report(call: &Call<'_>, seconds: f64, longest: Span, words: &str) {
         // Whoever is gone needs no progress.
         peer.notify_progress(progress).await.ok();
     });
+}
+
+/// Takes out of every text what could pose as ours.
+fn harmless(document: &mut Value) {
+    match document {
+        Value::String(text) => *text = defuse(text),
+        Value::Array(values) => values.iter_mut().for_each(harmless),
+        Value::Object(fields) => fields.values_mut().for_each(harmless),
+        _ => {}
+    }
 }
 
 /// An argument that is there: models like to fill in empty text for what they leave out.

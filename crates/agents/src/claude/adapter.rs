@@ -90,6 +90,17 @@ impl Agent for Claude {
         asked::asked(payload, event)
     }
 
+    fn surely_asks(
+        &self,
+        _asked: &Asked,
+        _event: &Event,
+        args: &[String],
+        _env: Env<'_>,
+        _read: Read<'_>,
+    ) -> bool {
+        !asked::asks_nobody(args)
+    }
+
     fn render_answer(&self, _event: &Event, asked: &Asked, answer: &Answer) -> Option<String> {
         asked::render(asked, answer)
     }

@@ -160,10 +160,21 @@ fn answered(input: &Value, words: &str) -> Value {
 
 /// Whether nobody sits in front of it. With a tool for permissions somebody else asks, and may well show it to a person.
 pub(super) fn is_headless(args: &[String], attended: Option<&str>) -> bool {
-    let flag = |name: &str| {
-        args.iter().any(|arg| arg == name || arg.strip_prefix(name).is_some_and(|rest| rest.starts_with('=')))
-    };
+    let flag = |name: &str| option(args, name).is_some();
     !flag("--permission-prompt-tool") && (attended == Some("0") || flag("-p") || flag("--print"))
+}
+
+/// Whether nobody is to be asked: its hook runs all the same.
+pub(super) fn asks_nobody(args: &[String]) -> bool {
+    option(args, "--permission-prompts") == Some("none")
+}
+
+/// The value of an option, as `--option value` or `--option=value`; empty where there is none.
+fn option<'a>(args: &'a [String], name: &str) -> Option<&'a str> {
+    args.iter().enumerate().find_map(|(at, arg)| match arg.strip_prefix(name)? {
+        "" => Some(args.get(at + 1).map_or("", String::as_str)),
+        rest => rest.strip_prefix('='),
+    })
 }
 
 /// How a question stands.

@@ -136,7 +136,9 @@ pub(super) fn standing(asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> 
         (look.started_below)(pid).iter().any(|args| args.last().is_some_and(|last| last == command))
     };
     match (command(asking.question), asking.pid) {
-        (Some(command), Some(pid)) if asking.handed.is_some() && runs(command, pid) => Some(Standing::Ran),
+        (Some(command), Some(pid)) if asking.handed == Some(&Answer::Allow) && runs(command, pid) => {
+            Some(Standing::Ran)
+        }
         _ => written,
     }
 }

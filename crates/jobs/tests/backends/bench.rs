@@ -94,6 +94,7 @@ impl Stage {
 pub fn task(sandbox: &Sandbox, program: &str, environment: Vec<(OsString, OsString)>) -> Task {
     let folder = sandbox.path("job");
     fs::create_dir_all(&folder).unwrap();
+    fs::create_dir_all(sandbox.path("baton-home")).unwrap();
     Task {
         prompt: "do it".to_owned(),
         program: sandbox.path("bin").join(program),

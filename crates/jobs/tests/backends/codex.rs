@@ -500,6 +500,19 @@ fn faults_of_the_model_get_their_codes() {
 }
 
 #[test]
+fn the_first_jobs_in_a_new_home_may_start_at_the_same_time() {
+    isolated(|| {
+        let stage = Stage::new(AGENT, Script::by(|_| Step::say("done")));
+        std::thread::scope(|scope| {
+            let jobs: Vec<_> = (0..6).map(|_| scope.spawn(|| stage.ask("do it").said().text)).collect();
+            for job in jobs {
+                assert_eq!(job.join().unwrap(), "done");
+            }
+        });
+    });
+}
+
+#[test]
 fn a_task_that_cannot_be_honoured_is_refused_by_name() {
     isolated(|| {
         let mut stage = Stage::steps(AGENT, []);

@@ -134,6 +134,12 @@ fn nobody_sits_in_front_of_a_run_without_a_terminal() {
         "somebody else asks"
     );
     assert!(!headless(&["claude", "--permission-prompt-tool=mcp__a__b", "-p"], Some("0")));
+    let nobody = |args: &[&str]| asks_nobody(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>());
+    assert!(
+        nobody(&["claude", "-p", "--permission-prompts", "none"])
+            && nobody(&["claude", "--permission-prompts=none"])
+    );
+    assert!(!nobody(&["claude", "--permission-prompts", "host"]) && !nobody(&["claude", "-p", "none"]));
 }
 
 fn call(id: &str, asked: &Asked) -> String {
