@@ -230,8 +230,9 @@ fn a_reviewer_answers_for_others_and_never_for_himself() {
         assert_eq!(done.code, Some(3), "{name}: {done:?}");
     }
     run(otter.shell_command(&["approve", &id, "--json"]), b"").expect_error(3, "not-a-reviewer");
+    let denies = birch.shell_command(&["deny", &id, "--reason", "not today", "--json"]);
     thread::scope(|scope| {
-        let answering = scope.spawn(|| birch.shell(&["deny", &id, "--reason", "not today", "--json"]));
+        let answering = scope.spawn(move || run(denies, b""));
         let decision = printed(hook).expect(0).json()["hookSpecificOutput"]["decision"].clone();
         assert_eq!((&decision["behavior"], &decision["message"]), (&json!("deny"), &json!("not today")));
         let content = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": "not today"}]);
