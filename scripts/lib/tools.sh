@@ -95,7 +95,7 @@ need_partners() {
 # stories NAME: runs the stories of one agent.
 stories() {
     # In these modules the names of stories begin with that of their agent.
-    local chosen=("guard::$1_" "wake::$1_" "terminal::$1_")
+    local chosen=("guard::$1_" "wake::$1_" "terminal::$1_" "approvals_$1::")
     # These two share theirs; BATON_ONLY leaves out what a story does with the other one.
     case "$1" in
     claude) chosen+=(delivery:: life:: asks:: setup:: cost:: --skip a_subagent_of_codex) ;;

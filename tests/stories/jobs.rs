@@ -3,11 +3,11 @@
 use crate::stage::{LIMIT, Stage};
 use baton_mail::process;
 use baton_testkit::agents::{Agent, Session};
-use baton_testkit::model::Kind;
+use baton_testkit::model::{Kind, Part};
 use baton_testkit::process::Finished;
 use baton_testkit::{Request, Script, Step, isolated, wait};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 struct Jobs {
@@ -152,6 +152,82 @@ fn kills_are_noticed(who: Agent) {
     }
 }
 
+/// Whatever still runs in the sandbox, whoever's child it is by now.
+fn left_running(jobs: &Jobs) -> Vec<(i32, String)> {
+    let home = jobs.stage.sandbox.home();
+    let its = |pid: i32| process::variable(pid, "HOME").is_some_and(|found| found == home.as_os_str());
+    let all = process::all().into_iter().map(|(process, _)| process.pid).filter(|pid| its(*pid));
+    all.map(|pid| (pid, process::arguments(pid).join(" "))).collect()
+}
+
+#[track_caller]
+fn nothing_is_left(jobs: &Jobs, id: &str) {
+    let gone = wait::until(Duration::from_secs(20), || left_running(jobs).is_empty());
+    assert!(gone, "{:?}: {}", left_running(jobs), jobs.trouble(id));
+}
+
+/// The worker is killed as soon as it is there, when nobody knows a session yet, and then while the model has not begun to answer.
+fn a_worker_killed_early_is_a_failed_job(who: Agent) {
+    let jobs = Jobs::new(who, Script::by(|_| Step::Hang));
+    for asked in [false, true] {
+        let id = jobs.start("please work");
+        let worker = jobs.process(&id, "worker");
+        if asked {
+            let request = jobs.stage.model.wait_for(LIMIT, |request| request.kind == Kind::Main);
+            assert!(request.is_some(), "{}", jobs.trouble(&id));
+        }
+        kill(worker);
+        let row = wait::poll(Duration::from_secs(10), || {
+            let row = jobs.json(&["job", "status", &id]);
+            row["ended_at"].is_string().then_some(row)
+        });
+        let row = row.unwrap_or_else(|| panic!("{}", jobs.trouble(&id)));
+        assert_eq!(
+            (&row["status"], &row["error"]["code"]),
+            (&"failed".into(), &"worker-gone".into()),
+            "{row}"
+        );
+        nothing_is_left(&jobs, &id);
+        if row["backend_session"].is_null() {
+            let again = jobs.json(&["job", "start", who.name(), "go on", "--resume", &id]);
+            assert_eq!(again["error"]["code"], "nothing-to-resume", "{again}");
+        }
+    }
+}
+
+/// The model stops before its answer, in the middle of it, before it says that it is over, and without closing the line. Half a text is no result.
+fn a_model_that_hangs_is_a_stall(who: Agent) {
+    let script = Script::by(|request| {
+        let (half, rest) = (Part::text("HALF-OF-IT"), Part::text("THE-REST"));
+        let pause = Part::Pause(LIMIT * 10);
+        if request.shows("HANG-BEFORE") {
+            Step::Hang
+        } else if request.shows("HANG-WITHIN") {
+            Step::parts([half, pause, rest])
+        } else if request.shows("HANG-AT-THE-END") {
+            Step::parts([half, rest, pause])
+        } else {
+            Step::say("ALL-OF-IT").still(usize::MAX)
+        }
+    });
+    let jobs = Jobs::new(who, script);
+    jobs.stage.configure("[jobs]\nidle = \"10s\"\n");
+    let prompts = ["HANG-BEFORE", "HANG-WITHIN", "HANG-AT-THE-END", "STAY-OPEN"];
+    let ids = prompts.map(|prompt| jobs.start(prompt));
+    for (prompt, id) in prompts.iter().zip(&ids) {
+        let row = jobs.json(&["job", "wait", id, "--max-wait", "2m"]);
+        if row["status"] == "completed" && *prompt == "STAY-OPEN" {
+            assert_eq!(row["result"], "ALL-OF-IT", "{row}");
+        } else {
+            assert_eq!(row["error"]["code"], "stalled", "{prompt}: {row}{}", jobs.trouble(id));
+            assert_eq!(row["status"], "failed", "{row}");
+        }
+        let was_asked = |request: &Request| request.shows(prompt);
+        assert!(jobs.stage.model.requests().iter().any(|request| was_asked(request)), "{prompt}: {row}");
+    }
+    nothing_is_left(&jobs, &ids[0]);
+}
+
 /// Cancelled in the middle of a tool.
 fn a_cancelled_job_leaves_nothing(who: Agent) {
     let jobs = Jobs::new(who, one_command("echo $$ > tool.pid; exec sleep 600"));
@@ -203,6 +279,74 @@ fn a_prompt_that_is_too_long_goes_as_a_file_and_the_job_says_so() {
     });
 }
 
+#[test]
+fn opencode_killed_with_its_keeper_leaves_neither_a_running_job_nor_a_process() {
+    isolated(|| {
+        let jobs = Jobs::new(Agent::OpenCode, one_command("echo $$ > tool.pid; exec sleep 600"));
+        let file = jobs.stage.sandbox.project().join("tool.pid");
+        for server_too in [true, false] {
+            let id = jobs.start("please wait");
+            let tool = wait::poll(LIMIT, || std::fs::read_to_string(&file).ok()?.trim().parse::<i32>().ok());
+            assert!(tool.is_some(), "no tool: {}", jobs.trouble(&id));
+            let (worker, server) = (jobs.process(&id, "worker"), jobs.process(&id, "backend"));
+            let keeper = process::lineage(server)[1];
+            assert!(process::arguments(keeper).iter().any(|word| word == "keep-server"), "{keeper}");
+            // The keeper first: it would clean up.
+            kill(keeper);
+            kill(worker);
+            if server_too {
+                kill(server);
+            }
+            let row = wait::poll(Duration::from_secs(10), || {
+                let row = jobs.json(&["job", "status", &id]);
+                row["ended_at"].is_string().then_some(row)
+            });
+            let row = row.unwrap_or_else(|| panic!("{}", jobs.trouble(&id)));
+            assert_eq!(
+                (&row["status"], &row["error"]["code"]),
+                (&"failed".into(), &"worker-gone".into()),
+                "{row}"
+            );
+            nothing_is_left(&jobs, &id);
+            std::fs::remove_file(&file).expect("the tool has written it");
+        }
+    });
+}
+
+#[test]
+fn a_worktree_of_a_folder_that_gemini_trusts_is_trusted_for_the_job_alone() {
+    isolated(|| {
+        let jobs = Jobs::new(Agent::Gemini, one_command("echo worked > made.txt"));
+        let trusted = jobs.stage.sandbox.path("home/.gemini/trustedFolders.json");
+        let before = std::fs::read_to_string(&trusted).expect("what the user trusts");
+        let done = jobs.json(&["run", "gemini", "--worktree", "--allow", "all", "make it"]);
+        assert_eq!(done["result"], "JOB-RESULT", "{done}");
+        assert_eq!(done["changes"]["files"][0]["path"], "made.txt", "{done}");
+        assert_eq!(std::fs::read_to_string(&trusted).expect("it is still there"), before);
+        // What is not trusted stays so.
+        std::fs::write(&trusted, "{}").expect("it can be written");
+        let done = jobs.json(&["run", "gemini", "--worktree", "--allow", "all", "make it"]);
+        assert_eq!(done["error"]["code"], "bad-folder", "{done}");
+    });
+}
+
+#[test]
+fn a_claude_command_in_the_background_is_waited_for_and_is_no_stuck_tool() {
+    isolated(|| {
+        let command =
+            json!({"command": "sleep 20; echo finished", "description": "d", "run_in_background": true});
+        let script = Script::by(move |request| match results(request) {
+            _ if request.shows("<status>completed") => Step::say("JOB-RESULT"),
+            0 => Step::tool("Bash", command.clone()),
+            _ => Step::say("started, waiting"),
+        });
+        let jobs = Jobs::new(Agent::Claude, script);
+        let id = jobs.start("please run it");
+        let row = jobs.json(&["job", "wait", &id, "--max-wait", "2m"]);
+        assert_eq!(row["result"], "JOB-RESULT", "{row}{}", jobs.trouble(&id));
+    });
+}
+
 macro_rules! each {
     ($($module:ident: $agent:expr;)*) => {
         $(mod $module {
@@ -221,6 +365,16 @@ macro_rules! each {
             #[test]
             fn a_cancelled_job_leaves_nothing() {
                 isolated(|| super::a_cancelled_job_leaves_nothing($agent));
+            }
+
+            #[test]
+            fn a_worker_killed_early_is_a_failed_job() {
+                isolated(|| super::a_worker_killed_early_is_a_failed_job($agent));
+            }
+
+            #[test]
+            fn a_model_that_hangs_is_a_stall() {
+                isolated(|| super::a_model_that_hangs_is_a_stall($agent));
             }
 
             #[test]

@@ -3,10 +3,16 @@
 //!
 //! A few rounds of each run in `scripts/test`; `scripts/prove` sets `BATON_ROUNDS` and counts.
 
+mod approvals_claude;
+mod approvals_codex;
+mod approvals_copilot;
+mod approvals_gemini;
+mod approvals_opencode;
 mod asks;
 mod copilot;
 mod cost;
 mod delivery;
+mod desk;
 mod doctor;
 mod gate;
 mod gemini;

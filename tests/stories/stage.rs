@@ -167,17 +167,28 @@ impl Stage {
         mail[0]["deliveries"][0]["state"].as_str().unwrap_or("none").to_owned()
     }
 
+    /// The only session that is not gone. The person, once there is one, stands before it.
+    fn session(&self) -> Value {
+        let who = self.json(&["who"]);
+        who.as_array()
+            .into_iter()
+            .flatten()
+            .find(|row| !row["session_id"].is_null())
+            .cloned()
+            .unwrap_or_default()
+    }
+
     /// Waits until the only session that is not gone is in that state.
     #[track_caller]
     pub fn is_in_state(&self, state: &str) {
-        let is = wait::until(LIMIT, || self.json(&["who"])[0]["state"] == state);
+        let is = wait::until(LIMIT, || self.session()["state"] == state);
         assert!(is, "it is never {state}: {}{}", self.json(&["who"]), self.trouble());
     }
 
     /// Waits until a wake of the only session that is not gone would come to this.
     #[track_caller]
     pub fn would_be(&self, outcome: &str) {
-        let would = wait::until(LIMIT, || self.json(&["who"])[0]["wake"] == outcome);
+        let would = wait::until(LIMIT, || self.session()["wake"] == outcome);
         assert!(would, "a wake is never {outcome}: {}{}", self.json(&["who"]), self.trouble());
     }
 

@@ -1,6 +1,6 @@
 //! The one table of agents, and what each has to know.
 
-use crate::asked::{Asked, Asking, Look, Standing};
+use crate::asked::{Asked, Asking, Look, Settled, Standing};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader};
@@ -149,6 +149,22 @@ pub trait Agent: Sync {
 
     /// An answer to what it asked, as the hook of that very event prints it; `None` where that hook can't give this answer.
     fn render_answer(&self, _event: &Event, _asked: &Asked, _answer: &Answer) -> Option<String> {
+        None
+    }
+
+    /// An answer to what it asked with this payload, for our plugin to give; `None` where it can't give this answer.
+    fn reply(
+        &self,
+        _payload: &[u8],
+        _event: &Event,
+        _asked: &Asked,
+        _answer: &Answer,
+    ) -> Option<serde_json::Value> {
+        None
+    }
+
+    /// What our plugin says with this event about a question that it has told of.
+    fn settled(&self, _payload: &[u8], _event: &Event) -> Option<Settled> {
         None
     }
 

@@ -1,7 +1,10 @@
 //! What an agent asks its person, and how one sees that the question is over.
 
+use crate::tools::{self, Tools};
 use crate::wake::Read;
-use baton_core::approval::{Question, QuestionKind};
+use baton_core::approval::{Answer, Question, QuestionKind};
+use baton_core::time::Moment;
+use baton_core::tool::ToolKind;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -14,6 +17,8 @@ pub struct Asked {
     pub call: Option<String>,
     /// Tells the tool and its input from others: [`fingerprint`].
     pub input: u64,
+    /// What the answer will need of the payload, in whatever form its agent likes.
+    pub native: Value,
 }
 
 /// A question that was recorded, for the agent's own files and processes to be asked about it.
@@ -21,6 +26,8 @@ pub struct Asked {
 pub struct Asking<'a> {
     /// The agent's own session id.
     pub session_id: &'a str,
+    /// The subagent that asks.
+    pub subagent: Option<&'a str>,
     /// The agent's process.
     pub pid: Option<i32>,
     /// Where it writes the conversation down.
@@ -31,8 +38,10 @@ pub struct Asking<'a> {
     pub call: Option<&'a str>,
     /// Tells the tool and its input from others.
     pub input: u64,
-    /// The answer has left our hands.
-    pub handed: bool,
+    /// When it was asked.
+    pub since: Moment,
+    /// The answer that has left our hands.
+    pub handed: Option<&'a Answer>,
 }
 
 /// What can be looked at.
@@ -55,6 +64,32 @@ pub enum Standing {
     Refused,
     /// The question is gone; nothing says how.
     Over,
+}
+
+/// What our plugin says about a question that it has told of before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// The agent's own id of the question.
+    pub question: String,
+    /// What became of it.
+    pub how: Settlement,
+}
+
+/// What became of a question, as our plugin saw it. The texts are for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Settlement {
+    /// The agent says that it was answered, by whomever.
+    Answered(String),
+    /// The agent does not wait for it any more.
+    Dropped(String),
+    /// Our answer was taken, and shows.
+    Effective,
+    /// It was answered or dropped before our answer came.
+    Gone(String),
+    /// Our answer did not reach the agent, for certain, and it still waits.
+    Refused(String),
+    /// Nobody knows what became of our answer.
+    Unsure(String),
 }
 
 /// Tells a tool and its input from others, in whatever order its fields come.
@@ -94,6 +129,59 @@ fn add_value(value: &Value, add: &mut impl FnMut(&[u8])) {
         }
         other => add(other.to_string().as_bytes()),
     }
+}
+
+/// The most of a command or a change that is kept, in characters.
+const DETAIL: usize = 20_000;
+/// The most that is said in the one line, in characters.
+const LINE: usize = 200;
+
+/// A permission for a call of one of an agent's tools. The detail of a command is the command.
+pub fn permission(table: &Tools, tool: &str, input: &Value) -> Question {
+    let call = tools::tool(table, tool, input, &[]);
+    let named_by_patch = call.patch.as_deref().map(patched).unwrap_or_default();
+    let paths = if call.paths.is_empty() { named_by_patch } else { call.paths.clone() };
+    let plain = input.as_object().is_none_or(|fields| !fields.is_empty()).then(|| input.to_string());
+    let about = match call.kind {
+        ToolKind::Shell | ToolKind::TypedInput => call.command.clone(),
+        _ => (!paths.is_empty()).then(|| paths.join(", ")),
+    };
+    let about = about.or_else(|| call.command.clone()).or_else(|| call.url.clone()).or_else(|| plain.clone());
+    let changed = input["old_string"].as_str().zip(input["new_string"].as_str());
+    let detail = call.command.or(call.patch).or_else(|| changed.map(|(old, new)| change(old, new)));
+    let detail = detail.or(call.content).or(plain);
+    Question {
+        tool: Some(tool.to_owned()),
+        what: about.map_or_else(|| tool.to_owned(), |about| format!("{tool}: {}", line(&about))),
+        detail: detail.map(|detail| detail.chars().take(DETAIL).collect()),
+        paths,
+        ..Question::default()
+    }
+}
+
+/// The beginning of a text, in one line.
+pub fn line(text: &str) -> String {
+    let text = text.trim();
+    let first = text.lines().next().unwrap_or_default();
+    let mut line: String = first.chars().filter(|c| !c.is_control()).take(LINE).collect();
+    if line.len() < text.len() {
+        line.push('…');
+    }
+    line
+}
+
+fn change(old: &str, new: &str) -> String {
+    let side =
+        |mark: char, text: &str| -> String { text.lines().map(|line| format!("{mark}{line}\n")).collect() };
+    side('-', old) + &side('+', new)
+}
+
+/// The files that a patch names, as `apply_patch` has them.
+pub fn patched(patch: &str) -> Vec<String> {
+    let marks = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
+    let named =
+        |line: &str| marks.iter().find_map(|mark| line.strip_prefix(mark)).map(|file| file.trim().to_owned());
+    patch.lines().filter_map(named).collect()
 }
 
 /// A question as it is kept and shown.

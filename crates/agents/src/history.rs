@@ -4,7 +4,7 @@
 use crate::call::Call;
 use crate::tools::{self, Tools};
 use baton_core::event::EventKind;
-use baton_core::time::Moment;
+use baton_core::time::{Moment, Span};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -88,10 +88,12 @@ pub(crate) fn text<'v>(value: &'v Value, way: &str) -> Option<&'v str> {
     value.pointer(way).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// A time as transcripts write it, with parts of a second.
+/// A time as transcripts write it, `2026-11-16T10:15:02.920Z`, to the millisecond.
 pub(crate) fn moment(text: &str) -> Option<Moment> {
-    let whole = text.split(['.', 'Z']).next()?;
-    Moment::parse(&format!("{whole}Z"))
+    let Some((whole, fraction)) = text.strip_suffix('Z')?.split_once('.') else { return Moment::parse(text) };
+    let digits: String = fraction.chars().chain("00".chars()).take(3).collect();
+    let more: u16 = digits.parse().ok()?;
+    Moment::parse(&format!("{whole}Z")).map(|at| at.plus(Span(i64::from(more))))
 }
 
 /// A part of the input that is JSON in a text.
@@ -151,8 +153,12 @@ mod tests {
 
     #[test]
     fn a_time_may_have_parts_of_a_second() {
-        assert_eq!(moment("1970-01-01T00:01:00.355Z"), Some(Moment(60_000)));
+        assert_eq!(moment("1970-01-01T00:01:00.355Z"), Some(Moment(60_355)));
+        assert_eq!(moment("1970-01-01T00:01:00.3Z"), Some(Moment(60_300)));
+        assert_eq!(moment("1970-01-01T00:01:00.999999999Z"), Some(Moment(60_999)));
         assert_eq!(moment("1970-01-01T00:01:00Z"), Some(Moment(60_000)));
-        assert_eq!(moment("yesterday"), None);
+        for bad in ["yesterday", "", ".Z", "1970-01-01T00:01:00.xZ", "1970-01-01T00:01:00.-10Z"] {
+            assert_eq!(moment(bad), None, "{bad}");
+        }
     }
 }

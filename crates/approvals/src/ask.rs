@@ -11,7 +11,7 @@ use baton_core::id::ApprovalId;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_gate::Gate;
-use baton_gate::approvals::{Opinion, Policy};
+use baton_gate::approvals::{Access, Opinion, Policy};
 use baton_mail::line::JOB_MARKS;
 use baton_mail::{identity, process, project};
 use baton_store::{ApprovalRow, Approvals, NewApproval, Process, Role, Store};
@@ -26,7 +26,7 @@ pub struct Asker<'a> {
     pub agent: &'a dyn Agent,
     /// The environment of its hook or plugin.
     pub env: Env<'a>,
-    /// How long a hook is held; zero for never.
+    /// How long a hook is held. A link holds what it is told of for as long as it is asked.
     pub hold: Span,
     /// What the person has set about questions, and what that means for this one.
     pub rules: Rules,
@@ -48,6 +48,21 @@ impl Rules {
     pub fn of_question(gate: &Gate, agent: &dyn Agent, payload: &[u8], program: Option<PathBuf>) -> Self {
         let Ok(policy) = gate.approvals() else { return Self::default() };
         Self { opinion: gate.opinion_of_question(agent, payload), policy, program }
+    }
+
+    /// Those for a question that says itself which call it is about.
+    pub fn of_asked(
+        gate: &Gate,
+        agent: &dyn Agent,
+        cwd: &Path,
+        asked: &Asked,
+        program: Option<PathBuf>,
+    ) -> Self {
+        let Ok(policy) = gate.approvals() else { return Self::default() };
+        let about = asked.question.tool_use.as_deref();
+        let opinion =
+            about.map(|tool| gate.opinion_of_tool(agent, cwd, tool, Access::Any)).unwrap_or_default();
+        Self { opinion, policy, program }
     }
 
     /// Who answers by rule, as it is written down.
@@ -95,7 +110,7 @@ pub fn record(
         input: asked.input,
         asker: asking,
         holder,
-        until: holder.map(|_| now.plus(asker.hold)),
+        until: holder.filter(|_| asker.hold.0 > 0).map(|_| now.plus(asker.hold)),
         now,
     })?;
     if moved.moved {
@@ -154,7 +169,7 @@ pub fn hold(
     let can_answer =
         allows || asker.agent.render_answer(event, asked, &Answer::Words(String::new())).is_some();
     let by_rule = allows && asker.rules.by(asked).is_some();
-    let held = asker.hold.0 > 0 && can_answer && (unattended || is_watched(store, asker, event));
+    let held = can_answer && (unattended || is_watched(store, asker, event));
     // Either its dialog comes, and tells, or nobody is asked at all.
     if !held && !by_rule && (asker.agent.tells_again(event) || (unattended && !can_answer)) {
         return Ok(None);

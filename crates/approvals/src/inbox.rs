@@ -5,7 +5,7 @@ use crate::trail::{self, Kind};
 use baton_core::approval::{Answer, Question, QuestionKind, State};
 use baton_core::id::ApprovalId;
 use baton_core::session;
-use baton_core::time::Moment;
+use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error, frame};
 use baton_jobs::{Host, approve};
 use baton_mail::directory;
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 const EFFECTIVE: Duration = Duration::from_secs(10);
 /// Between two looks at the agent's own files once the answer has left our hands: nothing announces what they say.
 const LOOK: Duration = Duration::from_millis(20);
+
+/// A hook that says that its agent waits says within this time for what.
+const TOLD: Span = Span::seconds(3);
 
 /// Something that waits for an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -144,6 +147,7 @@ fn shown(host: &Host, told: &[Pending]) -> Result<Vec<Pending>, Error> {
     }
     let mut store = Store::open(&host.home, Role::Command)?;
     let mut everybody = directory::who(&mut store, None, false)?;
+    let now = baton_mail::now();
     let is_told = |participant: &Participant| {
         let session = participant.native.as_deref();
         told.iter()
@@ -151,7 +155,8 @@ fn shown(host: &Host, told: &[Pending]) -> Result<Vec<Pending>, Error> {
     };
     everybody.retain(|participant| {
         let a_jobs = participant.tags.iter().any(|tag| tag == JOB_TAG);
-        participant.state == session::State::Blocked && !a_jobs && !is_told(participant)
+        let waits = participant.state == session::State::Blocked && participant.state_since.plus(TOLD) < now;
+        waits && !a_jobs && !is_told(participant)
     });
     let question = || Question::permission("", "something that it shows in its own terminal");
     Ok(everybody.into_iter().map(|one| Pending::Shown(Box::new(one), question())).collect())

@@ -23,8 +23,8 @@ pub fn step(row: &ApprovalRow) -> Option<Step> {
     if row.asker.is_some_and(|asker| !process::is_alive(asker)) {
         return Some(Step::Gone);
     }
-    if let Some(seen) = seen(row) {
-        return Some(seen);
+    if let Some(shown) = shown(row) {
+        return Some(shown);
     }
     let is_held = matches!(row.state, State::Waiting | State::Answered);
     let left = is_held && row.holder.is_none_or(|holder| !process::is_alive(holder));
@@ -33,17 +33,19 @@ pub fn step(row: &ApprovalRow) -> Option<Step> {
 }
 
 /// What the agent's own files and processes show.
-fn seen(row: &ApprovalRow) -> Option<Step> {
+pub fn shown(row: &ApprovalRow) -> Option<Step> {
     let agent = baton_agents::by_name(&row.agent).ok()?;
     let question = crate::question(row);
     let asking = Asking {
         session_id: &row.session,
+        subagent: row.subagent.as_deref(),
         pid: row.asker.map(|asker| asker.pid),
         transcript: row.transcript.as_deref().map(Path::new),
         question: &question,
         call: row.call.as_deref(),
         input: row.input,
-        handed: row.state == State::Handed,
+        since: row.asked_at,
+        handed: row.answer.as_ref().filter(|_| row.state == State::Handed),
     };
     let since = row.handed_at.and_then(as_start);
     let below = |pid: i32| since.map(|since| started_below(pid, since)).unwrap_or_default();

@@ -3,7 +3,7 @@
 use crate::look;
 use crate::trail::{self, Kind};
 use baton_core::Error;
-use baton_core::approval::Step;
+use baton_core::approval::{State, Step};
 use baton_core::event::{Event, EventKind, Source};
 use baton_store::{ApprovalRow, Approvals};
 use std::path::Path;
@@ -13,7 +13,9 @@ pub fn by_event(home: &Path, agent: &str, event: &Event) -> Result<(), Error> {
     let Some(mut store) = Approvals::open_if_asking(home, agent, &event.session_id)? else { return Ok(()) };
     let mut closed = false;
     for row in store.of_session(agent, &event.session_id)? {
-        match seen_by(event, &row) {
+        // What the agent has written down tells more than that the turn is over: whether what was denied has run all the same.
+        let step = look::shown(&row).or_else(|| seen_by(event, &row));
+        match step {
             Some(step) => {
                 let moved = store.close(&row.id, step, None, baton_mail::now())?;
                 if let Some(moved) = moved.filter(|moved| moved.moved) {
@@ -38,7 +40,14 @@ fn seen_by(event: &Event, row: &ApprovalRow) -> Option<Step> {
             let call = row.call.as_ref()?;
             event.calls.contains(call).then_some(Step::Ran)
         }
-        EventKind::Stop | EventKind::Interrupted if of_the_session => Some(Step::Over),
+        // Whether an answer that is on its way was in time is for the agent's own files to say.
+        EventKind::Interrupted if row.state == State::Handed => None,
+        // A subagent in the background goes on when its parent's turn is over.
+        EventKind::Stop | EventKind::Interrupted | EventKind::SubagentStop
+            if event.subagent == row.subagent =>
+        {
+            Some(Step::Over)
+        }
         EventKind::Start(Source::Startup | Source::New | Source::Resume | Source::Clear)
             if of_the_session =>
         {

@@ -238,7 +238,7 @@ const TABLE: &[Row] = &[
         ..length!(
             "approvals.hold",
             approval_hold,
-            (Span::seconds(0), Span::minutes(10)),
+            (Span::seconds(1), Span::minutes(10)),
             "how long a question is held for an answer where nobody sits at the terminal, or somebody watches"
         )
     },

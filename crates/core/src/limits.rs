@@ -90,7 +90,7 @@ pub struct Limits {
     pub job_depth: u32,
     /// How long ended jobs are kept.
     pub job_keep: Span,
-    /// How long a question that nobody would see is held for an answer; zero for not at all.
+    /// How long a question that nobody would see is held for an answer.
     pub approval_hold: Span,
     /// Whether another agent reviews before a session may stop.
     pub review_gate: bool,

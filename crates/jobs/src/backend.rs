@@ -138,6 +138,8 @@ pub struct Task {
     pub environment: Vec<(OsString, OsString)>,
     /// Where it works.
     pub cwd: PathBuf,
+    /// The folder that was meant, where `cwd` is a worktree which was made of its repository for this job.
+    pub worktree_of: Option<PathBuf>,
     /// A folder of this job alone (0700), for files that the backend needs.
     pub folder: PathBuf,
     /// Baton's own home, for what all jobs share.
@@ -207,9 +209,9 @@ pub trait Backend: Sync {
     /// (then the job has failed). Nothing is started for it that would go on with the turn.
     fn recall(&self, task: &Task, session: &str) -> Option<Snapshot>;
 
-    /// Stops the turn of a session whose watcher is gone, where it does not end with the job's own processes: in a server that jobs share. Two seconds
-    /// at most.
-    fn abandon(&self, _task: &Task, _session: &str) {}
+    /// Stops the turn of a session whose watcher is gone, where it does not end with the job's own processes: in a server that jobs share. The session
+    /// may not have been known yet; what was started for it must not stay.
+    fn abandon(&self, _task: &Task, _session: Option<&str>) {}
 }
 
 /// A running turn. Any thread may call.

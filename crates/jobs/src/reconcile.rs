@@ -162,10 +162,8 @@ pub fn clean_up(host: &Host, row: &JobRow) -> String {
     let marked = |process: &Process| processes::is_marked(*process, processes::JOB, row.id.as_str());
     let root = row.backend.filter(|process| process::is_alive(*process)).filter(marked);
     let count = processes::end_all(&row.id, root, POLITE);
-    if let (Some(request), Some(session), Some(backend)) =
-        (Request::parse(&row.request), row.session.as_deref(), backend::of(&row.agent))
-    {
-        backend.abandon(&worker::task(host, row, &request), session);
+    if let (Some(request), Some(backend)) = (Request::parse(&row.request), backend::of(&row.agent)) {
+        backend.abandon(&worker::task(host, row, &request), row.session.as_deref());
     }
     match count {
         0 => "none of its processes was left".to_owned(),

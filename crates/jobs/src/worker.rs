@@ -21,7 +21,7 @@ use baton_store::{JobEnd, JobRow, Jobs, Progress};
 use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
 use work::Work;
@@ -96,7 +96,7 @@ fn prepare(host: &Host, row: &JobRow) -> Result<(Task, Request, Option<worktree:
         false => None,
     };
     if let Some(worktree) = &worktree {
-        task.cwd.clone_from(&worktree.cwd);
+        task.worktree_of = Some(std::mem::replace(&mut task.cwd, worktree.cwd.clone()));
     }
     let longest = backend::of(&row.agent).map_or(usize::MAX, |backend| backend.capabilities().prompt_bytes);
     if task.prompt.len() > longest {
@@ -128,6 +128,7 @@ pub fn task(host: &Host, row: &JobRow, request: &Request) -> Task {
         program: request.program.clone(),
         environment,
         cwd: row.worktree.as_deref().unwrap_or(&row.cwd).into(),
+        worktree_of: row.worktree.as_ref().map(|_| PathBuf::from(&row.cwd)),
         folder: Place::of(&host.home, &row.id).folder().to_owned(),
         home: host.home.clone(),
         baton: host.program.clone(),

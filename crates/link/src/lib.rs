@@ -7,25 +7,30 @@
 //! plugin → baton   {"id": 7, "payload": {"hook_event_name": …, "session_id": …, …}}
 //! baton → plugin   {"id": 7, "answer": …}          null: nothing to say; about a tool call: what the guard says
 //! baton → plugin   {"push": {…}}                    unasked
+//! baton → plugin   {"reply": {…}}                   the answer to a question of its agent; what became of it comes as an event
 //! ```
 //!
 //! One thread waits for the plugin and for the doorbells of its sessions. It polls nothing: a sweep every few seconds only covers a bell that could
 //! not be heard. When the plugin's end of the pipe closes, its agent is gone, and so are the sessions.
 
 mod lines;
+mod questions;
 mod sessions;
 
 use baton_agents::{Agent, Push};
+use baton_approvals::ask::{self, Asker, Rules};
 use baton_approvals::settle;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::id::ParticipantId;
 use baton_core::limits::{self, Limits};
+use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_gate::Gate;
 use baton_mail::line::{self, Caller, Pushed};
 use baton_mail::unknown;
 use baton_store::{Role, Store};
 use lines::Lines;
+use questions::{News, Questions, Told};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -43,6 +48,8 @@ pub struct Options {
     pub home: PathBuf,
     /// Whose plugin it serves.
     pub agent: &'static dyn Agent,
+    /// Baton's own program, which tells people that something is asked.
+    pub program: Option<PathBuf>,
     /// Reads the environment.
     pub env: fn(&str) -> Option<OsString>,
     /// The limits that hold in a folder.
@@ -65,7 +72,8 @@ struct Call<'a> {
 
 /// Serves a plugin until it closes its end.
 pub fn serve<I: io::Read + AsFd, O: Write>(options: Options, input: I, output: O) -> Result<(), Error> {
-    let mut link = Link { options, store: None, sessions: Sessions::default(), output };
+    let mut link =
+        Link { options, store: None, sessions: Sessions::default(), questions: Questions::default(), output };
     let served = link.run(input);
     link.end();
     served
@@ -75,6 +83,7 @@ struct Link<O> {
     options: Options,
     store: Option<Store>,
     sessions: Sessions,
+    questions: Questions,
     output: O,
 }
 
@@ -83,7 +92,8 @@ impl<O: Write> Link<O> {
         let mut lines = Lines::default();
         let mut sweep = Instant::now() + limits::SWEEP.to_std();
         loop {
-            let until = self.sessions.next_try().map_or(sweep, |next| next.min(sweep));
+            let tries = [self.sessions.next_try(), self.questions.next_try()];
+            let until = tries.into_iter().flatten().fold(sweep, Instant::min);
             let (spoke, mut rung) = self.wait(&input, until);
             if spoke {
                 if !lines.read(&mut input).map_err(|error| gone(&error))? {
@@ -100,7 +110,9 @@ impl<O: Write> Link<O> {
                 sweep = Instant::now() + limits::SWEEP.to_std();
                 rung = self.sessions.names();
                 self.sessions.attend();
+                self.questions.rang();
             }
+            self.hand_over()?;
             rung.extend(self.sessions.due());
             rung.sort_unstable();
             rung.dedup();
@@ -119,12 +131,17 @@ impl<O: Write> Link<O> {
         fds.extend(
             self.sessions.bells().map(|(_, bell)| PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)),
         );
+        let sessions = fds.len();
+        fds.extend(self.questions.bell().map(|bell| PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)));
         // Interrupted or not: what is ready is in the flags.
         poll(&mut fds, Some(&timeout)).ok();
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
-        let rung = self.sessions.bells().zip(&ready[1..]).filter(|(_, ready)| **ready);
+        let rung = self.sessions.bells().zip(&ready[1..sessions]).filter(|(_, ready)| **ready);
         let rung: Vec<String> = rung.map(|((name, _), _)| name.to_owned()).collect();
         self.sessions.silence(&rung);
+        if ready[sessions..].contains(&true) {
+            self.questions.rang();
+        }
         (ready[0], rung)
     }
 
@@ -175,11 +192,62 @@ impl<O: Write> Link<O> {
         if let Some((asker, seen)) = outcome.jobs {
             (self.options.jobs)(asker, seen);
         }
-        if let Err(error) = settle::by_event(&self.options.home, self.options.agent.name(), &event) {
-            self.note(&format!("{}: {}: {error}", event.native, error.code()));
-        }
         self.follow(&event);
-        Ok(event.subagent.is_none().then_some(event.session_id))
+        let pushed = event.subagent.is_none().then(|| event.session_id.clone());
+        if let Err(error) = self.see_questions(event, payload.get().as_bytes()) {
+            self.note(&format!("questions: {}: {error}", error.code()));
+        }
+        Ok(pushed)
+    }
+
+    /// What an event says about what its agent asks.
+    fn see_questions(&mut self, event: Event, payload: &[u8]) -> Result<(), Error> {
+        let Options { agent, env, .. } = self.options;
+        let holds = self.questions.holds(&event.session_id);
+        if let Some(settled) = agent.settled(payload, &event) {
+            self.questions.hear(News::Settled(settled));
+        } else if event.kind == EventKind::Blocked && !ask::is_a_jobs(&env) {
+            if let Some(asked) = agent.asked(payload, &event) {
+                let cwd = event.cwd.clone().unwrap_or_else(|| PathBuf::from("/"));
+                let program = self.options.program.clone();
+                let rules = Rules::of_asked(&(self.options.gate)(), agent, &cwd, &asked, program);
+                let told = Told { event, payload: payload.to_vec(), asked, rules };
+                self.questions.hear(News::Asked(Box::new(told)));
+            }
+        } else if event.kind == EventKind::AfterTool && holds {
+            self.questions.hear(News::Ran(event.calls));
+        } else if !holds {
+            // Of what this link holds the plugin says everything else.
+            settle::by_event(&self.options.home, agent.name(), &event)?;
+        }
+        Ok(())
+    }
+
+    /// Writes down what was asked and what became of it.
+    fn write_questions(&mut self) {
+        if self.questions.next_try().is_none_or(|next| next > Instant::now()) {
+            return;
+        }
+        let Options { agent, env, .. } = self.options;
+        let home = self.options.home.clone();
+        let asker = Asker { home: &home, agent, env: &env, hold: Span(0), rules: Rules::default() };
+        let mut questions = std::mem::take(&mut self.questions);
+        let event = Event::new(EventKind::Other, "");
+        let written = self.with_store(&event, |store, _| questions.write(store, &asker));
+        self.questions = questions;
+        if let Err(error) = written {
+            self.note(&format!("questions: {}: {error}", error.code()));
+        }
+    }
+
+    /// Hands the plugin the answers to what its agent asks.
+    fn hand_over(&mut self) -> Result<(), Error> {
+        self.write_questions();
+        let (replies, taken) = self.questions.take(&self.options.home, self.options.agent);
+        if let Err(error) = taken {
+            self.note(&format!("answers: {}: {error}", error.code()));
+        }
+        replies.iter().try_for_each(|reply| self.write(&json!({"reply": reply})))
     }
 
     /// What the guard says about the tool call of an event.
@@ -273,6 +341,9 @@ impl<O: Write> Link<O> {
 
     /// The agent is gone, and with it all sessions that it ran; unless hooks tell of their end.
     fn end(&mut self) {
+        if let Err(error) = self.questions.end(&self.options.home) {
+            self.note(&format!("end: {}: {error}", error.code()));
+        }
         if !self.options.agent.ends_with_plugin() {
             self.sessions = Sessions::default();
         }

@@ -164,16 +164,30 @@ where
         .idempotent(matches!(effect, Effect::Reads | Effect::Sets))
         .open_world(matches!(effect, Effect::Delegates));
     // Only a type of ours that is no struct could fail here, and a test lists all tools.
-    let taken = schema_for_input::<I>().unwrap_or_default();
+    let taken = Arc::new(plain(schema_for_input::<I>().unwrap_or_default().as_ref().clone()));
     Tool::new(name, description, taken)
         .with_title(title)
         .with_raw_output_schema(answer_or_error::<O>())
         .with_annotations(annotations)
 }
 
+/// A schema without what Rust calls its numbers: no client knows those formats, and OpenCode writes so across its terminal.
+fn plain(schema: Map<String, Value>) -> Map<String, Value> {
+    let fields = schema.into_iter().filter(|(name, value)| name != "format" || !value.is_string());
+    fields.map(|(name, value)| (name, plain_value(value))).collect()
+}
+
+fn plain_value(value: Value) -> Value {
+    match value {
+        Value::Object(fields) => Value::Object(plain(fields)),
+        Value::Array(items) => Value::Array(items.into_iter().map(plain_value).collect()),
+        other => other,
+    }
+}
+
 /// The schema of an answer, or of the error in its place: clients check errors against it too.
 fn answer_or_error<O: JsonSchema + 'static>() -> Arc<JsonObject> {
-    let mut schema = schema_for_output::<O>().as_ref().clone();
+    let mut schema = plain(schema_for_output::<O>().as_ref().clone());
     let required = schema.remove("required").unwrap_or_else(|| json!([]));
     let text = json!({"type": ["string", "null"]});
     let error = json!({"type": "object", "properties": {"code": text, "message": text, "hint": text}});

@@ -259,6 +259,12 @@ impl Shared {
                 reply.cut_after(events);
                 self.answer(request, *step, reply)
             }
+            Step::Still(events, step) => {
+                reply.cut_after(events);
+                // Cut or whole: what matters is that nothing follows.
+                self.answer(request, *step, reply).ok();
+                self.answer(request, Step::Hang, reply)
+            }
             Step::ErrorInside(message) => {
                 reply.json(200, &json!({"type": "error", "error": {"type": "api_error", "message": message}}))
             }

@@ -4,8 +4,9 @@
 //! `additionalContext`: a blocking reason is shown to the model twice. Text over 10,000 UTF-16 units is moved to a file.
 
 use super::tools::FAILURE;
-use super::{history, screen, transcript, wake};
+use super::{asked, history, screen, transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::asked::{Asked, Asking, Look, Standing};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader, files_below};
@@ -14,6 +15,7 @@ use crate::payload::{self, Payload, given};
 use crate::screen::Screen;
 use crate::wake::{Idle, Read, Route};
 use baton_core::Error;
+use baton_core::approval::Answer;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::session::State;
@@ -82,6 +84,37 @@ impl Agent for Claude {
             Ruling::Redact { output, .. } => json!({ "hookEventName": event, "updatedToolOutput": output }),
         };
         json!({ "hookSpecificOutput": said }).to_string()
+    }
+
+    fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
+        asked::asked(payload, event)
+    }
+
+    fn surely_asks(
+        &self,
+        _asked: &Asked,
+        _event: &Event,
+        args: &[String],
+        _env: Env<'_>,
+        _read: Read<'_>,
+    ) -> bool {
+        !asked::asks_nobody(args)
+    }
+
+    fn render_answer(&self, _event: &Event, asked: &Asked, answer: &Answer) -> Option<String> {
+        asked::render(asked, answer)
+    }
+
+    fn is_headless(&self, args: &[String], env: Env<'_>) -> bool {
+        let attended = env("CLAUDE_CODE_SESSION_ATTENDED");
+        asked::is_headless(args, attended.as_deref().and_then(|attended| attended.to_str()))
+    }
+
+    fn standing(&self, asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
+        let transcript = asking.transcript.map(Path::to_string_lossy);
+        let registry =
+            asking.pid.zip(transcript).and_then(|(pid, transcript)| self.registry(pid, &transcript));
+        asked::standing(asking, registry, look)
     }
 
     fn quiet(&self) -> &'static str {

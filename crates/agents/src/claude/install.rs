@@ -20,6 +20,8 @@ const AGENT: &str = "claude";
 const TRUST: &str = "Claude Code asks each person once before it starts a server from .mcp.json: run `claude` in the project and approve `baton`";
 /// Seconds that a command hook may take.
 const COMMAND_TIMEOUT: u32 = 10;
+/// Seconds that the hook of a question may take: the longest that one may be held, and some. Its own clock is shorter.
+const HELD_TIMEOUT: u32 = 630;
 /// Seconds that a call of our MCP server may take.
 const TOOL_TIMEOUT: u32 = 10;
 /// Seconds that a hook may wait in the background: a week. It ends with its session.
@@ -60,7 +62,7 @@ pub fn hook_rows(scope: &Scope, guard: Guard) -> Vec<HookRow> {
         command("SessionEnd"),
         command("UserPromptSubmit"),
         command("Stop"),
-        command("PermissionRequest"),
+        HookRow { event: "PermissionRequest", matcher: None, form: Form::Command { timeout: HELD_TIMEOUT } },
         command("Notification"),
         tool(
             "PostToolBatch",

@@ -3,8 +3,9 @@
 //! Mail goes out at SessionStart (which fires with the first prompt), UserPromptSubmit, PostToolUse (one per tool, in parallel) and Stop.
 //! Everything is cut at 10,000 bytes. One unknown key in an answer voids the whole of it.
 
-use super::{history, screen, transcript, wake};
+use super::{asked, history, screen, transcript, wake};
 use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
+use crate::asked::{Asked, Asking, Look, Standing};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader, files_below};
@@ -13,6 +14,7 @@ use crate::payload::{self, Payload, given};
 use crate::screen::Screen;
 use crate::wake::{Idle, Read, Route};
 use baton_core::Error;
+use baton_core::approval::Answer;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::mail::Anchor;
@@ -80,6 +82,22 @@ impl Agent for Codex {
                 json!({ "decision": "block", "reason": call::joined(output) }).to_string()
             }
         }
+    }
+
+    fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
+        asked::asked(payload, event)
+    }
+
+    fn render_answer(&self, _event: &Event, _asked: &Asked, answer: &Answer) -> Option<String> {
+        asked::render(answer)
+    }
+
+    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
+        asked::is_headless(args)
+    }
+
+    fn standing(&self, asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
+        asked::standing(asking, look)
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {

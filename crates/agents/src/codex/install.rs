@@ -20,6 +20,8 @@ use crate::install::{
 const AGENT: &str = "codex";
 /// Seconds that a command hook may take.
 const COMMAND_TIMEOUT: u32 = 10;
+/// Seconds that the hook of a question may take: the longest that one may be held, and some. Its own clock is shorter.
+const HELD_TIMEOUT: u32 = 630;
 /// The most that Codex gives a hook while a session ends.
 const ENDING_TIMEOUT: u32 = 3;
 /// Seconds that a call of our MCP server may take.
@@ -44,7 +46,7 @@ pub fn hook_rows(guard: Guard) -> Vec<HookRow> {
         command("SessionEnd", ENDING_TIMEOUT),
         command("UserPromptSubmit", COMMAND_TIMEOUT),
         command("Stop", COMMAND_TIMEOUT),
-        command("PermissionRequest", COMMAND_TIMEOUT),
+        command("PermissionRequest", HELD_TIMEOUT),
         command("Interrupt", ENDING_TIMEOUT),
         tool("PostToolUse", None, &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")]),
     ];

@@ -2,6 +2,7 @@
 //! become trusted.
 
 mod adapter;
+mod asked;
 mod facts;
 mod history;
 pub mod install;

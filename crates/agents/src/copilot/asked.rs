@@ -56,7 +56,7 @@ fn permission(payload: &Value) -> Option<Asked> {
             ..Question::permission(id, tool)
         },
     };
-    Some(Asked { question, call: None, input })
+    Some(Asked { question, call: None, input, native: Value::Null })
 }
 
 fn of_command(id: String, tool: &str, command: &str) -> Question {
@@ -83,14 +83,14 @@ fn notified(payload: &Value) -> Option<Asked> {
     if kind == Some("elicitation_dialog") {
         let input = fingerprint("", &json!(message));
         let question = Question::input(id(WITH_DIALOG, payload, input), message, Vec::new());
-        return Some(Asked { question, call: None, input });
+        return Some(Asked { question, call: None, input, native: Value::Null });
     }
     let found =
         NOTES.iter().find_map(|(begin, tool, field)| Some((tool, field, message.strip_prefix(begin)?)));
     let Some((tool, field, value)) = found else {
         let input = fingerprint("", &json!(message));
         let question = Question::permission(id(WITH_DIALOG, payload, input), message);
-        return Some(Asked { question, call: None, input });
+        return Some(Asked { question, call: None, input, native: Value::Null });
     };
     let input = fingerprint(tool, &json!({ *field: value }));
     let id = id(WITH_DIALOG, payload, input);
@@ -103,7 +103,7 @@ fn notified(payload: &Value) -> Option<Asked> {
             ..Question::permission(id, format!("{tool}: {value}"))
         }
     };
-    Some(Asked { question, call: None, input })
+    Some(Asked { question, call: None, input, native: Value::Null })
 }
 
 /// The answer that the hook before the dialog prints. What it says counts for this one call.
@@ -136,7 +136,9 @@ pub(super) fn standing(asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> 
         (look.started_below)(pid).iter().any(|args| args.last().is_some_and(|last| last == command))
     };
     match (command(asking.question), asking.pid) {
-        (Some(command), Some(pid)) if asking.handed && runs(command, pid) => Some(Standing::Ran),
+        (Some(command), Some(pid)) if asking.handed == Some(&Answer::Allow) && runs(command, pid) => {
+            Some(Standing::Ran)
+        }
         _ => written,
     }
 }
@@ -252,6 +254,7 @@ fn turn_over(after: &[Value]) -> Option<Standing> {
 mod tests {
     use super::*;
     use baton_core::event::EventKind;
+    use baton_core::time::Moment;
     use std::path::Path;
 
     fn event(native: &str) -> Event {
@@ -339,12 +342,14 @@ mod tests {
     fn stands(asked: &Asked, lines: &[Value], running: &[&str]) -> Option<Standing> {
         let asking = Asking {
             session_id: "s",
+            subagent: None,
             pid: Some(7),
             transcript: Some(Path::new("/t")),
             question: &asked.question,
             call: None,
             input: asked.input,
-            handed: true,
+            since: Moment(0),
+            handed: Some(&Answer::Allow),
         };
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         let running = vec![running.iter().map(|arg| (*arg).to_owned()).collect()];

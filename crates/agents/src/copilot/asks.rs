@@ -95,7 +95,7 @@ pub(super) fn surely(about: About<'_>, session: &Session<'_>) -> bool {
         About::Edit => Vec::new(),
     };
     let asks = match about {
-        About::Command(_) => names.iter().any(|name| is_asked_about(name)),
+        About::Command(_) => names.iter().any(is_asked_about),
         About::Edit => true,
     };
     asks && !session.args.is_empty()

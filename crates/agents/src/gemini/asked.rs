@@ -50,7 +50,7 @@ pub(super) fn asked(payload: &[u8]) -> Option<Asked> {
     };
     let input = fingerprint(tool, &json!(question.detail.as_deref().unwrap_or(&question.what)));
     let tool = (!tool.is_empty()).then(|| tool.to_owned());
-    Some(Asked { question: Question { tool, ..question }, call: None, input })
+    Some(Asked { question: Question { tool, ..question }, call: None, input, native: Value::Null })
 }
 
 /// How a question stands, by the lines that are younger than it: the tool's result, if the tool ran; a replaced conversation, if the turn was taken back. A
@@ -80,6 +80,7 @@ pub(super) fn standing(asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use baton_core::time::Moment;
     use std::path::Path;
 
     const EDIT: &str = r#"{"hook_event_name": "Notification", "timestamp": "2026-11-16T10:23:19.903Z", "notification_type": "ToolPermission",
@@ -114,12 +115,14 @@ mod tests {
         let stands = |lines: &[&str]| {
             let asking = Asking {
                 session_id: "s",
+                subagent: None,
                 pid: None,
                 transcript: Some(Path::new("/t")),
                 question: &asked.question,
                 call: None,
                 input: asked.input,
-                handed: false,
+                since: Moment(0),
+                handed: None,
             };
             let text = lines.join("\n");
             let look = Look { read: &|_| Some(text.clone().into_bytes()), started_below: &|_| Vec::new() };

@@ -6,8 +6,9 @@
 //! A pushed prompt has ids that follow from its offer. OpenCode takes the same message and part once, however often it is sent, so a push whose
 //! fate is unknown is simply repeated.
 
-use super::{history, install, screen};
+use super::{asked, history, install, screen};
 use crate::agent::{Agent, Env, McpCaller, Push, Shell};
+use crate::asked::{Asked, Settled};
 use crate::call::{self, Call, Ruling};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader};
@@ -15,6 +16,7 @@ use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::screen::Screen;
 use baton_core::Error;
+use baton_core::approval::Answer;
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
 use baton_core::id::Nonce;
@@ -76,6 +78,18 @@ impl Agent for OpenCode {
             Ruling::Redact { output, .. } => json!({ "output": output }),
         }
         .to_string()
+    }
+
+    fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
+        asked::asked(payload, event)
+    }
+
+    fn reply(&self, payload: &[u8], event: &Event, asked: &Asked, answer: &Answer) -> Option<Value> {
+        asked::answer(payload, event, asked, answer)
+    }
+
+    fn settled(&self, payload: &[u8], event: &Event) -> Option<Settled> {
+        asked::settled(payload, event)
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
@@ -172,6 +186,8 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "permission.asked" | "question.asked" => EventKind::Blocked,
         // Whatever was answered: if it was a refusal, the session says next that it is idle.
         "permission.replied" | "question.replied" | "question.rejected" => EventKind::BeforeTool,
+        // About questions only: it says the same of its turn by other events.
+        "approval.gone" | "approval.outcome" => EventKind::Other,
         "push.failed" => EventKind::PushFailed,
         "session.deleted" => EventKind::End,
         _ => EventKind::Unknown,

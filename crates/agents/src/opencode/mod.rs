@@ -1,6 +1,7 @@
 //! OpenCode.
 
 mod adapter;
+pub mod asked;
 mod facts;
 mod history;
 pub mod install;

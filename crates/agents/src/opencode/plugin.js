@@ -14,6 +14,11 @@ const JUDGING = 3000 // ms that a tool call waits to be judged: mail may be in f
 const UNJUDGED = "baton's guard gave no answer, so this call did not run. Tell your person; `baton doctor` shows why."
 const UNSEEN = "baton's guard gave no answer, so this output is not shown. Tell your person; `baton doctor` shows why."
 const STARTS = 5 // of the link, within a minute
+const CALL = 2000 // ms that one call of OpenCode's server takes at most
+const SHOWING = 1500 // ms until an answer that was taken shows
+const LONGEST = 64 * 1024 // characters of one text in a question
+// Where OpenCode says that its server is when it has none. Anybody may listen there.
+const NOWHERE = "http://localhost:4096/"
 
 class Link {
   #child
@@ -29,6 +34,8 @@ class Link {
   reminders = new Map()
   // The last push into each session.
   #pushes = new Map()
+  // What OpenCode waits for, by its own id.
+  #questions = new Map()
 
   // Sends an event and waits for the answer, but not for long. No answer is undefined; null is one, and says nothing.
   call(payload, patience = PATIENCE) {
@@ -74,6 +81,8 @@ class Link {
       if (this.#child !== child) return
       this.#child = undefined
       for (const id of [...this.#calls.keys()]) this.#answer(id, undefined)
+      // The next one has to hear what is waited for.
+      for (const { told } of this.#questions.values()) told.then((event) => event && this.tell(event))
     }
     child.on("error", gone)
     child.on("exit", gone)
@@ -92,8 +101,9 @@ class Link {
     this.#rest = lines.pop()
     for (const line of lines) {
       try {
-        const { id, answer, push } = JSON.parse(line)
+        const { id, answer, push, reply } = JSON.parse(line)
         if (push) this.#push(push).catch(() => {})
+        else if (reply) this.#reply(reply)
         else this.#answer(id, answer)
       } catch {}
     }
@@ -140,6 +150,168 @@ class Link {
     this.#pushes.delete(session_id)
     this.tell({ hook_event_name: "push.failed", session_id, cwd: directory, shown: { marks: [mark] } })
   }
+
+  // OpenCode waits for its person. `tell` tells the link, and gives what it told.
+  asked(question, tell) {
+    if (this.#questions.has(question.id)) return
+    this.#questions.set(question.id, question)
+    question.told = tell().catch(() => {})
+  }
+
+  // It does not wait for that any more. `how` is what it was told; nothing, if the turn has ended.
+  async settled(id, how, tell) {
+    const question = this.#questions.get(id)
+    this.#questions.delete(id)
+    question?.settle({ how })
+    // The link hears of a question before it hears of its end.
+    await question?.told
+    return tell()
+  }
+
+  // The ids of what a session waits for.
+  waitingIn(session) {
+    return [...this.#questions.values()].filter((question) => question.session === session).map(({ id }) => id)
+  }
+
+  // Hands an answer over and says what became of it.
+  async #reply(reply) {
+    const { request, session_id } = reply
+    const question = this.#questions.get(request)
+    const outcome = question ? await question.answer(reply) : gone("it is not waited for any more")
+    const cwd = this.sessions.get(session_id)?.directory
+    this.tell({ hook_event_name: "approval.outcome", session_id, cwd, request, ...outcome })
+  }
+}
+
+// What became of an answer.
+const effective = { outcome: "effective" }
+const gone = (detail) => ({ outcome: "gone", detail })
+const refused = (detail) => ({ outcome: "refused", detail })
+const unsure = (detail) => ({ outcome: "unsure", detail })
+
+// A permission or a question that OpenCode waits for.
+class Question {
+  #ways
+  #posted = false
+  #settled
+  // How it ended, once it has: an object with `how`.
+  over
+
+  constructor(kind, { id, sessionID, tool }, ways) {
+    Object.assign(this, { kind, id, session: sessionID, tool })
+    this.#ways = ways
+    this.#settled = new Promise((resolve) => (this.settle = (over) => resolve((this.over ??= over))))
+  }
+
+  // Gives OpenCode an answer, by the way on which the question itself is found: in some versions a plugin's client reaches another part of the
+  // process than the one that waits, and is told "true" there. One that may have been heard is never given again.
+  async answer(reply) {
+    let why = "the server that waits for it can't be reached"
+    if (this.#posted) return unsure("it was given an answer already")
+    try {
+      for (const way of this.#ways()) {
+        if (!(await this.#isListed(way).catch(() => false))) continue
+        const outcome = await this.#answerBy(way, reply)
+        if (outcome) return outcome
+        why = "it was told, and still waits"
+      }
+    } catch (error) {
+      why = String(error)
+    }
+    if (this.over) return this.#outcome(reply)
+    return this.#posted ? unsure(why) : refused(why)
+  }
+
+  async #answerBy(way, reply) {
+    // What was asked in a turn that was aborted stays in the list.
+    if (!(await this.#isWaiting(way))) return gone("its turn has ended")
+    if (this.over) return this.#outcome(reply)
+    this.#posted = true
+    const { status } = await way.post(...this.#words(reply))
+    if (status === 400) {
+      this.#posted = false
+      return refused("OpenCode does not take such an answer")
+    }
+    await Promise.race([this.#settled, pause(SHOWING)])
+    const call = await this.#call(way)
+    if (isAborted(call)) return gone("its turn was aborted")
+    if (this.over) return this.#outcome(reply)
+    if (await this.#isListed(way)) return undefined
+    return call && !isRunning(call) ? effective : unsure("it does not wait any more, and nothing shows why")
+  }
+
+  // What its end says about our answer.
+  #outcome({ answer, answers }) {
+    const { how } = this.over
+    if (!how) return gone("its turn has ended")
+    const ours = how.reply ? how.reply === answer : how.answers ? same(how.answers, answers) : answer === "reject" && !answers
+    return this.#posted && ours ? effective : gone(`OpenCode was answered by somebody else: ${JSON.stringify(how)}`)
+  }
+
+  async #isListed(way) {
+    const { data } = await way.get(`/${this.kind}`)
+    return Array.isArray(data) && data.some(({ id }) => id === this.id)
+  }
+
+  // Whether the turn still waits: its call runs, for OpenCode, and the session is busy.
+  async #isWaiting(way) {
+    const call = await this.#call(way)
+    if (call) return isRunning(call)
+    const { data } = await way.get("/session/status")
+    return Boolean(data?.[this.session])
+  }
+
+  // The state of the call that waits.
+  async #call(way) {
+    if (!this.tool?.callID) return undefined
+    const { data } = await way.get(`/session/${this.session}/message/${this.tool.messageID}`)
+    return data?.parts?.find(({ callID }) => callID === this.tool.callID)?.state
+  }
+
+  #words({ answer, message, answers }) {
+    const to = `/${this.kind}/${this.id}`
+    if (this.kind === "permission") return [`${to}/reply`, { reply: answer, ...(message && { message }) }]
+    return answers ? [`${to}/reply`, { answers }] : [`${to}/reject`, {}]
+  }
+}
+
+const isRunning = ({ status }) => status === "running" || status === "pending"
+const isAborted = (call) => call?.status === "error" && /\babort/i.test(call.error)
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other)
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms).unref?.())
+
+// OpenCode's server through a plugin's client, which needs no listener.
+function byClient(client) {
+  const call = async (method, url, body) => {
+    const options = body && { body, headers: { "content-type": "application/json" } }
+    const { data, response } = await client._client[method]({ url, ...options, signal: AbortSignal.timeout(CALL) })
+    return { status: response?.status, data }
+  }
+  return { get: (url) => call("get", url), post: (url, body) => call("post", url, body) }
+}
+
+// The same through its own address.
+function byAddress(server, directory) {
+  const { OPENCODE_SERVER_USERNAME: user = "opencode", OPENCODE_SERVER_PASSWORD: password } = process.env
+  const headers = { "content-type": "application/json", "x-opencode-directory": encodeURIComponent(directory) }
+  // Whoever listens nowhere in particular is not told the password.
+  if (password && server.href !== NOWHERE) {
+    headers.authorization = `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`
+  }
+  const call = async (method, url, body) => {
+    const signal = AbortSignal.timeout(CALL)
+    const answer = await fetch(new URL(url, server), { method, headers, body: body && JSON.stringify(body), redirect: "error", signal })
+    const text = await answer.text()
+    // A page for people is no answer.
+    return { status: answer.status, data: answer.headers.get("content-type")?.includes("json") ? JSON.parse(text) : undefined }
+  }
+  return { get: (url) => call("GET", url), post: (url, body) => call("POST", url, body) }
+}
+
+// What is asked, without texts that are longer than anybody reads.
+function shortened(asked) {
+  const cut = (_, value) => (typeof value === "string" && value.length > LONGEST ? `${value.slice(0, LONGEST)}…` : value)
+  return JSON.parse(JSON.stringify(asked, cut))
 }
 
 // Agent and model of the session's last prompt: a push must not switch them.
@@ -197,7 +369,8 @@ async function marksBehindSummary(client, id) {
   return allMarks(data.slice(asked + 1))
 }
 
-export const Baton = async ({ client, directory }) => {
+export const Baton = async (context) => {
+  const { client, directory } = context
   // Sessions whose next request is one for a summary.
   const compacting = new Set()
   // Sessions whose turn ended by an error, or because the person wanted it.
@@ -224,6 +397,7 @@ export const Baton = async ({ client, directory }) => {
   const tell = async (name, session, more) => {
     const event = await payload(name, session, more)
     if (event) link.tell(event)
+    return event
   }
   const call = async (name, session, more) => {
     const event = await payload(name, session, more)
@@ -264,6 +438,23 @@ export const Baton = async ({ client, directory }) => {
     return Boolean(text)
   }
 
+  // Its address may not be known before somebody asks.
+  const ways = () => [byClient(client), byAddress(new URL(context.serverUrl), directory)]
+  const asked = (kind, about) => {
+    const question = new Question(kind, about, ways)
+    link.asked(question, () => tell(`${kind}.asked`, about.sessionID, { asked: shortened(about) }))
+  }
+  const settled = (event, { sessionID, requestID, reply, answers }) => {
+    const how = { reply, answers }
+    return link.settled(requestID, how, () => tell(event, sessionID, { request: requestID, ...how }))
+  }
+  // Nobody waits in a session that is idle, whatever OpenCode lists.
+  const forget = async (session) => {
+    for (const request of link.waitingIn(session)) {
+      await link.settled(request, undefined, () => tell("approval.gone", session, { request }))
+    }
+  }
+
   const events = {
     "session.created": ({ info }) => {
       link.sessions.set(info.id, { client, directory: info.directory ?? directory, parent: info.parentID })
@@ -272,6 +463,7 @@ export const Baton = async ({ client, directory }) => {
     "session.idle": async ({ sessionID }) => {
       compacting.delete(sessionID)
       summarized.delete(sessionID)
+      await forget(sessionID)
       if (!failed.delete(sessionID) && (await goesOn(sessionID).catch(() => false))) return
       return tell("session.idle", sessionID)
     },
@@ -281,15 +473,16 @@ export const Baton = async ({ client, directory }) => {
       return idleAfterError(sessionID)
     },
     "session.deleted": async ({ info }) => {
+      await forget(info.id)
       await tell("session.deleted", info.id)
       link.sessions.delete(info.id)
     },
     "session.compacted": ({ sessionID }) => void link.reminders.set(sessionID, compacted(sessionID).catch(() => {})),
-    "permission.asked": ({ sessionID }) => tell("permission.asked", sessionID),
-    "permission.replied": ({ sessionID }) => tell("permission.replied", sessionID),
-    "question.asked": ({ sessionID }) => tell("question.asked", sessionID),
-    "question.replied": ({ sessionID }) => tell("question.replied", sessionID),
-    "question.rejected": ({ sessionID }) => tell("question.rejected", sessionID),
+    "permission.asked": (about) => asked("permission", about),
+    "question.asked": (about) => asked("question", about),
+    "permission.replied": (about) => settled("permission.replied", about),
+    "question.replied": (about) => settled("question.replied", about),
+    "question.rejected": (about) => settled("question.rejected", about),
   }
 
   // What the guard says about a tool call. Where it could not be asked there is no answer, unless the person wants one then.

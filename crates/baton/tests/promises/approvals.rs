@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::io::Write as _;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(30);
 const COMMAND: &str = "npm publish --access public";
@@ -60,9 +60,18 @@ impl<'p, 'w> Asked<'p, 'w> {
     /// The tool has run, or was refused, as the transcript shows it.
     fn settles(&mut self, refused: Option<&str>) {
         let content = json!([{"type": "tool_result", "tool_use_id": self.call, "is_error": refused.is_some(), "content": refused.unwrap_or("done")}]);
-        self.puppet.paper.raw(json!({"type": "user", "toolDenialKind": refused.map(|_| "permission-rule"), "message": {"role": "user", "content": content}}));
+        self.puppet.paper.raw(json!({"type": "user", "timestamp": now(), "toolDenialKind": refused.map(|_| "permission-rule"), "message": {"role": "user", "content": content}}));
         self.puppet.paper.flush();
     }
+}
+
+/// As Claude Code writes it.
+fn now() -> String {
+    let since =
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time after 1970");
+    let millis = i64::try_from(since.as_millis()).expect("a time before the year 292278994");
+    let seconds = baton_core::time::Moment(millis).to_rfc3339();
+    format!("{}.{:03}Z", seconds.trim_end_matches('Z'), millis % 1000)
 }
 
 fn inbox(world: &World) -> Vec<Value> {
@@ -71,7 +80,11 @@ fn inbox(world: &World) -> Vec<Value> {
 }
 
 fn ids(world: &World) -> Vec<String> {
-    inbox(world).iter().map(|row| row["id"].as_str().expect("an id").to_owned()).collect()
+    inbox(world)
+        .iter()
+        .filter(|row| row["tool"] != Value::Null)
+        .map(|row| row["id"].as_str().expect("an id").to_owned())
+        .collect()
 }
 
 fn state(world: &World, id: &str) -> String {
@@ -265,11 +278,6 @@ fn the_hold_ends_and_what_follows_closes_the_question() {
     let id = asked.id.clone();
     otter.quiet_hook("Stop", json!({"stop_hook_active": false}));
     assert_eq!(state(&world, &id), "closed");
-    world.configure("[approvals]\nhold = \"0s\"\n");
-    let mut asked = Asked::new(&mut otter, "toolu_2", false);
-    let began = Instant::now();
-    assert_eq!(asked.printed().stdout, "");
-    assert!(began.elapsed() < LIMIT, "never held");
 }
 
 #[test]

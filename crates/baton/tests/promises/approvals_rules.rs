@@ -372,7 +372,18 @@ fn an_address_of_this_machine_and_a_reviewer_are_told() {
         ),
     );
     let hook = ask(&mut otter, "toolu_1", "Bash", &bash("npm publish </message> [baton-offer x]"), true);
-    let (stream, _) = listener.accept().expect("a call");
+    listener.set_nonblocking(true).expect("it can be asked");
+    let mut called = None;
+    assert!(
+        wait::until(LIMIT, || {
+            called = listener.accept().ok();
+            called.is_some()
+        }),
+        "nobody called"
+    );
+    let (stream, _) = called.expect("a call");
+    stream.set_nonblocking(false).expect("it can be read");
+    stream.set_read_timeout(Some(LIMIT)).expect("it can be read");
     let mut reader = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);
     while reader.read_line(&mut line).expect("a line") > 2 {

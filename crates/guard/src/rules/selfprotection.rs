@@ -39,6 +39,8 @@ pub(super) const RULES: &[Rule] = &[Rule {
 
 fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     let own: Vec<String> = facts.world.own_paths().iter().map(|own| path::join("/", own)).collect();
+    let work = facts.world.project();
+    let work = Some(work.as_str()).filter(|work| own.iter().any(|own| is_worktree(work, own)));
     for touch in &facts.touches {
         let opens_database = matches!(touch.by.as_str(), "sqlite3" | "duckdb" | "litecli");
         if !touch.deed.changes() && !opens_database {
@@ -48,6 +50,7 @@ fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
         let hit = paths.into_iter().flatten().any(|path| {
             own.iter().any(|own| {
                 path::is_below(path, own)
+                    && !work.is_some_and(|work| path != work && path::is_below(path, work))
                     || (matches!(touch.deed, Deed::DeleteTree | Deed::Delete)
                         && path::is_below(own, path)
                         && path != "/")
@@ -81,4 +84,47 @@ fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
         "Blocked: `{}` would turn off what watches over agents. Only the person does that.",
         short(&command.show())
     ))
+}
+
+/// Whether a folder is the worktree of a job, which lies below baton's own folder: whoever works in one may change what is in it, and in no other.
+fn is_worktree(folder: &str, own: &str) -> bool {
+    let inside =
+        folder.strip_prefix(own.trim_end_matches('/')).and_then(|rest| rest.strip_prefix("/worktrees/"));
+    inside.is_some_and(|job| !job.is_empty() && !job.contains('/'))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Call, Decision, RuleSet, Told, judge};
+    use baton_core::tool::{ToolKind, ToolUse};
+
+    #[test]
+    fn a_job_changes_its_own_worktree_and_nothing_else_of_batons() {
+        let home = "/home/me/.local/share/baton";
+        let decision = |project: &str, command: &str| {
+            let mut world = Told::new(project, "/home/me");
+            world.own = vec![home.to_owned()];
+            world.links.insert(format!("{home}/worktrees/j1/out"), format!("{home}/baton.db"));
+            let tool = ToolUse { command: Some(command.to_owned()), ..ToolUse::new(ToolKind::Shell, "Bash") };
+            judge(&Call::before("claude", &tool), &RuleSet::standard(), &world).verdict.decision
+        };
+        let mine = format!("{home}/worktrees/j1");
+        for command in ["touch made", "echo x > src/a", &format!("touch {mine}/made"), "rm made"] {
+            assert_eq!(decision(&mine, command), Decision::Allow, "{command}");
+        }
+        for command in [
+            "touch ../j2/made",
+            "touch ../../baton.db",
+            "echo x > out",
+            "touch .baton.toml",
+            "rm -rf ../j1",
+            "rm -rf ../..",
+        ] {
+            assert!(matches!(decision(&mine, command), Decision::Deny), "{command}");
+        }
+        // From elsewhere it is as closed as the rest, and no other folder opens anything.
+        for project in ["/home/me/project", home, &format!("{home}/worktrees"), &format!("{home}/jobs/j1")] {
+            assert!(matches!(decision(project, &format!("touch {mine}/made")), Decision::Deny), "{project}");
+        }
+    }
 }

@@ -28,8 +28,10 @@ const EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
 const PROMPT_BYTES: usize = 1 << 20;
 /// How long it may take to end by itself once its input has.
 const LEAVE: Duration = Duration::from_secs(2);
-/// How long commands in the background are waited for once the model has nothing more to say: they may be servers.
+/// How long commands in the background are waited for once the model has nothing more to say: they may be servers. It is what Claude Code itself does,
+/// and its own variable says otherwise: milliseconds, 0 for without an end.
 const BACKGROUND: Duration = Duration::from_secs(600);
+const BACKGROUND_VARIABLE: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
 /// Any of these is a login.
 const LOGINS: &[&str] = &[
     "ANTHROPIC_API_KEY",
@@ -80,6 +82,7 @@ impl Backend for Claude {
         report(Observation::Session(session.clone()));
         let stream = Arc::new(Mutex::new(Stream::new(task.allow, task.read_only, Arc::clone(&report))));
         let (of_lines, of_end) = (Arc::clone(&stream), Arc::clone(&stream));
+        let patience = patience_for_commands(task);
         // What it is told in answer to a line; the child is there before its first line.
         let (tell, told) = std::sync::mpsc::channel::<Value>();
         let child = Child::start(
@@ -90,8 +93,8 @@ impl Backend for Claude {
                 for answer in stream.line(line, baton_mail::now()) {
                     tell.send(answer).ok();
                 }
-                if let Some(result) = stream.waits_for_commands() {
-                    wait_for_commands(Arc::downgrade(&of_lines), result);
+                if let Some((result, patience)) = stream.waits_for_commands().zip(patience) {
+                    wait_for_commands(Arc::downgrade(&of_lines), result, patience);
                 }
             },
             move |ended| lock(&of_end).ended(&ended.in_words()),
@@ -120,10 +123,16 @@ impl Backend for Claude {
     }
 }
 
+/// How long commands in the background are waited for, if not for ever.
+fn patience_for_commands(task: &Task) -> Option<Duration> {
+    let set = task.variable(BACKGROUND_VARIABLE).and_then(|value| value.to_str()?.trim().parse().ok());
+    Some(set.map_or(BACKGROUND, Duration::from_millis)).filter(|patience| !patience.is_zero())
+}
+
 /// Ends the turn after a while if nothing but commands in the background is left of it.
-fn wait_for_commands(stream: Weak<Mutex<Stream>>, result: u64) {
+fn wait_for_commands(stream: Weak<Mutex<Stream>>, result: u64, patience: Duration) {
     std::thread::spawn(move || {
-        std::thread::sleep(BACKGROUND);
+        std::thread::sleep(patience);
         if let Some(stream) = stream.upgrade() {
             lock(&stream).stop_waiting(result);
         }

@@ -13,8 +13,11 @@ mod turn;
 use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn};
 use baton_core::job::{Fault, Observation, Snapshot};
 use baton_core::{Code, Error};
+use rustix::fs::{FlockOperation, flock};
 use serde_json::{Value, json};
 use server::{Refusal, Server};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -24,6 +27,8 @@ use turn::{Running, State};
 const PROMPT: usize = 1 << 20;
 /// How long it may take to start, and to take the prompt.
 const START: Duration = Duration::from_secs(30);
+/// How often it is started if it ends before it has said anything.
+const STARTS: usize = 5;
 /// How long a recall may take.
 const RECALL: Duration = Duration::from_millis(1900);
 
@@ -54,8 +59,8 @@ impl Backend for Codex {
 
     fn start(&self, task: &Task, report: Report) -> Result<Box<dyn Turn>, Fault> {
         let state = Arc::new(State::new(Arc::clone(&report)));
-        let server = start_server(task, &state)?;
-        let running = Running { server: Arc::clone(&server), state };
+        let server = greeted(task, &state)?;
+        let running = Running { server, state };
         let begun = begin(task, &running, &report);
         if begun.is_err() {
             running.close();
@@ -88,6 +93,42 @@ impl Backend for Codex {
     }
 }
 
+/// A program that has greeted us. Those that are the first in a new home of Codex's make its files at the same time, and some of them end at that.
+/// Nothing was said to such a one yet, so another is started; of those, one at a time.
+fn greeted(task: &Task, state: &Arc<State>) -> Result<Arc<Server>, Fault> {
+    let mut alone = None;
+    for left in (0..STARTS).rev() {
+        let server = start_server(task, state)?;
+        match server.greet(START) {
+            Ok(()) => {
+                state.greeted();
+                return Ok(server);
+            }
+            Err(Refusal::Gone) if left > 0 => alone = alone.or_else(|| take_turns(task)),
+            Err(refusal) => {
+                if let Some(child) = server.child() {
+                    child.end(Duration::ZERO);
+                }
+                return Err(no_start(&refusal, state));
+            }
+        }
+    }
+    Err(no_start(&Refusal::Gone, state))
+}
+
+/// Held by the job whose turn it is; without a place for it, it is nobody's.
+fn take_turns(task: &Task) -> Option<File> {
+    let mut options = OpenOptions::new();
+    let file = options
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .mode(0o600)
+        .open(task.home.join("codex.start"))
+        .ok()?;
+    flock(&file, FlockOperation::LockExclusive).ok().map(|()| file)
+}
+
 /// The program, with what it says going to the turn's state.
 fn start_server(task: &Task, state: &Arc<State>) -> Result<Arc<Server>, Fault> {
     // The listener needs the server that it belongs to, which is there before it says anything that matters.
@@ -113,8 +154,8 @@ fn start_server(task: &Task, state: &Arc<State>) -> Result<Arc<Server>, Fault> {
 /// From a program that was just started to a turn that has the prompt.
 fn begin(task: &Task, running: &Running, report: &Report) -> Result<(), Fault> {
     let server = &running.server;
-    server.greet(START).map_err(|refusal| no_start(&refusal))?;
-    check_account(task, server)?;
+    let no_start = |refusal: &Refusal| no_start(refusal, &running.state);
+    check_account(task, running)?;
     let config = json!({"cwd": task.cwd.to_string_lossy(), "includeLayers": false});
     let config = server.call("config/read", &config, START).map_err(|refusal| no_start(&refusal))?;
     let mut wanted = access::parameters(task, &config["config"]);
@@ -164,8 +205,10 @@ fn client_id(task: &Task) -> String {
 }
 
 /// Whether somebody is logged in, and the effort is one of the model's.
-fn check_account(task: &Task, server: &Server) -> Result<(), Fault> {
-    let account = server.call("account/read", &json!({}), START).map_err(|refusal| no_start(&refusal))?;
+fn check_account(task: &Task, running: &Running) -> Result<(), Fault> {
+    let server = &running.server;
+    let account = server.call("account/read", &json!({}), START);
+    let account = account.map_err(|refusal| no_start(&refusal, &running.state))?;
     if account["account"].is_null() && account["requiresOpenaiAuth"] == true {
         return Err(not_logged_in().into());
     }
@@ -222,13 +265,16 @@ fn not_logged_in() -> Error {
     Error::new(Code::NotLoggedIn, "Codex has no login").hint("run `codex login` in a terminal")
 }
 
-fn no_start(refusal: &Refusal) -> Fault {
+fn no_start(refusal: &Refusal, state: &State) -> Fault {
     match refusal {
         Refusal::No(words) if words.contains("unknown variant") => {
             Fault::new(Code::UnsupportedVersion, "this version of Codex does not know what a job needs")
                 .hint("update it (`npm install -g @openai/codex`); 0.166.0 is known to work")
         }
-        refusal => Fault::new(Code::BackendStart, format!("Codex took no task: {}", refusal.in_words()))
-            .hint("`baton job logs` shows its last words; check that `codex` works in a terminal"),
+        refusal => {
+            let last = state.last_words().map(|words| format!(": {words}")).unwrap_or_default();
+            Fault::new(Code::BackendStart, format!("Codex took no task: {}{last}", refusal.in_words()))
+                .hint("check that `codex` works in a terminal")
+        }
     }
 }

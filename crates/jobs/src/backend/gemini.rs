@@ -6,6 +6,8 @@
 //!
 //! Its transcript does not tell a step from an end: a message is written before its tool calls are. So the end of a turn is kept in the job's folder.
 
+mod trust;
+
 use super::child::{Child, Ended};
 use super::headless::{self, Listener};
 use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, words};
@@ -103,6 +105,9 @@ impl Backend for Gemini {
             let policy = task.folder.join(POLICY_FILE);
             fs::write(&policy, READ_ONLY).map_err(unwritable)?;
             command.arg("--admin-policy").arg(policy);
+        }
+        if let Some(folders) = trust::for_worktree(task, home(task)).map_err(unwritable)? {
+            command.env(trust::VARIABLE, folders);
         }
         let mut task = task.clone();
         if names_files(&task.prompt) {

@@ -104,7 +104,7 @@ impl Backend for OpenCode {
         Ok(Box::new(turn))
     }
 
-    fn abandon(&self, task: &Task, session: &str) {
+    fn abandon(&self, task: &Task, session: Option<&str>) {
         keeper::abandon(task, session);
     }
 

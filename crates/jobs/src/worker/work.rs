@@ -186,7 +186,10 @@ impl<'a> Work<'a> {
                 }
                 self.watch.observe(seen, at);
             }
-            Signal::Started(Ok(turn)) => self.turn = Some(turn),
+            Signal::Started(Ok(turn)) => {
+                self.turn = Some(turn);
+                self.watch.changed_at = at;
+            }
             Signal::Started(Err(fault)) => self.watch.observe(Observation::Fault(fault), at),
             Signal::Looked(answer) => {
                 self.looking = false;
@@ -309,7 +312,12 @@ impl<'a> Work<'a> {
                     .hint("`baton job logs` has its words; `baton doctor` looks at it"),
             );
         }
-        let verdict = judge::all(&self.watch, &self.patience, now);
+        let mut patience = self.patience;
+        if self.turn.is_none() {
+            // The start has a limit of its own.
+            patience.idle = patience.cap;
+        }
+        let verdict = judge::all(&self.watch, &patience, now);
         if let Some((fault, deadline)) = &self.stopping {
             let over = matches!(
                 verdict,

@@ -1,64 +1,31 @@
 //! Codex over its app-server.
 
-use crate::bench::{self, Job, LIMIT, all_gone, hard_text, task};
+use crate::bench::{self, AT_ONCE, LIMIT, Stage, all_gone, hard_text};
+use crate::promises;
 use baton_core::Code;
 use baton_core::job::{Allow, Answer, Finish, Observation, QuestionKind, ToolKind, ToolState};
-use baton_jobs::backend::codex::Codex as Backend;
-use baton_jobs::backend::{Backend as _, Task};
+use baton_testkit::agents::Agent;
 use baton_testkit::codex::Codex;
-use baton_testkit::model::{Model, Part, Script, Step};
-use baton_testkit::{Sandbox, isolated};
+use baton_testkit::model::{Part, Script, Step};
+use baton_testkit::{isolated, wait};
 use serde_json::json;
 use std::fs;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-/// A sandbox in which Codex is set up, its model, and a task for it.
-struct World {
-    sandbox: Sandbox,
-    model: Model,
-    task: Task,
+const AGENT: Agent = Agent::Codex;
+
+fn config(stage: &Stage) -> String {
+    fs::read_to_string(stage.sandbox.path("home/.codex/config.toml")).expect("a configuration")
 }
 
-impl World {
-    fn new(script: Script) -> World {
-        let model = Model::start(script);
-        let sandbox = Sandbox::new();
-        Codex::new(&sandbox, &model);
-        let (home, key) = (sandbox.path("home/.codex"), "fake-key-of-a-test".as_ref());
-        let task = task(&sandbox, "codex", "do it", &[("CODEX_HOME", &home), ("SCRIPTED_KEY", key)]);
-        World { sandbox, model, task }
-    }
+fn set_config(stage: &Stage, config: &str) {
+    fs::write(stage.sandbox.path("home/.codex/config.toml"), config).expect("it can be written");
+}
 
-    fn steps(steps: impl IntoIterator<Item = Step>) -> World {
-        World::new(Script::steps(steps))
-    }
-
-    fn config(&self) -> String {
-        fs::read_to_string(self.sandbox.path("home/.codex/config.toml")).expect("a configuration")
-    }
-
-    /// Without the line by which the tests' Codex trusts the project.
-    fn untrust(&self) {
-        let config = self.config();
-        let kept = config.split("[projects").next().unwrap_or_default();
-        fs::write(self.sandbox.path("home/.codex/config.toml"), kept).expect("it can be written");
-    }
-
-    fn in_project(&self, name: &str) -> bool {
-        self.sandbox.project().join(name).exists()
-    }
-
-    fn start(&self) -> Job {
-        Job::start(&Backend, &self.task)
-    }
-
-    /// The results that the model was shown last.
-    fn results(&self) -> String {
-        let requests = self.model.requests();
-        let results =
-            requests.last().map(|request| request.results().into_iter().cloned().collect::<Vec<_>>());
-        results.unwrap_or_default().into_iter().map(|said| said.text).collect::<Vec<_>>().join("\n")
-    }
+/// The results that the model was shown last.
+fn results(stage: &Stage) -> String {
+    let last = stage.model.requests().pop().expect("a request");
+    last.results().iter().map(|said| said.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
 fn escalated(command: &str) -> Step {
@@ -71,28 +38,21 @@ fn escalated(command: &str) -> Step {
 fn a_turn_is_told_from_its_session_to_its_last_word_and_an_interim_step_is_no_end() {
     isolated(|| {
         let interim = Step::parts([Part::text("I look first"), Part::shell("echo one; sleep 1.5; echo two")]);
-        let mut world = World::steps([interim, Step::say("all done")]);
-        world.untrust();
-        let before = world.config();
-        world.task.effort = Some("low".to_owned());
-        world.task.model = Some("another".to_owned());
-        let job = world.start();
-        let running = |state: ToolState| {
-            move |seen: &Observation| match seen {
-                Observation::Tool(tool) if tool.kind == ToolKind::Shell && tool.state == state => {
-                    Some(tool.clone())
-                }
-                _ => None,
-            }
-        };
-        let tool = job.wait("running tool", LIMIT, running(ToolState::Running));
+        let mut stage = Stage::steps(AGENT, [interim, Step::say("all done")]);
+        // Without the line by which the tests' Codex trusts the project.
+        let before = config(&stage).split("[projects").next().unwrap_or_default().to_owned();
+        set_config(&stage, &before);
+        stage.task.effort = Some("low".to_owned());
+        stage.task.model = Some("another".to_owned());
+        let job = stage.start(&stage.task);
+        let tool = job.tool(ToolKind::Shell, ToolState::Running);
         assert_eq!(tool.what, "shell: echo one; sleep 1.5; echo two");
         let look = job.look();
         assert_eq!((look.idle, look.said.as_ref(), look.tools.len()), (Some(false), None, 1));
         assert!(bench::tree(job.pid()).len() > 2, "its command is below its root");
         let said = job.said();
         assert_eq!((said.text.as_str(), said.finish), ("all done", Finish::End));
-        let ended = job.wait("ended tool", LIMIT, running(ToolState::Ended));
+        let ended = job.tool(ToolKind::Shell, ToolState::Ended);
         assert!(ended.call == tool.call && ended.output > 0);
         let all = job.all();
         let place = |wanted: &dyn Fn(&Observation) -> bool| all.iter().position(wanted).unwrap();
@@ -107,7 +67,7 @@ fn a_turn_is_told_from_its_session_to_its_last_word_and_an_interim_step_is_no_en
             (look.idle, look.said.unwrap().text, look.tools),
             (Some(true), "all done".to_owned(), vec![])
         );
-        let request = &world.model.requests()[0];
+        let request = &stage.model.requests()[0];
         assert_eq!(
             (&request.body["model"], &request.body["reasoning"]["effort"]),
             (&json!("another"), &json!("low"))
@@ -116,51 +76,40 @@ fn a_turn_is_told_from_its_session_to_its_last_word_and_an_interim_step_is_no_en
         let pids = bench::tree(job.pid());
         job.turn.close();
         all_gone(&pids);
-        assert!(!job.all().iter().any(|seen| matches!(seen, Observation::Gone(_))));
-        assert_eq!(world.config(), before, "the user's configuration is as it was");
+        assert!(!job.has(|seen| matches!(seen, Observation::Gone(_))));
+        assert_eq!(config(&stage), before, "the user's configuration is as it was");
     });
 }
 
 #[test]
 fn a_hard_prompt_arrives_byte_for_byte_up_to_the_limit() {
     isolated(|| {
-        for (text, seed) in [(hard_text(100 << 10, 7), 1), (format!("/help {}", hard_text(50, 3)), 2)] {
-            let mut world = World::steps([Step::say("ok")]);
-            world.task.prompt.clone_from(&text);
-            assert_eq!(world.start().said().text, "ok");
-            assert!(world.model.requests()[0].last_user_text() == text, "seed {seed}");
+        let limit = Stage::steps(AGENT, []).backend().capabilities().prompt_bytes;
+        for text in [hard_text(100 << 10), format!("/help {}", hard_text(50)), hard_text(limit)] {
+            promises::a_prompt_arrives_whole(AGENT, &text);
         }
-        let mut world = World::steps([Step::say("ok")]);
-        let limit = Backend.capabilities().prompt_bytes;
-        let mut text = hard_text(limit, 11);
-        while text.len() > limit {
-            text.pop();
-        }
-        world.task.prompt.clone_from(&text);
-        world.start().said();
-        assert!(world.model.requests()[0].last_user_text() == text);
     });
 }
 
 #[test]
 fn a_resumed_session_holds_the_first_conversation() {
     isolated(|| {
-        let mut world = World::steps([Step::say("first answer"), Step::say("second answer")]);
-        let before = world.config();
-        let first = world.start();
+        let mut stage = Stage::steps(AGENT, [Step::say("first answer"), Step::say("second answer")]);
+        let before = config(&stage);
+        let first = stage.start(&stage.task);
         let session = first.session();
         first.said();
         drop(first);
-        world.task.resume = Some(session.clone());
-        world.task.prompt = "go on".to_owned();
-        let second = world.start();
+        stage.task.resume = Some(session.clone());
+        stage.task.prompt = "go on".to_owned();
+        let second = stage.start(&stage.task);
         assert_eq!((second.said().text.as_str(), second.session()), ("second answer", session));
-        let request = world.model.requests().pop().unwrap();
+        let request = stage.model.requests().pop().unwrap();
         assert!(request.shows("do it") && request.said().iter().any(|said| said.text == "first answer"));
         assert_eq!(request.last_user_text(), "go on");
-        assert_eq!(world.config(), before);
-        world.task.resume = Some("01a1e328-955d-7c93-a0bf-cce914b58c99".to_owned());
-        let fault = Job::try_start(&Backend, &world.task).err().expect("nothing to resume");
+        assert_eq!(config(&stage), before);
+        stage.task.resume = Some("01a1e328-955d-7c93-a0bf-cce914b58c99".to_owned());
+        let fault = stage.refusal(&stage.task);
         assert_eq!(fault.error.code(), Code::NothingToResume);
     });
 }
@@ -168,20 +117,23 @@ fn a_resumed_session_holds_the_first_conversation() {
 #[test]
 fn read_only_keeps_the_shell_and_the_patch_from_writing() {
     isolated(|| {
-        let mut world = World::steps([
-            Step::shell("echo bad > kept; echo bad > new"),
-            Step::write("patched", "bad"),
-            escalated("touch escaped"),
-            Step::say("could not"),
-        ]);
-        fs::write(world.sandbox.project().join("kept"), "good").unwrap();
-        world.task.read_only = true;
-        let job = world.start();
+        let mut stage = Stage::steps(
+            AGENT,
+            [
+                Step::shell("echo bad > kept; echo bad > new"),
+                Step::write("patched", "bad"),
+                escalated("touch escaped"),
+                Step::say("could not"),
+            ],
+        );
+        fs::write(stage.file("kept"), "good").unwrap();
+        stage.task.read_only = true;
+        let job = stage.start(&stage.task);
         assert_eq!(job.said().text, "could not");
-        assert_eq!(fs::read_to_string(world.sandbox.project().join("kept")).unwrap(), "good");
-        assert!(!["new", "patched", "escaped"].iter().any(|name| world.in_project(name)));
-        assert!(!job.all().iter().any(|seen| matches!(seen, Observation::Asked(_))), "nobody is asked");
-        let results = world.results();
+        assert_eq!(fs::read_to_string(stage.file("kept")).unwrap(), "good");
+        assert!(!["new", "patched", "escaped"].iter().any(|name| stage.file(name).exists()));
+        assert!(job.questions().is_empty(), "nobody is asked");
+        let results = results(&stage);
         assert!(
             results.contains("Read-only file system") && results.contains("read-only sandbox"),
             "{results}"
@@ -192,31 +144,26 @@ fn read_only_keeps_the_shell_and_the_patch_from_writing() {
 #[test]
 fn under_ask_an_edit_waits_for_its_answer_and_then_goes_on() {
     isolated(|| {
-        let mut world = World::steps([
-            Step::write("one", "x"),
-            Step::write("two", "x"),
-            Step::shell("ls"),
-            Step::say("done"),
-        ]);
-        world.task.allow = Allow::Ask;
-        let job = world.start();
+        let mut stage = Stage::steps(
+            AGENT,
+            [Step::write("one", "x"), Step::write("two", "x"), Step::shell("ls"), Step::say("done")],
+        );
+        stage.task.allow = Allow::Ask;
+        let job = stage.start(&stage.task);
         let first = job.question();
         assert_eq!(first.kind, QuestionKind::Permission);
         assert!(first.what.starts_with("edit: ") && first.what.ends_with("/one"), "{}", first.what);
         assert_eq!(job.look().questions, std::slice::from_ref(&first));
-        assert!(!world.in_project("one"));
+        assert!(!stage.file("one").exists());
         job.turn.answer(&first.id, &Answer::Allow).unwrap();
-        let second = job.wait("second question", LIMIT, |seen| match seen {
-            Observation::Asked(question) if question.id != first.id => Some(question.clone()),
-            _ => None,
-        });
+        let second = job.question_after(&[&first]);
         assert!(job.all().contains(&Observation::Settled(first.id.clone())));
         assert!(job.turn.answer(&first.id, &Answer::Allow).is_err(), "answered already");
         job.turn.answer(&second.id, &Answer::Deny("write no second file".to_owned())).unwrap();
         assert_eq!(job.said().text, "done");
-        assert!(world.in_project("one") && !world.in_project("two"));
+        assert!(stage.file("one").exists() && !stage.file("two").exists());
         assert_eq!(
-            world.model.sightings("write no second file").first,
+            stage.model.sightings("write no second file").first,
             Some(2),
             "the words come with the refusal"
         );
@@ -228,51 +175,57 @@ fn under_ask_an_edit_waits_for_its_answer_and_then_goes_on() {
 fn under_edits_files_are_changed_freely_and_leaving_the_sandbox_is_asked() {
     isolated(|| {
         let outside = escalated("touch outside");
-        let mut world = World::steps([
-            Step::write("patched", "x"),
-            Step::shell("touch inside; (echo > /dev/tcp/127.0.0.1/1)"),
-            outside.clone(),
-            outside,
-            Step::say("done"),
-        ]);
-        world.task.allow = Allow::Edits;
-        let job = world.start();
+        let mut stage = Stage::steps(
+            AGENT,
+            [
+                Step::write("patched", "x"),
+                Step::shell("touch inside; (echo > /dev/tcp/127.0.0.1/1)"),
+                outside.clone(),
+                outside,
+                Step::say("done"),
+            ],
+        );
+        stage.task.allow = Allow::Edits;
+        let job = stage.start(&stage.task);
         let question = job.question();
         assert_eq!(question.what, "shell: touch outside (because)");
-        assert!(world.in_project("patched") && world.in_project("inside") && !world.in_project("outside"));
+        assert!(
+            stage.file("patched").exists()
+                && stage.file("inside").exists()
+                && !stage.file("outside").exists()
+        );
         let waiting = job.look().tools;
         assert_eq!(waiting.iter().map(|tool| tool.state).collect::<Vec<_>>(), [ToolState::Pending]);
         job.turn.answer(&question.id, &Answer::AllowAlways).unwrap();
         assert_eq!(job.said().text, "done");
-        assert!(world.in_project("outside"));
+        assert!(stage.file("outside").exists());
         assert!(
-            world.results().contains("socket: Operation not permitted"),
+            results(&stage).contains("socket: Operation not permitted"),
             "the sandbox holds: {}",
-            world.results()
+            results(&stage)
         );
-        let asked = job.all().iter().filter(|seen| matches!(seen, Observation::Asked(_))).count();
-        assert_eq!(asked, 1, "always is for the session");
-        assert!(!world.sandbox.path("home/.codex/rules").exists(), "and for nothing longer");
+        assert_eq!(job.questions().len(), 1, "always is for the session");
+        assert!(!stage.sandbox.path("home/.codex/rules").exists(), "and for nothing longer");
     });
 }
 
 /// Denies a file by a permission profile and a command by a rule, as a user would. Gives the configuration as it is then.
-fn deny(world: &World) -> String {
-    fs::write(world.sandbox.path("home/secret"), "hush").expect("a file to be denied");
-    let rules = world.sandbox.path("home/.codex/rules");
+fn deny(stage: &Stage) -> String {
+    fs::write(stage.sandbox.path("home/secret"), "hush").expect("a file to be denied");
+    let rules = stage.sandbox.path("home/.codex/rules");
     fs::create_dir_all(&rules).expect("a folder for rules");
     let rule = "prefix_rule(pattern=[\"touch\", \"forbidden\"], decision=\"forbidden\")\n";
     fs::write(rules.join("default.rules"), rule).expect("a rule");
-    let secret = world.sandbox.path("home/secret").canonicalize().expect("it was written");
+    let secret = stage.sandbox.path("home/secret").canonicalize().expect("it was written");
     let profile = format!(
         "default_permissions = \"mine\"\n[permissions.mine]\nextends = \":workspace\"\n\
          [permissions.mine.filesystem]\n{} = \"deny\"\n",
         json!(secret)
     );
-    let config = world.config().replace("sandbox_mode = \"danger-full-access\"\n", &profile);
-    assert!(config.contains("default_permissions"));
-    fs::write(world.sandbox.path("home/.codex/config.toml"), &config).expect("a configuration");
-    config
+    let changed = config(stage).replace("sandbox_mode = \"danger-full-access\"\n", &profile);
+    assert!(changed.contains("default_permissions"));
+    set_config(stage, &changed);
+    changed
 }
 
 #[test]
@@ -290,22 +243,22 @@ fn what_the_user_denies_stays_denied_when_all_is_allowed() {
                 _ => Step::say("done"),
             }
         };
-        let mut world = World::new(Script::by(script));
-        let config = deny(&world);
-        world.task.allow = Allow::All;
-        let job = world.start();
+        let mut stage = Stage::new(AGENT, Script::by(script));
+        let denied = deny(&stage);
+        stage.task.allow = Allow::All;
+        let job = stage.start(&stage.task);
         assert_eq!(job.said().text, "done");
-        let results = world.results();
+        let results = results(&stage);
         assert!(
             results.contains("policy forbids commands") && results.contains("Permission denied"),
             "{results}"
         );
-        assert!(!results.contains("hush") && !world.in_project("forbidden"), "{results}");
+        assert!(!results.contains("hush") && !stage.file("forbidden").exists(), "{results}");
         assert!(
-            world.in_project("allowed") && world.in_project("connected"),
+            stage.file("allowed").exists() && stage.file("connected").exists(),
             "the rest is allowed: {results}"
         );
-        assert_eq!(world.config(), config);
+        assert_eq!(config(&stage), denied);
     });
 }
 
@@ -314,13 +267,13 @@ fn what_the_user_denies_stays_denied_in_a_read_only_job_and_one_that_edits() {
     isolated(|| {
         for read_only in [true, false] {
             let command = "cat \"$HOME/secret\"; touch written";
-            let mut world = World::steps([Step::shell(command), Step::say("done")]);
-            deny(&world);
-            (world.task.read_only, world.task.allow) = (read_only, Allow::Edits);
-            assert_eq!(world.start().said().text, "done");
-            let results = world.results();
+            let mut stage = Stage::steps(AGENT, [Step::shell(command), Step::say("done")]);
+            deny(&stage);
+            (stage.task.read_only, stage.task.allow) = (read_only, Allow::Edits);
+            assert_eq!(stage.start(&stage.task).said().text, "done");
+            let results = results(&stage);
             assert!(results.contains("Permission denied") && !results.contains("hush"), "{results}");
-            assert_eq!(world.in_project("written"), !read_only, "{results}");
+            assert_eq!(stage.file("written").exists(), !read_only, "{results}");
         }
     });
 }
@@ -342,15 +295,15 @@ fn a_question_of_a_subagent_is_the_jobs_question() {
             0 => escalated("touch by-child"),
             _ => Step::say("child done"),
         };
-        let mut world = World::new(Script::by(main).subagents(child));
-        world.task.allow = Allow::Ask;
-        let job = world.start();
+        let mut stage = Stage::new(AGENT, Script::by(main).subagents(child));
+        stage.task.allow = Allow::Ask;
+        let job = stage.start(&stage.task);
         let question = job.question();
         assert_eq!(question.what, "shell: touch by-child (because)");
         assert!(job.look().tools.iter().any(|tool| tool.what == "subagent: shell: touch by-child"));
         job.turn.answer(&question.id, &Answer::Allow).unwrap();
         assert_eq!(job.said().text, "parent done", "the child's end is not the job's");
-        assert!(world.in_project("by-child"));
+        assert!(stage.file("by-child").exists());
         assert_eq!(job.look().tools, []);
     });
 }
@@ -386,32 +339,31 @@ lines.on("line", (line) => {
 fn tools_and_questions_of_mcp_servers_are_asked() {
     isolated(|| {
         let destroy = Step::mcp("probe", "destroy", json!({}));
-        let mut world =
-            World::steps([destroy.clone(), destroy, Step::mcp("probe", "ask", json!({})), Step::say("done")]);
-        let server = world.sandbox.path("home/server.js");
+        let mut stage = Stage::steps(
+            AGENT,
+            [destroy.clone(), destroy, Step::mcp("probe", "ask", json!({})), Step::say("done")],
+        );
+        let server = stage.sandbox.path("home/server.js");
         fs::write(&server, SERVER).unwrap();
-        Codex::new(&world.sandbox, &world.model).add_mcp_server(
+        Codex::new(&stage.sandbox, &stage.model).add_mcp_server(
             "probe",
             "node",
             &[&server.to_string_lossy()],
         );
-        world.task.allow = Allow::Edits;
-        let job = world.start();
+        stage.task.allow = Allow::Edits;
+        let job = stage.start(&stage.task);
         let tool = job.question();
         assert_eq!(tool.kind, QuestionKind::Permission);
         assert!(tool.what.starts_with("probe: ") && tool.what.contains("destroy"), "{}", tool.what);
         job.turn.answer(&tool.id, &Answer::AllowAlways).unwrap();
-        let words = job.wait("question of the server", LIMIT, |seen| match seen {
-            Observation::Asked(question) if question.id != tool.id => Some(question.clone()),
-            _ => None,
-        });
+        let words = job.question_after(&[&tool]);
         assert_eq!((words.kind, words.what.as_str()), (QuestionKind::Input, "probe: Your name?"));
         assert!(job.turn.answer(&words.id, &Answer::Allow).is_err(), "it wants words");
         job.turn.answer(&words.id, &Answer::Words("Ada".to_owned())).unwrap();
         assert_eq!(job.said().text, "done");
-        let results = world.results();
+        let results = results(&stage);
         assert!(results.matches("destroyed").count() == 2 && results.contains("hello Ada"), "{results}");
-        assert!(!world.config().contains("approval_mode"), "nothing is kept beyond the session");
+        assert!(!config(&stage).contains("approval_mode"), "nothing is kept beyond the session");
     });
 }
 
@@ -419,29 +371,25 @@ fn tools_and_questions_of_mcp_servers_are_asked() {
 fn an_abort_stops_the_turn_and_every_command_that_runs_in_it() {
     isolated(|| {
         let background = json!({"cmd": "sleep 7101 & sleep 7102", "yield_time_ms": 300});
-        let world = World::steps([
-            Step::tool("exec_command", background),
-            Step::shell("sleep 7103"),
-            Step::say("never"),
-        ]);
-        let job = world.start();
+        let stage = Stage::steps(
+            AGENT,
+            [Step::tool("exec_command", background), Step::shell("sleep 7103"), Step::say("never")],
+        );
+        let job = stage.start(&stage.task);
         for command in ["sleep 7101", "sleep 7103"] {
-            job.wait("running tool", LIMIT, |seen| match seen {
+            job.wait("running tool", |seen| match seen {
                 Observation::Tool(tool) if tool.what.contains(command) => Some(()),
                 _ => None,
             });
         }
         assert!(bench::running("sleep 710").len() >= 3);
         assert_eq!(job.look().tools.len(), 2);
-        let begun = Instant::now();
-        job.turn.abort().unwrap();
-        job.wait("abort", LIMIT, |seen| (*seen == Observation::Aborted).then_some(()));
-        job.idle(LIMIT);
+        job.abort();
+        job.wait_for(&Observation::Idle);
         all_gone(&bench::running("sleep 710"));
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
         let look = job.look();
         assert!(look.aborted && look.tools.is_empty() && look.said.is_none(), "{look:?}");
-        let recalled = Backend.recall(&world.task, &job.session()).expect("it is written down");
+        let recalled = stage.backend().recall(&stage.task, &job.session()).expect("it is written down");
         assert_eq!((recalled.idle, recalled.said), (None, None));
     });
 }
@@ -450,8 +398,8 @@ fn an_abort_stops_the_turn_and_every_command_that_runs_in_it() {
 fn what_runs_in_the_background_does_not_keep_a_finished_turn_open_nor_outlive_it() {
     isolated(|| {
         let background = json!({"cmd": "sleep 7201", "yield_time_ms": 300});
-        let world = World::steps([Step::tool("exec_command", background), Step::say("it runs")]);
-        let job = world.start();
+        let stage = Stage::steps(AGENT, [Step::tool("exec_command", background), Step::say("it runs")]);
+        let job = stage.start(&stage.task);
         assert_eq!(job.said().text, "it runs");
         let mut states = job.all().into_iter().filter_map(|seen| match seen {
             Observation::Tool(tool) => Some(tool.state),
@@ -467,24 +415,7 @@ fn what_runs_in_the_background_does_not_keep_a_finished_turn_open_nor_outlive_it
 
 #[test]
 fn a_model_that_hangs_leaves_the_turn_busy_and_an_abort_frees_it() {
-    isolated(|| {
-        let within = Step::parts([Part::text("a whole message"), Part::Pause(Duration::from_secs(600))]);
-        for (step, begins) in [(Step::Hang, false), (within, true)] {
-            let world = World::steps([step]);
-            let job = world.start();
-            world.model.wait_for(LIMIT, |_| true).expect("a request");
-            job.wait("busy", LIMIT, |seen| (*seen == Observation::Busy).then_some(()));
-            if begins {
-                let words = Observation::Progress("a whole message".to_owned());
-                job.wait("words", LIMIT, |seen| (*seen == words).then_some(()));
-            }
-            let look = job.look();
-            assert_eq!((look.idle, look.said), (Some(false), None));
-            assert!(!job.all().iter().any(|seen| matches!(seen, Observation::Said(_) | Observation::Idle)));
-            job.turn.abort().unwrap();
-            job.wait("abort", Duration::from_secs(20), |seen| (*seen == Observation::Aborted).then_some(()));
-        }
-    });
+    isolated(|| promises::a_model_that_hangs_is_left_by_an_abort(|step| Stage::steps(AGENT, [step])));
 }
 
 #[test]
@@ -492,28 +423,25 @@ fn a_killed_program_is_gone_at_once_and_what_it_had_is_recalled() {
     isolated(|| {
         // Once the launcher and once the program itself is killed.
         for victim in [0, 1] {
-            let world = World::steps([
-                Step::parts([Part::text("partial"), Part::shell("sleep 7301")]),
-                Step::say("never"),
-            ]);
-            let job = world.start();
-            assert!(baton_testkit::wait::until(LIMIT, || !bench::running("sleep 7301").is_empty()));
+            let stage = Stage::steps(
+                AGENT,
+                [Step::parts([Part::text("partial"), Part::shell("sleep 7301")]), Step::say("never")],
+            );
+            let job = stage.start(&stage.task);
+            assert!(wait::until(LIMIT, || !bench::running("sleep 7301").is_empty()));
             let tree = bench::tree(job.pid());
             // The program has other children beside its tools.
             let is_server = |pid: &i32| bench::running("app-server").contains(pid);
             let servers: Vec<i32> = tree.iter().copied().filter(is_server).collect();
-            let pid = servers[victim.min(servers.len() - 1)];
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+            bench::kill(servers[victim.min(servers.len() - 1)]);
             let killed = Instant::now();
-            let is_gone = |seen: &Observation| matches!(seen, Observation::Gone(_)).then_some(());
-            job.wait("end of the program", LIMIT, is_gone);
-            assert!(killed.elapsed() < Duration::from_secs(20), "{:?}", killed.elapsed());
+            job.gone();
+            assert!(killed.elapsed() < AT_ONCE, "{:?}", killed.elapsed());
             all_gone(&tree);
             assert!(job.turn.look().unwrap().is_err());
             let asked = Instant::now();
-            let recalled = Backend.recall(&world.task, &job.session()).expect("it is written down");
-            assert!(asked.elapsed() < Duration::from_secs(20));
+            let recalled = stage.backend().recall(&stage.task, &job.session()).expect("it is written down");
+            assert!(asked.elapsed() < AT_ONCE);
             assert_eq!(
                 (recalled.idle, recalled.said, recalled.aborted, recalled.fault),
                 (None, None, false, None)
@@ -525,24 +453,27 @@ fn a_killed_program_is_gone_at_once_and_what_it_had_is_recalled() {
 #[test]
 fn a_turn_that_ended_is_recalled_with_its_result_also_when_the_session_went_on() {
     isolated(|| {
-        let mut world = World::steps([Step::say("the result"), Step::say("of another job")]);
-        let job = world.start();
+        let mut stage = Stage::steps(AGENT, [Step::say("the result"), Step::say("of another job")]);
+        let job = stage.start(&stage.task);
         job.said();
         let session = job.session();
         let pid = rustix::process::Pid::from_raw(job.pid()).unwrap();
         rustix::process::kill_process_group(pid, rustix::process::Signal::KILL).unwrap();
         drop(job);
-        let first = world.task.clone();
-        let recalled = Backend.recall(&first, &session).expect("it is written down");
+        let first = stage.task.clone();
+        let recalled = stage.backend().recall(&first, &session).expect("it is written down");
         let said = recalled.said.expect("an end");
         assert_eq!((recalled.idle, said.text.as_str(), said.finish), (Some(true), "the result", Finish::End));
-        world.task.resume = Some(session.clone());
-        world.task.folder = world.sandbox.path("log/another");
-        fs::create_dir_all(&world.task.folder).unwrap();
-        world.start().said();
-        assert_eq!(Backend.recall(&first, &session).unwrap().said.unwrap().text, "the result");
-        assert_eq!(Backend.recall(&world.task, &session).unwrap().said.unwrap().text, "of another job");
-        assert_eq!(Backend.recall(&first, "01a1e328-955d-7c93-a0bf-cce914b58c99"), None);
+        stage.task.resume = Some(session.clone());
+        stage.task.folder = stage.sandbox.path("log/another");
+        fs::create_dir_all(&stage.task.folder).unwrap();
+        stage.start(&stage.task).said();
+        assert_eq!(stage.backend().recall(&first, &session).unwrap().said.unwrap().text, "the result");
+        assert_eq!(
+            stage.backend().recall(&stage.task, &session).unwrap().said.unwrap().text,
+            "of another job"
+        );
+        assert_eq!(stage.backend().recall(&first, "01a1e328-955d-7c93-a0bf-cce914b58c99"), None);
     });
 }
 
@@ -559,55 +490,52 @@ fn faults_of_the_model_get_their_codes() {
             (cut, Code::BackendError, "stream closed before response.completed"),
         ] {
             let retries = words != "strange request";
-            let world = World::new(Script::by(move |_| step.clone()));
-            let path = world.sandbox.path("home/.codex/config.toml");
-            let config = world.config();
+            let stage = Stage::new(AGENT, Script::by(move |_| step.clone()));
             // Fewer of its retries, so that the test is short; the rest of its way is the same.
             let fewer = "wire_api = \"responses\"\nstream_max_retries = 2\nrequest_max_retries = 1\n";
-            fs::write(path, config.replace("wire_api = \"responses\"\n", fewer)).unwrap();
-            let job = world.start();
-            let fault = job.fault(LIMIT);
-            assert_eq!(fault.error.code(), code, "{fault:?}");
-            assert!(fault.error.message().contains(words) && fault.error.hint_text().is_some(), "{fault:?}");
-            job.idle(LIMIT);
-            let all = job.all();
-            assert_eq!(
-                all.iter().any(|seen| matches!(seen, Observation::Retrying { .. })),
-                retries,
-                "{all:#?}"
-            );
-            assert!(!all.iter().any(|seen| matches!(seen, Observation::Said(_))), "{all:#?}");
-            assert_eq!(job.look().fault.unwrap().error.code(), code);
-            let recalled = Backend.recall(&world.task, &job.session()).expect("it is written down");
-            assert_eq!(recalled.fault.unwrap().error.code(), code);
+            set_config(&stage, &config(&stage).replace("wire_api = \"responses\"\n", fewer));
+            promises::a_fault_is_told_and_kept(&stage, code, words, retries);
         }
+    });
+}
+
+#[test]
+fn the_first_jobs_in_a_new_home_may_start_at_the_same_time() {
+    isolated(|| {
+        let stage = Stage::new(AGENT, Script::by(|_| Step::say("done")));
+        std::thread::scope(|scope| {
+            let jobs: Vec<_> = (0..6).map(|_| scope.spawn(|| stage.ask("do it").said().text)).collect();
+            for job in jobs {
+                assert_eq!(job.join().unwrap(), "done");
+            }
+        });
     });
 }
 
 #[test]
 fn a_task_that_cannot_be_honoured_is_refused_by_name() {
     isolated(|| {
-        let mut world = World::steps([]);
-        assert_eq!(Backend.check(&world.task), Ok(()));
-        world.task.effort = Some("heroic".to_owned());
-        let error = Backend.check(&world.task).unwrap_err();
+        let mut stage = Stage::steps(AGENT, []);
+        assert_eq!(stage.backend().check(&stage.task), Ok(()));
+        stage.task.effort = Some("heroic".to_owned());
+        let error = stage.backend().check(&stage.task).unwrap_err();
         assert_eq!(error.code(), Code::UnsupportedOption);
         assert!(error.message().contains("effort heroic") && error.hint_text().unwrap().contains("xhigh"));
-        world.task.model = Some("gpt-5.5".to_owned());
-        world.task.effort = Some("ultra".to_owned());
-        let fault = Job::try_start(&Backend, &world.task).err().expect("that model has no such effort");
+        stage.task.model = Some("gpt-5.5".to_owned());
+        stage.task.effort = Some("ultra".to_owned());
+        let fault = stage.refusal(&stage.task);
         assert_eq!(fault.error.code(), Code::UnsupportedOption);
-        world.task.effort = None;
-        fs::remove_file(world.sandbox.path("home/.codex/config.toml")).unwrap();
-        assert_eq!(Backend.check(&world.task).unwrap_err().code(), Code::NotLoggedIn);
-        let fault = Job::try_start(&Backend, &world.task).err().expect("no login");
+        stage.task.effort = None;
+        fs::remove_file(stage.sandbox.path("home/.codex/config.toml")).unwrap();
+        assert_eq!(stage.backend().check(&stage.task).unwrap_err().code(), Code::NotLoggedIn);
+        let fault = stage.refusal(&stage.task);
         assert_eq!(fault.error.code(), Code::NotLoggedIn);
-        world.task.program = "/bin/false".into();
-        let fault = Job::try_start(&Backend, &world.task).err().expect("no Codex");
+        stage.task.program = "/bin/false".into();
+        let fault = stage.refusal(&stage.task);
         assert_eq!(fault.error.code(), Code::BackendStart);
-        world.task.program = "/nowhere/codex".into();
-        let fault = Job::try_start(&Backend, &world.task).err().expect("no program");
+        stage.task.program = "/nowhere/codex".into();
+        let fault = stage.refusal(&stage.task);
         assert_eq!(fault.error.code(), Code::BackendStart);
-        assert_eq!(world.model.requests().len(), 0);
+        assert_eq!(stage.model.requests().len(), 0);
     });
 }

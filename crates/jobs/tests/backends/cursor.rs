@@ -1,6 +1,6 @@
 //! Cursor. Its program can't be had here, so a script says what its documentation says that it says.
 
-use crate::stream::Job;
+use crate::bench::{self, Job};
 use baton_core::Code;
 use baton_core::job::{Allow, Finish, Observation, Said, ToolKind, ToolState};
 use baton_jobs::backend::{Task, of};
@@ -17,21 +17,9 @@ fn task(sandbox: &Sandbox, script: &str) -> Task {
     )
     .unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
-    Task {
-        prompt: "do it\r\n $& \"x\"".to_owned(),
-        program,
-        environment: sandbox.environment().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
-        cwd: sandbox.project(),
-        folder: sandbox.path("tmp"),
-        home: sandbox.path("tmp"),
-        baton: sandbox.path("bin/baton"),
-        title: String::new(),
-        model: Some("gpt-5".to_owned()),
-        effort: None,
-        read_only: false,
-        allow: Allow::All,
-        resume: None,
-    }
+    let environment = sandbox.environment().map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let task = bench::task(sandbox, "cursor-agent", environment.collect());
+    Task { prompt: "do it\r\n $& \"x\"".to_owned(), model: Some("gpt-5".to_owned()), ..task }
 }
 
 fn start(task: &Task) -> Job {
@@ -54,7 +42,7 @@ fn a_turn_is_read_as_documented() {
     let task = task(&sandbox, TURN);
     let job = start(&task);
     let end = Said { text: "All done.".to_owned(), finish: Finish::End };
-    assert_eq!(job.done(), end);
+    assert_eq!(job.said(), end);
     assert_eq!(job.session(), "s-1");
     assert_eq!(job.tool(ToolKind::Shell, ToolState::Running).what, "shell: cargo test");
     assert!(job.open_tools().is_empty());
@@ -72,8 +60,8 @@ fn a_turn_that_was_cut_off_is_no_end() {
     let cut: Vec<&str> = TURN.lines().take(7).collect();
     let task = task(&sandbox, &format!("{}\n", cut.join("\n")));
     let job = start(&task);
-    job.wait("end", |one| matches!(one, Observation::Gone(_)).then_some(()));
-    assert!(!job.seen().contains(&Observation::Idle));
+    job.gone();
+    assert!(!job.has(|seen| *seen == Observation::Idle));
     assert_eq!(of("cursor").unwrap().recall(&task, "s-1"), None);
 }
 
@@ -95,7 +83,7 @@ fn what_it_may_do_is_told_or_refused() {
     let reading = Task { read_only: true, resume: Some("s-0".to_owned()), ..edits };
     cursor.check(&reading).unwrap();
     let job = start(&reading);
-    job.done();
+    job.said();
     let arguments = fs::read_to_string(sandbox.path("arguments")).unwrap();
     assert_eq!(arguments.trim(), "-p --output-format stream-json --mode=ask --model=gpt-5 --resume=s-0");
 }

@@ -10,4 +10,4 @@ mod cursor;
 mod gemini;
 mod opencode;
 mod pi;
-mod stream;
+mod promises;

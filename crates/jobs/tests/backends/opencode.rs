@@ -1,115 +1,71 @@
 //! OpenCode as a backend: the real server, the scripted model.
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+use crate::bench::{AT_ONCE, Job, LIMIT, Stage, all_gone, hard_text, kill, pid_in};
 use baton_core::Code;
 use baton_core::job::{
-    Allow, Answer, Channel, Finish, Observation, Question, QuestionKind, Said, Snapshot, ToolKind, ToolState,
+    Allow, Answer, Channel, Finish, Observation, QuestionKind, Said, Snapshot, ToolKind, ToolState,
 };
-use baton_core::time::Moment;
 use baton_jobs::backend::opencode::{OpenCode, keeper};
-use baton_jobs::backend::{Backend as _, Task, Turn};
+use baton_jobs::backend::{Backend as _, Task};
 use baton_mail::process;
 use baton_store::Process;
-use baton_testkit::model::{Model, Part, Request, Script, Step};
+use baton_testkit::agents::Agent;
+use baton_testkit::model::{Part, Request, Script, Step};
 use baton_testkit::process::write_program;
-use baton_testkit::{Sandbox, isolated, opencode, wait};
+use baton_testkit::{isolated, wait};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::{Duration, Instant};
-
-/// For whatever the server does.
-const LIMIT: Duration = Duration::from_secs(60);
-/// For what has to be at once, with room for a busy machine.
-const AT_ONCE: Duration = Duration::from_secs(20);
+use std::sync::Arc;
+use std::time::Instant;
 
 /// A home of baton and of OpenCode, and a model that does what the prompt says.
-struct Stage {
-    // Dropped first: nothing may run in the sandbox when that goes.
-    model: Model,
-    sandbox: Sandbox,
-    jobs: AtomicUsize,
+fn stage() -> Stage {
+    stage_with(|_| {})
 }
 
-impl Stage {
-    fn new() -> Stage {
-        Stage::with(|_| {})
-    }
+/// With the user's configuration changed.
+fn stage_with(change: impl FnOnce(&mut Value)) -> Stage {
+    let mut stage = Stage::new(Agent::OpenCode, Script::by(obey));
+    let file = stage.sandbox.path("home/.config/opencode/opencode.json");
+    let mut config: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    config["provider"]["scripted"]["models"]["main"]["variants"] =
+        json!({"low": {"reasoningEffort": "low"}, "high": {"reasoningEffort": "high"}});
+    change(&mut config);
+    fs::write(file, config.to_string()).unwrap();
+    // Our own program is not built here; this binary can keep a server too.
+    let this = std::env::current_exe().unwrap();
+    let script = format!(
+        "#!/bin/sh\n[ \"$1 $2 $4\" = \"{} --folder --program\" ] || exit 64\nKEEP_FOLDER=$3 KEEP_PROGRAM=$5 \
+         exec '{}' --exact opencode::keeps_a_server --include-ignored --nocapture --test-threads=2\n",
+        keeper::COMMAND,
+        this.display()
+    );
+    write_program(&stage.sandbox.path("bin/baton"), script.as_bytes());
+    stage.task.environment.push(("BATON_JOB_DEPTH".into(), "1".into()));
+    stage.task.environment.push(("BATON_JOB".into(), "j-of-the-first".into()));
+    stage
+}
 
-    /// With the user's configuration changed.
-    fn with(change: impl FnOnce(&mut Value)) -> Stage {
-        let sandbox = Sandbox::new();
-        let model = Model::start(Script::by(obey));
-        opencode::OpenCode::new(&sandbox, &model);
-        let file = sandbox.path("home/.config/opencode/opencode.json");
-        let mut config: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
-        config["provider"]["scripted"]["models"]["main"]["variants"] =
-            json!({"low": {"reasoningEffort": "low"}, "high": {"reasoningEffort": "high"}});
-        change(&mut config);
-        fs::write(file, config.to_string()).unwrap();
-        // Our own program is not built here; this binary can keep a server too.
-        let this = std::env::current_exe().unwrap();
-        let script = format!(
-            "#!/bin/sh\n[ \"$1 $2 $4\" = \"{} --folder --program\" ] || exit 64\nKEEP_FOLDER=$3 KEEP_PROGRAM=$5 \
-             exec '{}' --exact opencode::keeps_a_server --include-ignored --nocapture --test-threads=2\n",
-            keeper::COMMAND,
-            this.display()
-        );
-        write_program(&sandbox.path("bin/baton"), script.as_bytes());
-        Stage { model, sandbox, jobs: AtomicUsize::new(0) }
-    }
+/// The folder of the server, once there is one.
+fn server_folder(stage: &Stage) -> PathBuf {
+    let mut folders = fs::read_dir(stage.sandbox.path("baton-home/opencode")).unwrap();
+    folders.next().expect("one server").unwrap().path()
+}
 
-    fn task(&self, prompt: &str) -> Task {
-        let folder = self.sandbox.path(format!("job{}", self.jobs.fetch_add(1, Ordering::Relaxed)));
-        fs::create_dir(&folder).unwrap();
-        let command = opencode::OpenCode::new(&self.sandbox, &self.model).command();
-        let set = command.get_envs().filter_map(|(name, value)| Some((name.to_owned(), value?.to_owned())));
-        let mut environment: Vec<_> = set.collect();
-        environment.push(("BATON_JOB_DEPTH".into(), "1".into()));
-        environment.push(("BATON_JOB".into(), "j-of-the-first".into()));
-        Task {
-            prompt: prompt.to_owned(),
-            program: self.sandbox.path("bin/opencode"),
-            environment,
-            cwd: self.sandbox.project(),
-            folder,
-            home: self.sandbox.path("baton-home"),
-            baton: self.sandbox.path("bin/baton"),
-            title: "a job".to_owned(),
-            model: None,
-            effort: None,
-            read_only: false,
-            allow: Allow::All,
-            resume: None,
-        }
-    }
+fn server_file(stage: &Stage) -> Value {
+    serde_json::from_slice(&fs::read(server_folder(stage).join("server.json")).unwrap()).unwrap()
+}
 
-    fn start(&self, prompt: &str) -> Job {
-        Job::start(self.task(prompt))
-    }
-
-    /// The folder of the server, once there is one.
-    fn server_folder(&self) -> PathBuf {
-        let mut folders = fs::read_dir(self.sandbox.path("baton-home/opencode")).unwrap();
-        folders.next().expect("one server").unwrap().path()
-    }
-
-    fn server(&self) -> Value {
-        serde_json::from_slice(&fs::read(self.server_folder().join("server.json")).unwrap()).unwrap()
-    }
-
-    /// The requests that belong to the conversation of a job.
-    fn requests(&self, job: &Job) -> Vec<Arc<Request>> {
-        let session = job.session();
-        let all = self.model.requests().into_iter();
-        // Older versions name the session in another header.
-        let is_its = |request: &Arc<Request>| request.headers.iter().any(|(_, value)| *value == session);
-        all.filter(|request| is_its(request) && !request.body["tools"].is_null()).collect()
-    }
+/// The requests that belong to the conversation of a job.
+fn requests(stage: &Stage, job: &Job) -> Vec<Arc<Request>> {
+    let session = job.session();
+    let all = stage.model.requests().into_iter();
+    // Older versions name the session in another header.
+    let is_its = |request: &Arc<Request>| request.headers.iter().any(|(_, value)| *value == session);
+    all.filter(|request| is_its(request) && !request.body["tools"].is_null()).collect()
 }
 
 /// The model does what the last prompt says, then says `done` and what came of it.
@@ -144,135 +100,19 @@ fn obey(request: &Request) -> Step {
     }
 }
 
-/// A started job and what was heard of it.
-struct Job {
-    turn: Box<dyn Turn>,
-    heard: Arc<Heard>,
-    task: Task,
+/// The process of the server.
+fn server_of(stage: &Stage) -> Process {
+    process_in(&server_file(stage))
 }
 
-#[derive(Default)]
-struct Heard {
-    all: Mutex<Vec<Observation>>,
-    grown: Condvar,
-}
-
-impl Heard {
-    #[track_caller]
-    fn wait<T>(&self, limit: Duration, what: &str, found: impl Fn(&[Observation]) -> Option<T>) -> T {
-        let end = Instant::now() + limit;
-        let mut all = self.all.lock().unwrap();
-        loop {
-            if let Some(found) = found(&all) {
-                return found;
-            }
-            let left = end.saturating_duration_since(Instant::now());
-            assert!(!left.is_zero(), "{what} did not come: {all:#?}");
-            all = self.grown.wait_timeout(all, left).unwrap_or_else(PoisonError::into_inner).0;
-        }
-    }
-}
-
-impl Job {
-    #[track_caller]
-    fn start(task: Task) -> Job {
-        let heard = Arc::new(Heard::default());
-        let ear = Arc::clone(&heard);
-        let report = move |observation| {
-            ear.all.lock().unwrap().push(observation);
-            ear.grown.notify_all();
-        };
-        let turn = OpenCode.start(&task, Arc::new(report)).unwrap_or_else(|fault| panic!("{fault:?}"));
-        Job { turn, heard, task }
-    }
-
-    fn session(&self) -> String {
-        match self.heard.all.lock().unwrap().first() {
-            Some(Observation::Session(id)) => id.clone(),
-            other => panic!("the session comes first, not {other:?}"),
-        }
-    }
-
-    /// Waits for the proof of the end, and gives the last words.
-    #[track_caller]
-    fn result(&self) -> String {
-        self.heard.wait(LIMIT, "the end", |all| {
-            let end = all
-                .iter()
-                .rposition(|seen| matches!(seen, Observation::Said(Said { finish: Finish::End, .. })))?;
-            let idle = all[end..].contains(&Observation::Idle);
-            match &all[end] {
-                Observation::Said(said) if idle => Some(said.text.clone()),
-                _ => None,
-            }
-        })
-    }
-
-    #[track_caller]
-    fn question(&self) -> Question {
-        self.heard.wait(LIMIT, "a question", |all| {
-            all.iter().find_map(|seen| match seen {
-                Observation::Asked(question) => Some(question.clone()),
-                _ => None,
-            })
-        })
-    }
-
-    #[track_caller]
-    fn fault(&self) -> (Code, Option<Moment>) {
-        self.heard.wait(LIMIT, "a fault", |all| {
-            all.iter().find_map(|seen| match seen {
-                Observation::Fault(fault) => Some((fault.error.code(), fault.again_at)),
-                _ => None,
-            })
-        })
-    }
-
-    #[track_caller]
-    fn wait_for(&self, limit: Duration, wanted: &Observation) {
-        self.heard.wait(limit, &format!("{wanted:?}"), |all| all.contains(wanted).then_some(()));
-    }
-
-    #[track_caller]
-    fn wait_for_shell(&self) {
-        self.heard.wait(LIMIT, "a running shell", |all| {
-            all.iter().find_map(|seen| match seen {
-                Observation::Tool(tool) if tool.state == ToolState::Running => {
-                    assert_eq!(tool.kind, ToolKind::Shell);
-                    Some(())
-                }
-                _ => None,
-            })
-        });
-    }
-
-    fn look(&self) -> Snapshot {
-        self.turn.look().expect("it can be asked").unwrap()
-    }
-
-    fn has(&self, found: impl Fn(&Observation) -> bool) -> bool {
-        self.heard.all.lock().unwrap().iter().any(found)
-    }
-}
-
-/// A process by the number in a document.
-fn process_of(server: &Value) -> Process {
+fn process_in(server: &Value) -> Process {
     let pid = i32::try_from(server["pid"].as_i64().unwrap()).unwrap();
     Process { pid, start: server["start"].as_u64().unwrap() }
-}
-
-fn kill(process: Process) {
-    rustix::process::kill_process(Pid::from_raw(process.pid).unwrap(), Signal::KILL).unwrap();
 }
 
 /// The one that started the server.
 fn keeper_of(server: Process) -> Process {
     process::find(process::lineage(server.pid)[1]).expect("the keeper runs")
-}
-
-#[track_caller]
-fn assert_ends(process: Process) {
-    assert!(wait::until(Duration::from_secs(15), || !process::is_alive(process)), "{process:?} goes on");
 }
 
 #[test]
@@ -287,15 +127,15 @@ fn keeps_a_server() {
 #[test]
 fn a_job_is_told_from_its_session_to_its_last_word_and_leaves_nothing_running() {
     isolated(|| {
-        let stage = Stage::new();
+        let stage = stage();
         let mut task = stage.task("run echo one; sleep 0.2; echo two");
         task.effort = Some("high".to_owned());
-        let job = Job::start(task);
-        let server = process_of(&stage.server());
+        let job = stage.start(&task);
+        let server = server_of(&stage);
         assert_eq!(job.turn.root(), Some(server));
-        let result = job.result();
+        let result = job.said().text;
         assert!(result.starts_with("done: one\ntwo"), "{result}");
-        let all = job.heard.all.lock().unwrap().clone();
+        let all = job.all();
         let place = |what: &str, found: &dyn Fn(&Observation) -> bool| {
             all.iter().position(found).unwrap_or_else(|| panic!("no {what} in {all:#?}"))
         };
@@ -314,7 +154,7 @@ fn a_job_is_told_from_its_session_to_its_last_word_and_leaves_nothing_running() 
         let look = job.look();
         assert_eq!((look.idle, look.tools.len(), look.fault, look.aborted), (Some(true), 0, None, false));
         assert_eq!(look.said, Some(Said { text: result, finish: Finish::End }));
-        let requests = stage.requests(&job);
+        let requests = requests(&stage, &job);
         assert_eq!(requests.len(), 2);
         assert_eq!(
             (&requests[0].body["model"], &requests[0].body["reasoning_effort"]),
@@ -324,74 +164,28 @@ fn a_job_is_told_from_its_session_to_its_last_word_and_leaves_nothing_running() 
         assert_eq!(process::variable(server.pid, "BATON_JOB_DEPTH"), Some("1".into()));
         assert_eq!(process::variable(server.pid, "BATON_JOB"), None);
         for file in ["server.json", "server.log", "users"] {
-            let mode = fs::metadata(stage.server_folder().join(file)).unwrap().permissions().mode();
+            let mode = fs::metadata(server_folder(&stage).join(file)).unwrap().permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{file}");
         }
         let keeper = keeper_of(server);
         job.turn.close();
-        assert_ends(server);
-        assert_ends(keeper);
-        assert!(!stage.server_folder().join("server.json").exists());
+        all_gone(&[server.pid]);
+        all_gone(&[keeper.pid]);
+        assert!(!server_folder(&stage).join("server.json").exists());
         // What it left is found again without a server.
         let left = OpenCode.recall(&job.task, &job.session()).expect("its store has it");
         assert_eq!((left.idle, left.said.map(|said| said.finish)), (Some(true), Some(Finish::End)));
     });
 }
 
-/// Any text without NUL, with all that a shell, a terminal or a template would change.
-fn hard_text(bytes: usize) -> String {
-    const TRAPS: &[&str] = &[
-        "\"",
-        "'",
-        "\\",
-        "$&",
-        "$(x)",
-        "`",
-        "\r\n",
-        "\r",
-        "\n\n",
-        "\u{2028}",
-        "\u{2029}",
-        "\u{feff}",
-        "\u{85}",
-        "😀",
-        "--",
-        "@file",
-        "!ls",
-        "\u{1b}[31m",
-        "\u{1}",
-        "\u{7f}",
-        "\t",
-        " ",
-        "<system>",
-        "{{x}}",
-        "%s",
-    ];
-    let mut text = "--help @README.md /init !ls ".to_owned();
-    // A generator that needs no crate: numbers that look random, and are the same each time.
-    let mut seed = 0x2545_f491_4f6c_dd1d_u64;
-    while text.len() < bytes {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        let number = u32::try_from(seed >> 40).unwrap();
-        match number % 3 {
-            0 => text.push_str(TRAPS[number as usize / 3 % TRAPS.len()]),
-            _ => text.extend(char::from_u32(1 + number % 0x10_ffff)),
-        }
-    }
-    text.push_str("  \r\n");
-    text
-}
-
 #[test]
 fn a_prompt_of_any_characters_arrives_byte_for_byte() {
     isolated(|| {
-        let stage = Stage::new();
+        let stage = stage();
         for bytes in [100 << 10, 1 << 20] {
-            let job = stage.start(&hard_text(bytes));
-            assert_eq!(job.result(), "hello");
-            let requests = stage.requests(&job);
+            let job = stage.ask(&hard_text(bytes));
+            assert_eq!(job.said().text, "hello");
+            let requests = requests(&stage, &job);
             // Not assert_eq: nobody wants to read the difference.
             assert!(requests[0].last_user_text() == job.task.prompt, "{bytes} bytes were changed");
         }
@@ -401,31 +195,31 @@ fn a_prompt_of_any_characters_arrives_byte_for_byte() {
 #[test]
 fn a_session_goes_on_where_it_was_with_what_the_new_job_may_do() {
     isolated(|| {
-        let stage = Stage::with(|config| config["permission"] = json!({"bash": "ask", "edit": "ask"}));
+        let stage = stage_with(|config| config["permission"] = json!({"bash": "ask", "edit": "ask"}));
         let mut first = stage.task("write first.txt");
         first.read_only = true;
-        let first = Job::start(first);
-        first.result();
-        assert!(!stage.sandbox.path("project/first.txt").exists());
+        let first = stage.start(&first);
+        first.said();
+        assert!(!stage.file("first.txt").exists());
         let session = first.session();
         drop(first);
         let mut second = stage.task("write second.txt");
         (second.resume, second.allow) = (Some(session.clone()), Allow::Edits);
-        let second = Job::start(second);
-        second.result();
+        let second = stage.start(&second);
+        second.said();
         assert_eq!(second.session(), session);
-        assert!(stage.sandbox.path("project/second.txt").exists());
-        let last = stage.requests(&second).pop().unwrap();
+        assert!(stage.file("second.txt").exists());
+        let last = requests(&stage, &second).pop().unwrap();
         assert!(last.shows("write first.txt") && last.shows("write second.txt"));
         // What it knows of the turn is not what an earlier turn said.
         let mut third = stage.task("hang");
         third.resume = Some(session);
-        let third = Job::start(third);
-        third.wait_for(LIMIT, &Observation::Busy);
+        let third = stage.start(&third);
+        third.wait_for(&Observation::Busy);
         assert_eq!((third.look().idle, third.look().said), (Some(false), None));
         let mut missing = stage.task("say");
         missing.resume = Some("ses_e1cdbead9ffeIdst18TMEhh5Pe".to_owned());
-        let fault = OpenCode.start(&missing, Arc::new(drop)).err().expect("there is no such session");
+        let fault = stage.refusal(&missing);
         assert_eq!(fault.error.code(), Code::NothingToResume);
     });
 }
@@ -433,11 +227,11 @@ fn a_session_goes_on_where_it_was_with_what_the_new_job_may_do() {
 #[test]
 fn what_cannot_be_honoured_is_refused_and_nothing_is_left_behind() {
     isolated(|| {
-        let stage = Stage::new();
+        let stage = stage();
         let refused = |change: &dyn Fn(&mut Task)| {
             let mut task = stage.task("say");
             change(&mut task);
-            let fault = OpenCode.start(&task, Arc::new(drop)).err().expect("it is refused");
+            let fault = stage.refusal(&task);
             (
                 fault.error.code(),
                 format!("{} {}", fault.error.message(), fault.error.hint_text().unwrap_or_default()),
@@ -452,8 +246,8 @@ fn what_cannot_be_honoured_is_refused_and_nothing_is_left_behind() {
         assert!(code == Code::UnsupportedOption && words.contains("low, high"), "{words}");
         let (code, words) = refused(&|task| task.model = Some("nobody/main".to_owned()));
         assert!(code == Code::NotLoggedIn && words.contains("scripted"), "{words}");
-        let folder = stage.server_folder();
-        assert!(wait::until(Duration::from_secs(15), || !folder.join("server.json").exists()));
+        let folder = server_folder(&stage);
+        assert!(wait::until(AT_ONCE, || !folder.join("server.json").exists()));
         let (code, words) = refused(&|task| task.program = "/nowhere/opencode".into());
         assert!(code == Code::BackendStart && words.contains("/nowhere/opencode"), "{words}");
         let mut task = stage.task("say");
@@ -466,12 +260,12 @@ fn what_cannot_be_honoured_is_refused_and_nothing_is_left_behind() {
 #[test]
 fn what_the_user_denies_stays_denied_whatever_the_job_may_do() {
     isolated(|| {
-        let stage = Stage::with(|config| {
+        let stage = stage_with(|config| {
             config["permission"] = json!({"bash": {"*": "ask", "touch denied*": "deny"}, "edit": {"*": "ask", "denied/*": "deny"}});
         });
         for (prompt, file) in [("run touch denied1", "denied1"), ("write denied/a.txt", "denied/a.txt")] {
-            let job = stage.start(prompt);
-            let result = job.result();
+            let job = stage.ask(prompt);
+            let result = job.said().text;
             assert!(result.contains("rule which prevents"), "{result}");
             assert!(!stage.sandbox.project().join(file).exists(), "{file}");
         }
@@ -482,20 +276,20 @@ fn what_the_user_denies_stays_denied_whatever_the_job_may_do() {
             ("delegate run touch below", "below"),
             ("delegate run touch denied2; touch never", "allowed only as a whole"),
         ] {
-            let job = stage.start(prompt);
-            job.result();
-            assert!(!job.has(|seen| matches!(seen, Observation::Asked(_))), "{prompt}");
+            let job = stage.ask(prompt);
+            job.said();
+            assert!(job.questions().is_empty(), "{prompt}");
             assert_eq!(stage.sandbox.project().join(file).exists(), !file.contains(' '), "{file}");
         }
-        assert!(!stage.sandbox.path("project/denied2").exists());
+        assert!(!stage.file("denied2").exists());
     });
 }
 
 #[test]
 fn a_job_that_must_not_change_anything_cannot() {
     isolated(|| {
-        let stage = Stage::new();
-        let file = stage.sandbox.path("project/kept.txt");
+        let stage = stage();
+        let file = stage.file("kept.txt");
         fs::write(&file, "as it was").unwrap();
         for prompt in [
             "run echo changed > kept.txt",
@@ -505,8 +299,8 @@ fn a_job_that_must_not_change_anything_cannot() {
         ] {
             let mut task = stage.task(prompt);
             task.read_only = true;
-            let job = Job::start(task);
-            job.result();
+            let job = stage.start(&task);
+            job.said();
             assert_eq!(fs::read_to_string(&file).unwrap(), "as it was", "{prompt}");
         }
     });
@@ -515,11 +309,11 @@ fn a_job_that_must_not_change_anything_cannot() {
 #[test]
 fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
     isolated(|| {
-        let stage = Stage::with(|config| config["permission"] = json!({"bash": "ask", "edit": "ask"}));
+        let stage = stage_with(|config| config["permission"] = json!({"bash": "ask", "edit": "ask"}));
         let asking = |prompt: &str, allow| {
             let mut task = stage.task(prompt);
             task.allow = allow;
-            Job::start(task)
+            stage.start(&task)
         };
         let job = asking("run touch one", Allow::Edits);
         let question = job.question();
@@ -528,34 +322,34 @@ fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
         assert_eq!((look.idle, &look.questions), (Some(false), &vec![question.clone()]));
         // It has no process yet, so it must not count as running, though OpenCode says so.
         assert_eq!(look.tools.iter().map(|tool| tool.state).collect::<Vec<_>>(), [ToolState::Pending]);
-        job.heard.wait(AT_ONCE, "a waiting tool", |all| {
+        job.wait_in_all("a waiting tool", |all| {
             let last = all.iter().rev().find_map(|seen| match seen {
                 Observation::Tool(tool) => Some(tool.state),
                 _ => None,
             });
             (last == Some(ToolState::Pending)).then_some(())
         });
-        assert!(!stage.sandbox.path("project/one").exists());
+        assert!(!stage.file("one").exists());
         assert_eq!(job.turn.answer("per_unknown", &Answer::Allow).unwrap_err().code(), Code::BackendError);
         job.turn.answer(&question.id, &Answer::Allow).unwrap();
-        job.wait_for(AT_ONCE, &Observation::Settled(question.id.clone()));
-        job.result();
-        assert!(stage.sandbox.path("project/one").exists());
+        job.wait_for(&Observation::Settled(question.id.clone()));
+        job.said();
+        assert!(stage.file("one").exists());
         assert_eq!(job.turn.answer(&question.id, &Answer::Allow).unwrap_err().code(), Code::BackendError);
 
         let job = asking("run touch two", Allow::Edits);
         job.turn.answer(&job.question().id, &Answer::Deny("take the other one".to_owned())).unwrap();
-        assert!(job.result().contains("take the other one"));
+        assert!(job.said().text.contains("take the other one"));
         let job = asking("run touch two", Allow::Edits);
         job.turn.answer(&job.question().id, &Answer::Deny(String::new())).unwrap();
         // It goes on without it, instead of stopping in the middle.
-        assert!(job.result().starts_with("done:"));
-        assert!(!stage.sandbox.path("project/two").exists());
+        assert!(job.said().text.starts_with("done:"));
+        assert!(!stage.file("two").exists());
 
         // Files of the folder are changed without a question, unless the job may do nothing by itself.
         let job = asking("write three.txt", Allow::Edits);
-        job.result();
-        assert!(!job.has(|seen| matches!(seen, Observation::Asked(_))));
+        job.said();
+        assert!(job.questions().is_empty());
         let job = asking("write four.txt", Allow::Ask);
         let question = job.question();
         assert!(
@@ -564,18 +358,14 @@ fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
             question.what
         );
         job.turn.answer(&question.id, &Answer::AllowAlways).unwrap();
-        job.result();
-        assert!(stage.sandbox.path("project/four.txt").exists());
+        job.said();
+        assert!(stage.file("four.txt").exists());
 
         // What is allowed for good is that for this job, and not for another one of the same server.
         let job = asking("twice touch five", Allow::Edits);
         job.turn.answer(&job.question().id, &Answer::AllowAlways).unwrap();
-        job.result();
-        let questions = |job: &Job| {
-            let all = job.heard.all.lock().unwrap();
-            all.iter().filter(|seen| matches!(seen, Observation::Asked(_))).count()
-        };
-        assert_eq!((questions(&job), stage.requests(&job).len()), (1, 3));
+        job.said();
+        assert_eq!((job.questions().len(), requests(&stage, &job).len()), (1, 3));
         let other = asking("run touch five", Allow::Edits);
         assert_eq!(other.question().what, "bash: touch five");
     });
@@ -584,61 +374,58 @@ fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
 #[test]
 fn a_subagents_permission_and_a_question_to_the_person_are_the_jobs() {
     isolated(|| {
-        let stage = Stage::with(|config| config["permission"] = json!({"bash": "ask"}));
+        let stage = stage_with(|config| config["permission"] = json!({"bash": "ask"}));
         let mut task = stage.task("delegate run touch below");
         task.allow = Allow::Edits;
-        let job = Job::start(task);
+        let job = stage.start(&task);
         let question = job.question();
         assert_eq!(question.what, "bash: touch below");
         assert_eq!(job.look().questions, std::slice::from_ref(&question));
         job.turn.answer(&question.id, &Answer::Allow).unwrap();
-        job.wait_for(AT_ONCE, &Observation::Settled(question.id));
-        job.result();
-        assert!(stage.sandbox.path("project/below").exists());
+        job.wait_for(&Observation::Settled(question.id));
+        job.said();
+        assert!(stage.file("below").exists());
 
-        let job = stage.start("question");
+        let job = stage.ask("question");
         let question = job.question();
         assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Input, "Which port?"));
         assert_eq!(question.choices, ["80", "8080"]);
         assert_eq!(job.look().questions, std::slice::from_ref(&question));
         assert!(job.turn.answer(&question.id, &Answer::Allow).is_err());
         job.turn.answer(&question.id, &Answer::Words("8080".to_owned())).unwrap();
-        job.wait_for(AT_ONCE, &Observation::Settled(question.id));
-        assert!(job.result().contains("8080"));
+        job.wait_for(&Observation::Settled(question.id));
+        assert!(job.said().text.contains("8080"));
     });
 }
 
 #[test]
 fn faults_of_the_provider_are_told_with_their_code() {
     isolated(|| {
-        let stage = Stage::new();
-        let job = stage.start("refuse");
-        assert_eq!(job.fault(), (Code::NotLoggedIn, None));
+        let stage = stage();
+        let job = stage.ask("refuse");
+        assert_eq!((job.fault().error.code(), job.fault().again_at), (Code::NotLoggedIn, None));
         let told = |look: Snapshot| look.fault.map(|fault| fault.error.code());
         assert_eq!(told(job.look()), Some(Code::NotLoggedIn));
-        let job = stage.start("bad");
-        assert_eq!(job.fault(), (Code::BackendError, None));
+        let job = stage.ask("bad");
+        assert_eq!((job.fault().error.code(), job.fault().again_at), (Code::BackendError, None));
 
         // It would wait for two hours; how long that may be is not for the backend to say.
         let before = baton_mail::now();
-        let job = stage.start("limit");
-        let until = job.heard.wait(LIMIT, "a retry", |all| {
-            all.iter().find_map(|seen| match seen {
-                Observation::Retrying { message, until } if message.contains("Too Many Requests") => *until,
-                _ => None,
-            })
+        let job = stage.ask("limit");
+        let until = job.wait("retry", |seen| match seen {
+            Observation::Retrying { message, until } if message.contains("Too Many Requests") => *until,
+            _ => None,
         });
         let wait = until.since(before).0 / 1000;
         assert!((7190..7300).contains(&wait), "{wait}");
         assert_eq!(job.look().idle, Some(false));
-        job.turn.abort().unwrap();
-        job.wait_for(AT_ONCE, &Observation::Aborted);
+        job.abort();
         assert_eq!(job.look().idle, Some(true));
 
-        let job = stage.start("fail");
-        job.heard.wait(LIMIT, "a retry", |all| {
-            let is_it = |seen: &Observation| matches!(seen, Observation::Retrying { message, .. } if message.contains("ill"));
-            all.iter().any(is_it).then_some(())
+        let job = stage.ask("fail");
+        job.wait("retry", |seen| match seen {
+            Observation::Retrying { message, .. } if message.contains("ill") => Some(()),
+            _ => None,
         });
         job.turn.abort().unwrap();
     });
@@ -647,45 +434,39 @@ fn faults_of_the_provider_are_told_with_their_code() {
 #[test]
 fn answers_that_break_off_for_ever_are_a_fault() {
     isolated(|| {
-        let stage = Stage::new();
-        let job = stage.start("break");
-        assert_eq!(job.fault(), (Code::BackendError, None));
+        let stage = stage();
+        let job = stage.ask("break");
+        assert_eq!((job.fault().error.code(), job.fault().again_at), (Code::BackendError, None));
         assert!(wait::until(AT_ONCE, || job.look().idle == Some(true)));
         assert_eq!(job.look().fault.map(|fault| fault.error.code()), Some(Code::BackendError));
-        assert!(stage.requests(&job).len() < 20);
+        assert!(requests(&stage, &job).len() < 20);
     });
 }
 
 #[test]
 fn an_abort_ends_a_hanging_model_and_a_running_command() {
     isolated(|| {
-        let stage = Stage::new();
+        let stage = stage();
         for prompt in ["hang", "drip"] {
-            let hanging = stage.start(prompt);
-            hanging.wait_for(LIMIT, &Observation::Busy);
+            let hanging = stage.ask(prompt);
+            hanging.wait_for(&Observation::Busy);
             stage
                 .model
                 .wait_for(LIMIT, |request| request.last_user_text() == prompt)
                 .expect("it asks the model");
             assert_eq!((hanging.look().idle, hanging.look().said), (Some(false), None));
-            let began = Instant::now();
-            hanging.turn.abort().unwrap();
-            hanging.wait_for(AT_ONCE, &Observation::Aborted);
-            assert!(began.elapsed() < AT_ONCE);
+            hanging.abort();
             assert!(!hanging.has(|seen| matches!(seen, Observation::Said(_))));
         }
 
-        let running = stage.start("run echo $$ > pid; exec sleep 1000");
-        running.wait_for_shell();
-        let pid = stage.sandbox.path("project/pid");
-        let pid = wait::poll(LIMIT, || fs::read_to_string(&pid).ok()?.trim().parse().ok()).expect("it runs");
-        let command = process::find(pid).unwrap();
+        let running = stage.ask("run echo $$ > pid; exec sleep 1000");
+        running.tool(ToolKind::Shell, ToolState::Running);
+        let command = pid_in(&stage.file("pid"));
         let look = running.look();
         assert_eq!((look.idle, look.tools.len(), look.tools[0].state), (Some(false), 1, ToolState::Running));
-        assert!(process::lineage(pid).contains(&running.turn.root().unwrap().pid));
-        running.turn.abort().unwrap();
-        running.wait_for(AT_ONCE, &Observation::Aborted);
-        assert_ends(command);
+        assert!(process::lineage(command).contains(&running.pid()));
+        running.abort();
+        all_gone(&[command]);
         let aborted = wait::until(AT_ONCE, || {
             let look = running.look();
             look.aborted && look.idle == Some(true) && look.tools.is_empty()
@@ -698,14 +479,12 @@ fn an_abort_ends_a_hanging_model_and_a_running_command() {
 #[test]
 fn a_closed_job_takes_its_turn_and_its_commands_with_it() {
     isolated(|| {
-        let stage = Stage::new();
-        let other = stage.start("hang");
-        let job = stage.start("run echo $$ > pid; exec sleep 1000");
-        let pid = stage.sandbox.path("project/pid");
-        let pid = wait::poll(LIMIT, || fs::read_to_string(&pid).ok()?.trim().parse().ok()).expect("it runs");
-        let command = process::find(pid).unwrap();
+        let stage = stage();
+        let other = stage.ask("hang");
+        let job = stage.ask("run echo $$ > pid; exec sleep 1000");
+        let command = pid_in(&stage.file("pid"));
         job.turn.close();
-        assert_ends(command);
+        all_gone(&[command]);
         assert_eq!(other.look().idle, Some(false));
         // Nobody watched it to its end, so it has none, though its store says that it was aborted.
         let left = OpenCode.recall(&job.task, &job.session()).expect("the server has it");
@@ -719,21 +498,25 @@ fn works_until_it_is_killed() {
     let Some(task) = std::env::var("JOB_TASK").ok() else { return };
     let task: Value = serde_json::from_str(&task).unwrap();
     let text = |name: &str| task[name].as_str().unwrap().to_owned();
-    let job = Job::start(Task {
-        prompt: text("prompt"),
-        program: text("program").into(),
-        environment: std::env::vars_os().collect(),
-        cwd: text("cwd").into(),
-        folder: text("folder").into(),
-        home: text("home").into(),
-        baton: text("baton").into(),
-        title: "a job".to_owned(),
-        model: None,
-        effort: None,
-        read_only: false,
-        allow: Allow::All,
-        resume: None,
-    });
+    let job = Job::start(
+        &OpenCode,
+        &Task {
+            prompt: text("prompt"),
+            program: text("program").into(),
+            environment: std::env::vars_os().collect(),
+            cwd: text("cwd").into(),
+            worktree_of: None,
+            folder: text("folder").into(),
+            home: text("home").into(),
+            baton: text("baton").into(),
+            title: "a job".to_owned(),
+            model: None,
+            effort: None,
+            read_only: false,
+            allow: Allow::All,
+            resume: None,
+        },
+    );
     fs::write(job.task.folder.join("session"), job.session()).unwrap();
     loop {
         std::thread::park();
@@ -743,7 +526,7 @@ fn works_until_it_is_killed() {
 #[test]
 fn a_killed_worker_leaves_no_server_no_command_and_no_end() {
     isolated(|| {
-        let stage = Stage::new();
+        let stage = stage();
         let task = stage.task("run echo $$ > pid; exec sleep 1000");
         let words = json!({
             "prompt": task.prompt, "program": task.program, "cwd": task.cwd,
@@ -753,19 +536,15 @@ fn a_killed_worker_leaves_no_server_no_command_and_no_end() {
         worker.args(["--exact", "opencode::works_until_it_is_killed", "--include-ignored", "--nocapture"]);
         worker.env_clear().envs(task.environment.clone()).env("JOB_TASK", words.to_string());
         let mut worker = stage.sandbox.start(&mut worker);
-        let pid = stage.sandbox.path("project/pid");
-        let pid = wait::poll(LIMIT, || fs::read_to_string(&pid).ok()?.trim().parse().ok());
-        let command = process::find(pid.unwrap_or_else(|| panic!("{}", worker.stderr()))).unwrap();
-        let server = process_of(&stage.server());
+        let command = pid_in(&stage.file("pid"));
+        let server = server_of(&stage);
         let keeper = keeper_of(server);
         worker.kill();
-        for left in [command, server, keeper] {
-            assert_ends(left);
-        }
+        all_gone(&[command, server.pid, keeper.pid]);
         let session = fs::read_to_string(task.folder.join("session")).unwrap();
         let began = Instant::now();
         let left = OpenCode.recall(&task, &session).expect("its store has it");
-        assert!(began.elapsed() < Duration::from_secs(20));
+        assert!(began.elapsed() < AT_ONCE);
         assert_eq!((left.idle, left.said, left.fault, left.aborted), (Some(true), None, None, false));
     });
 }
@@ -773,19 +552,17 @@ fn a_killed_worker_leaves_no_server_no_command_and_no_end() {
 #[test]
 fn a_killed_server_is_gone_at_once_and_the_next_job_gets_a_new_one() {
     isolated(|| {
-        let stage = Stage::new();
-        let done = stage.start("say");
-        done.result();
-        let job = stage.start("run sleep 1000");
-        job.wait_for_shell();
-        let server = process_of(&stage.server());
+        let stage = stage();
+        let done = stage.ask("say");
+        done.said();
+        let job = stage.ask("run sleep 1000");
+        job.tool(ToolKind::Shell, ToolState::Running);
+        let server = server_of(&stage);
         let keeper = keeper_of(server);
         let killed = Instant::now();
-        kill(server);
-        job.heard.wait(LIMIT, "its end", |all| {
-            all.iter().find(|seen| matches!(seen, Observation::Gone(_))).map(drop)
-        });
-        assert!(killed.elapsed() < Duration::from_secs(20), "{:?}", killed.elapsed());
+        kill(server.pid);
+        job.gone();
+        assert!(killed.elapsed() < AT_ONCE, "{:?}", killed.elapsed());
         assert!(job.turn.look().unwrap().is_err() && job.turn.root().is_none());
         // It died in the middle: there is no end, now and later, though nothing runs.
         let left = OpenCode.recall(&job.task, &job.session()).expect("its store has it");
@@ -793,87 +570,87 @@ fn a_killed_server_is_gone_at_once_and_the_next_job_gets_a_new_one() {
         assert_eq!(left.tools.len(), 1);
         let left = OpenCode.recall(&done.task, &done.session()).expect("its store has it");
         assert_eq!(left.said, Some(Said { text: "hello".to_owned(), finish: Finish::End }));
-        assert_ends(keeper);
-        let next = stage.start("say");
-        assert_eq!(next.result(), "hello");
-        assert_ne!(process_of(&stage.server()), server);
+        all_gone(&[keeper.pid]);
+        let next = stage.ask("say");
+        assert_eq!(next.said().text, "hello");
+        assert_ne!(server_of(&stage), server);
         let mut resumed = stage.task("say");
         resumed.resume = Some(job.session());
-        assert_eq!(Job::start(resumed).result(), "hello");
+        assert_eq!(stage.start(&resumed).said().text, "hello");
     });
 }
 
 #[test]
 fn jobs_share_one_server_which_survives_its_keeper_and_ends_with_the_last_job() {
     isolated(|| {
-        let stage = Stage::new();
+        let stage = stage();
         // All at once, from nothing.
-        let tasks: Vec<Task> = (0..4).map(|_| stage.task("say")).collect();
+
         let mut jobs: Vec<Job> = std::thread::scope(|scope| {
-            let started: Vec<_> = tasks.into_iter().map(|task| scope.spawn(|| Job::start(task))).collect();
+            let started: Vec<_> = (0..4).map(|_| scope.spawn(|| stage.ask("say"))).collect();
             started.into_iter().map(|job| job.join().unwrap()).collect()
         });
-        let server = process_of(&stage.server());
+        let server = server_of(&stage);
         for job in &jobs {
-            assert_eq!(job.result(), "hello");
+            assert_eq!(job.said().text, "hello");
             assert_eq!(job.turn.root(), Some(server));
         }
         jobs.truncate(1);
-        let long = stage.start("hang");
+        let long = stage.ask("hang");
         drop(jobs);
-        assert_eq!(process_of(&stage.server()), server);
+        assert_eq!(server_of(&stage), server);
         // Without its keeper the server goes on, and the next job brings a new one.
         let keeper = keeper_of(server);
-        kill(keeper);
-        assert_ends(keeper);
-        let next = stage.start("say");
-        assert_eq!((next.result().as_str(), next.turn.root()), ("hello", Some(server)));
+        kill(keeper.pid);
+        all_gone(&[keeper.pid]);
+        let next = stage.ask("say");
+        assert_eq!((next.said().text.as_str(), next.turn.root()), ("hello", Some(server)));
         assert_eq!(long.look().idle, Some(false));
         next.turn.close();
         assert!(process::is_alive(server));
         long.turn.close();
-        assert_ends(server);
-        assert!(wait::until(AT_ONCE, || !stage.server_folder().join("server.json").exists()));
+        all_gone(&[server.pid]);
+        assert!(wait::until(AT_ONCE, || !server_folder(&stage).join("server.json").exists()));
 
         // If no next job comes, the last one ends it.
-        let last = stage.start("say");
-        let server = process_of(&stage.server());
+        let last = stage.ask("say");
+        let server = server_of(&stage);
         let keeper = keeper_of(server);
-        kill(keeper);
-        assert_ends(keeper);
+        kill(keeper.pid);
+        all_gone(&[keeper.pid]);
         last.turn.close();
-        assert_ends(server);
+        all_gone(&[server.pid]);
     });
 }
 
 #[test]
 fn a_server_that_is_not_ours_is_left_alone() {
     isolated(|| {
-        let stage = Stage::new();
-        let job = stage.start("say");
-        job.result();
-        let mut server = stage.server();
-        let ours = process_of(&server);
+        let stage = stage();
+        let job = stage.ask("say");
+        job.said();
+        let mut server = server_file(&stage);
+        let ours = process_in(&server);
         job.turn.close();
-        assert_ends(ours);
+        all_gone(&[ours.pid]);
         // Somebody else's process has the number now, and somebody else's server the port.
         let mut other = stage.sandbox.start(stage.sandbox.command("sleep").arg("1000"));
         let pid = i32::try_from(other.pid()).unwrap();
         server["pid"] = pid.into();
-        fs::write(stage.server_folder().join("server.json"), server.to_string()).unwrap();
-        let job = stage.start("say");
-        assert_eq!(job.result(), "hello");
+        fs::write(server_folder(&stage).join("server.json"), server.to_string()).unwrap();
+        let job = stage.ask("say");
+        assert_eq!(job.said().text, "hello");
         assert!(other.is_running());
-        assert_ne!(process_of(&stage.server()).pid, pid);
+        assert_ne!(server_of(&stage).pid, pid);
     });
 }
 
 #[test]
 fn a_server_that_stands_still_is_no_end() {
     isolated(|| {
-        let stage = Stage::new();
-        let job = stage.start("run sleep 4");
-        job.wait_for_shell();
+        let stage = stage();
+        let job = stage.ask("run sleep 4");
+        job.tool(ToolKind::Shell, ToolState::Running);
         let server = job.turn.root().unwrap();
         assert!(!job.has(|seen| matches!(seen, Observation::Lost(Channel::Stream, _))));
         // It stands still: a look fails, and nothing is taken for an end.
@@ -881,9 +658,9 @@ fn a_server_that_stands_still_is_no_end() {
         rustix::process::kill_process(pid, Signal::STOP).unwrap();
         let began = Instant::now();
         assert!(job.turn.look().unwrap().is_err());
-        assert!(began.elapsed() < Duration::from_secs(20));
+        assert!(began.elapsed() < AT_ONCE);
         rustix::process::kill_process(pid, Signal::CONT).unwrap();
-        job.result();
+        job.said();
         assert!(!job.has(|seen| matches!(seen, Observation::Gone(_) | Observation::Fault(_))));
     });
 }

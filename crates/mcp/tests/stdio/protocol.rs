@@ -103,6 +103,8 @@ fn every_tool_describes_itself() {
         assert_eq!(tool["inputSchema"]["type"], "object");
         assert_eq!(tool["inputSchema"]["additionalProperties"], json!(false), "{name}");
         assert_eq!(tool["outputSchema"]["type"], "object");
+        // A format that a client does not know is a line across OpenCode's terminal.
+        assert!(!tool.to_string().contains("\"format\""), "{tool}");
         // Some clients check an error against the schema too.
         assert_eq!(tool["outputSchema"]["anyOf"][1], json!({"required": ["error"]}));
         assert!(tool["outputSchema"].get("required").is_none());

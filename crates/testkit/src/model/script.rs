@@ -32,6 +32,8 @@ pub enum Step {
     Inside(String),
     /// The connection is cut after so many events of the step.
     Cut(usize, Box<Step>),
+    /// The stream stands still after so many events of the step, or after its end, until the agent goes away.
+    Still(usize, Box<Step>),
     /// A good status, and an error where the answer should be.
     ErrorInside(String),
     /// No answer, until the agent goes away.
@@ -154,6 +156,11 @@ impl Step {
     /// The same, cut after so many events.
     pub fn cut(self, events: usize) -> Step {
         Step::Cut(events, Box::new(self))
+    }
+
+    /// The same, but the stream stands still after so many events.
+    pub fn still(self, events: usize) -> Step {
+        Step::Still(events, Box::new(self))
     }
 
     /// The same, later.

@@ -22,7 +22,7 @@ const PAYLOADS: &[(&str, EventKind, &str, &str, &[&str])] = &[
     ("userPromptTransformed", Unknown, "", "", &[]),
     ("preToolUse", BeforeTool, "", "", &[]),
     // It comes for every tool, also where nobody is asked.
-    ("permissionRequest", Unknown, "", "", &[]),
+    ("permissionRequest", Blocked, "", "", &[]),
     ("postToolUse", AfterTool, "", "", &["92618294"]),
     ("agentStop", Stop, "", "", &[]),
     ("sessionEnd", End, "", "", &[]),

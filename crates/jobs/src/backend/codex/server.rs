@@ -69,8 +69,9 @@ impl Server {
                 }
             },
             move |how| {
-                end.replies.close();
+                // First its last words, then those who wait are told.
                 ended(how);
+                end.replies.close();
             },
         )?;
         server.child.set(child).ok();

@@ -47,8 +47,10 @@ struct Inner {
     said: String,
     resets_at: Option<Moment>,
     version: u64,
+    greeted: bool,
     over: bool,
     closing: bool,
+    last_words: Option<String>,
 }
 
 impl State {
@@ -66,11 +68,25 @@ impl State {
         self.inner().turn = Some(turn.to_owned());
     }
 
+    /// It has said who it is: from now on its end is the end of the job.
+    pub(super) fn greeted(&self) {
+        self.inner().greeted = true;
+    }
+
     /// The program ended.
     pub(super) fn ended(&self, how: String) {
-        if !self.inner().closing {
+        let mut inner = self.inner();
+        let matters = inner.greeted && !inner.closing;
+        inner.last_words = Some(how.clone());
+        drop(inner);
+        if matters {
             (self.report)(Observation::Gone(how));
         }
+    }
+
+    /// How the program ended, if it has.
+    pub(super) fn last_words(&self) -> Option<String> {
+        self.inner().last_words.clone()
     }
 
     /// Takes in what Codex says, and answers what it asks.

@@ -57,7 +57,7 @@ fn take(turn: &mut Snapshot, kind: &str, data: &Value) {
         }
         "tool.execution_complete" => turn.tools.retain(|tool| tool.call != text("toolCallId")),
         "session.error" => {
-            turn.fault = Some(fault(text("message")));
+            turn.fault = Some(fault(data["statusCode"].as_u64(), text("message")));
             turn.said = None;
             turn.idle = Some(true);
         }
@@ -74,14 +74,14 @@ fn tool(call: &Value) -> Tool {
     words::tool("copilot", text("toolCallId"), text("name"), &call["arguments"], ToolState::Running)
 }
 
-fn fault(message: &str) -> Fault {
-    words::fault("copilot", status(message), message, baton_mail::now())
+fn fault(named: Option<u64>, message: &str) -> Fault {
+    words::fault("copilot", named.or_else(|| status(message)), message, baton_mail::now())
 }
 
-/// The HTTP status in words like `(HTTP 401)` or `Last error: 429 slow down`.
+/// The HTTP status in words like `(HTTP 401)`, `Last error: 429 slow down` or `429 slow down`.
 pub(super) fn status(message: &str) -> Option<u64> {
-    ["HTTP ", "Last error: ", "status "].iter().find_map(|mark| {
-        let rest = message.split_once(mark)?.1;
+    let behind = |mark: &&str| Some(message.split_once(*mark)?.1);
+    ["HTTP ", "Last error: ", "status "].iter().filter_map(behind).chain([message]).find_map(|rest| {
         let digits = rest.find(|c: char| !c.is_ascii_digit()).map_or(rest, |end| &rest[..end]);
         digits.parse().ok().filter(|status| (400..600).contains(status))
     })
@@ -118,6 +118,9 @@ mod tests {
         assert_eq!((done.idle, done.tools.len(), done.said.unwrap().text.as_str()), (Some(true), 0, "new"));
         let failed = recalled(&[prompt, limit]).unwrap();
         assert_eq!(failed.fault.unwrap().error.code(), baton_core::Code::RateLimited);
+        let named = event("session.error", json!({"message": "slow down", "statusCode": 429}));
+        let failed = recalled(&[event("user.message", json!({"content": "do it"})), named]).unwrap();
+        assert_eq!(failed.fault.unwrap().error.code(), baton_core::Code::RateLimited);
     }
 
     #[test]
@@ -130,6 +133,7 @@ mod tests {
             status("retried 5 times (total retry wait time: 16 seconds) Last error: 429 slow"),
             Some(429)
         );
+        assert_eq!(status("429 slow down"), Some(429));
         assert_eq!(status("Last error: inside boom"), None);
     }
 }

@@ -336,13 +336,13 @@ fn end_living(server: &Server) {
     }
 }
 
-/// Stops the turn of a session that nobody watches any more; what is left of it, if the server is gone.
-pub(super) fn abandon(task: &Task, session: &str) {
-    match running(task, END_LIMIT) {
+/// Stops the turn of a session that nobody watches any more; and the server, or what it left, if its keeper was killed too.
+pub(super) fn abandon(task: &Task, session: Option<&str>) {
+    if let Some((session, server)) = session.zip(running(task, END_LIMIT)) {
         // Refused or not: whoever asks reads what it has afterwards.
-        Some(server) => drop(api(&server).post(&format!("/session/{session}/abort"), &json!({}), END_LIMIT)),
-        None => end_if_nobody_keeps_it(&folder(task)),
+        drop(api(&server).post(&format!("/session/{session}/abort"), &json!({}), END_LIMIT));
     }
+    end_if_nobody_keeps_it(&folder(task));
 }
 
 /// How the server of one folder stands.

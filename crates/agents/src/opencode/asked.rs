@@ -1,0 +1,193 @@
+//! What OpenCode asks its person, as our plugin forwards it, and the answer in the plugin's words.
+
+use crate::asked::{Asked, Settled, Settlement, fingerprint};
+use baton_core::approval::{Answer, Question, QuestionKind};
+use baton_core::event::Event;
+use baton_core::tool::{ToolKind, ToolUse};
+use serde_json::{Value, json};
+
+/// Where a permission says in so many words what it is about.
+const ABOUT: [&str; 4] = ["command", "filepath", "url", "query"];
+
+/// What is asked with an event.
+pub fn asked(payload: &[u8], event: &Event) -> Option<Asked> {
+    let read = match event.native.as_str() {
+        "permission.asked" => permission,
+        "question.asked" => question,
+        _ => return None,
+    };
+    let payload: Value = serde_json::from_slice(payload).ok()?;
+    let about = &payload["asked"];
+    let question = read(about)?;
+    let call = about["tool"]["callID"].as_str().map(str::to_owned);
+    let tool = question.tool.as_deref().unwrap_or_default();
+    let input = fingerprint(tool, &json!([about["patterns"], about["metadata"], about["questions"]]));
+    Some(Asked { question, call, input, native: Value::Null })
+}
+
+/// Reads a permission, as events and `GET /permission` have it. Old servers name the kind of the tool `type`.
+pub fn permission(about: &Value) -> Option<Question> {
+    let name = about["permission"].as_str().or_else(|| about["type"].as_str())?;
+    let patterns = texts(&about["patterns"]);
+    let metadata = &about["metadata"];
+    let said = ABOUT.iter().find_map(|field| metadata[*field].as_str()).filter(|said| !said.is_empty());
+    let what = said.map_or_else(|| patterns.join(", "), str::to_owned);
+    let what = if what.is_empty() { about["title"].as_str().unwrap_or_default().to_owned() } else { what };
+    let line = what.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
+    let detail = metadata["diff"].as_str().or_else(|| said.filter(|said| *said != line));
+    let mut paths: Vec<String> = ["filepath", "parentDir"]
+        .iter()
+        .filter_map(|field| metadata[*field].as_str())
+        .map(str::to_owned)
+        .collect();
+    if paths.is_empty() && matches!(name, "edit" | "read" | "external_directory") {
+        paths = patterns;
+    }
+    Some(Question {
+        id: about["id"].as_str()?.to_owned(),
+        kind: QuestionKind::Permission,
+        tool: Some(name.to_owned()),
+        what: if line.is_empty() { name.to_owned() } else { format!("{name}: {line}") },
+        detail: detail.map(str::to_owned),
+        paths,
+        always: always(name, &texts(&about["always"])),
+        tool_use: tool_use(name, metadata).map(Box::new),
+        ..Question::default()
+    })
+}
+
+/// What is asked about in full, for rules to be held against: a command, or one file that is changed.
+fn tool_use(name: &str, metadata: &Value) -> Option<ToolUse> {
+    let text = |field: &str| metadata[field].as_str().map(str::to_owned);
+    match name {
+        "bash" => Some(ToolUse { command: Some(text("command")?), ..ToolUse::new(ToolKind::Shell, name) }),
+        // A patch names several files, and asks with all of them in one text.
+        "edit" if metadata["files"].is_null() => {
+            Some(ToolUse { paths: vec![text("filepath")?], ..ToolUse::new(ToolKind::Edit, name) })
+        }
+        _ => None,
+    }
+}
+
+/// What OpenCode takes "always" for: until it ends, in all sessions that it runs in that project.
+fn always(name: &str, patterns: &[String]) -> Option<String> {
+    let what = match patterns {
+        [] => return None,
+        [all] if all == "*" => format!("every {name}"),
+        patterns => format!("{name}: {}", patterns.join(", ")),
+    };
+    Some(format!("{what}; in all sessions of this project, until OpenCode ends"))
+}
+
+/// Reads a question to a person.
+pub fn question(about: &Value) -> Option<Question> {
+    let questions = about["questions"].as_array()?;
+    let words = |question: &Value| question["question"].as_str().unwrap_or_default().to_owned();
+    let choices = match questions.as_slice() {
+        [one] => labels(one),
+        _ => Vec::new(),
+    };
+    let told: Vec<String> = questions.iter().map(|one| in_full(&words(one), one)).collect();
+    Some(Question {
+        id: about["id"].as_str()?.to_owned(),
+        kind: QuestionKind::Input,
+        tool: Some("question".into()),
+        what: questions.iter().map(words).collect::<Vec<_>>().join(" / "),
+        detail: Some(told.join("\n")),
+        choices,
+        ..Question::default()
+    })
+}
+
+/// A question with what may be chosen, a line each.
+fn in_full(words: &str, question: &Value) -> String {
+    let option = |option: &Value| {
+        let (label, about) = (option["label"].as_str()?, option["description"].as_str().unwrap_or_default());
+        Some(if about.is_empty() { format!("\n  {label}") } else { format!("\n  {label}: {about}") })
+    };
+    let options = question["options"].as_array().into_iter().flatten().filter_map(option);
+    let several = if question["multiple"] == true { " (one or more, with commas)" } else { "" };
+    format!("{words}{several}{}", options.collect::<String>())
+}
+
+fn labels(question: &Value) -> Vec<String> {
+    let options = question["options"].as_array().into_iter().flatten();
+    options.filter_map(|option| option["label"].as_str()).map(str::to_owned).collect()
+}
+
+fn texts(list: &Value) -> Vec<String> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+/// An answer, for the plugin to give.
+pub fn answer(payload: &[u8], event: &Event, asked: &Asked, answer: &Answer) -> Option<Value> {
+    let kind = match asked.question.kind {
+        QuestionKind::Permission => "permission",
+        QuestionKind::Input => "question",
+    };
+    let mut reply = json!({"request": asked.question.id, "kind": kind, "session_id": event.session_id});
+    match (asked.question.kind, answer) {
+        (QuestionKind::Permission, Answer::Allow) => reply["answer"] = json!("once"),
+        (QuestionKind::Permission, Answer::AllowAlways) => reply["answer"] = json!("always"),
+        (_, Answer::Deny(words)) if words.trim().is_empty() => reply["answer"] = json!("reject"),
+        (QuestionKind::Permission, Answer::Deny(words)) => {
+            reply["answer"] = json!("reject");
+            reply["message"] = json!(words);
+        }
+        // A question can only be dismissed without a word; the words are its answer.
+        (QuestionKind::Input, Answer::Words(words) | Answer::Deny(words)) => {
+            let payload: Value = serde_json::from_slice(payload).ok()?;
+            reply["answers"] = answers(words, payload["asked"]["questions"].as_array()?);
+        }
+        _ => return None,
+    }
+    Some(reply)
+}
+
+/// One line for each question, if there are as many; else all of it for each.
+fn answers(words: &str, questions: &[Value]) -> Value {
+    let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
+    let each = questions.len() > 1 && lines.len() == questions.len();
+    let one = |(at, question): (usize, &Value)| chosen(if each { lines[at] } else { words }.trim(), question);
+    Value::from_iter(questions.iter().enumerate().map(one))
+}
+
+/// What was chosen of a question's labels, however it was capitalized; words that are none of them stay as they are.
+fn chosen(words: &str, question: &Value) -> Value {
+    let labels = labels(question);
+    let label = |words: &str| labels.iter().find(|label| label.to_lowercase() == words.trim().to_lowercase());
+    if let Some(label) = label(words) {
+        return json!([label]);
+    }
+    let several: Option<Vec<&String>> = words.split(',').map(label).collect();
+    several.filter(|_| question["multiple"] == true).map_or_else(|| json!([words]), |several| json!(several))
+}
+
+/// What the plugin says about a question that it has told of.
+pub fn settled(payload: &[u8], event: &Event) -> Option<Settled> {
+    let is_answered =
+        matches!(event.native.as_str(), "permission.replied" | "question.replied" | "question.rejected");
+    if !is_answered && !matches!(event.native.as_str(), "approval.gone" | "approval.outcome") {
+        return None;
+    }
+    let payload: Value = serde_json::from_slice(payload).ok()?;
+    let detail = payload["detail"].as_str().unwrap_or_default().to_owned();
+    let how = match payload["outcome"].as_str() {
+        _ if is_answered => Settlement::Answered(how(&payload)),
+        None => Settlement::Dropped("its turn has ended".into()),
+        Some("effective") => Settlement::Effective,
+        Some("gone") => Settlement::Gone(detail),
+        Some("refused") => Settlement::Refused(detail),
+        Some(_) => Settlement::Unsure(detail),
+    };
+    Some(Settled { question: payload["request"].as_str()?.to_owned(), how })
+}
+
+/// How somebody answered, in words.
+fn how(payload: &Value) -> String {
+    match (payload["reply"].as_str(), &payload["answers"]) {
+        (Some(reply), _) => format!("answered in OpenCode: {reply}"),
+        (None, Value::Null) => "dismissed in OpenCode".into(),
+        (None, answers) => format!("answered in OpenCode: {answers}"),
+    }
+}

@@ -1,0 +1,193 @@
+//! Questions of Claude Code: its dialog and a held hook live side by side, the first answer wins, and an answer counts once it is seen to take effect.
+
+use crate::desk::{Desk, PROMPT, print_times};
+use crate::gate::{UNTIL_TOLD, end_tools};
+use crate::stage::{LIMIT, Stage, press_until, rounds, submit, wait_for_screen};
+use baton_agents::Screen;
+use baton_testkit::agents::{Agent, Session};
+use baton_testkit::model::{Kind, Part};
+use baton_testkit::{Script, Step, Tmux, isolated, wait};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+const WHO: Agent = Agent::Claude;
+const DIALOG: &str = "Do you want to proceed?";
+const COLOUR: &str = "Which colour?";
+
+fn stage(script: Script) -> Stage {
+    Stage::with(&[WHO], script).without_waking()
+}
+
+fn id(row: &Value) -> &str {
+    row["id"].as_str().expect("an id")
+}
+
+#[test]
+fn claude_without_a_terminal_waits_for_the_person_at_the_inbox() {
+    isolated(|| {
+        let times = rounds();
+        // Each round a yes and a no.
+        let stage = stage(Script::by(move |request| match request.results().len() + 1 {
+            number if number <= 2 * times => Step::shell(format!("touch made-{number}")),
+            number if number == 2 * times + 1 => Step::shell(format!("touch long; {UNTIL_TOLD}")),
+            number if number == 2 * times + 2 => Step::shell("touch always"),
+            number if number == 2 * times + 3 => Step::shell("touch unasked"),
+            _ => Step::say("finished"),
+        }));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let agent = stage.sandbox.start(&mut stage.claude().asking().headless(Session::New, "please begin"));
+        let mut took = Vec::new();
+        for number in 1..=2 * times {
+            let file = format!("made-{number}");
+            let row = desk.question(&format!("Bash: touch {file}"), "waiting");
+            assert_eq!((&row["agent"], &row["kind"]), (&"claude".into(), &"permission".into()), "{row}");
+            assert!(row["always"].as_str().is_some_and(|always| always.contains("of the session")), "{row}");
+            if number % 2 == 1 {
+                took.push(desk.approve_until(id(&row), &file));
+            } else {
+                let why = format!("not {file}, it's late");
+                desk.person(&["deny", id(&row), "--reason", &why]).took_effect();
+                stage.request(|request| request.shows(&why));
+                assert!(!stage.sandbox.project().join(&file).exists(), "denied, and made all the same");
+                desk.person(&["approve", id(&row)]).was_refused("already-answered");
+            }
+        }
+        // Said while it still runs.
+        let long = desk.question(&format!("Bash: touch long; {UNTIL_TOLD}"), "waiting");
+        desk.approve_until(id(&long), "long");
+        end_tools(&stage);
+        let always = desk.question("Bash: touch always", "waiting");
+        desk.person(&["approve", id(&always), "--always", "--yes"]).took_effect();
+        agent.finish(LIMIT).expect_ok();
+        assert!(stage.sandbox.project().join("unasked").exists(), "it was asked about again");
+        assert!(!stage.sandbox.project().join(".claude").exists(), "the project has nothing of it");
+        assert!(desk.inbox().is_empty(), "{:?}", desk.inbox());
+        let median = print_times("claude: from approve to the tool running", took);
+        assert!(times < 20 || median < PROMPT, "{median:?}");
+        stage.nothing_unknown();
+    });
+}
+
+#[test]
+fn claude_asks_for_each_subagent_and_its_questions_die_with_it() {
+    isolated(|| {
+        let begin = |name: &str| {
+            let input = json!({"description": name, "prompt": format!("make {name}"), "subagent_type": "general-purpose"});
+            Part::tool("Agent", input)
+        };
+        let main = Script::by(move |request| match request.results().len() {
+            0 => Step::parts(["first", "second", "third"].map(begin)),
+            _ => Step::say("finished"),
+        });
+        let script = main.subagents(|request| {
+            let name =
+                ["first", "second", "third"].into_iter().find(|name| request.shows(&format!("make {name}")));
+            match (request.results().len(), name) {
+                (0, Some(name)) => Step::shell(format!("touch {name}")),
+                _ => Step::say("finished"),
+            }
+        });
+        let stage = stage(script);
+        let Some(desk) = Desk::new(&stage) else { return };
+        let mut agent =
+            stage.sandbox.start(&mut stage.claude().asking().headless(Session::New, "please begin"));
+        // All at once.
+        let [first, second, third] =
+            ["first", "second", "third"].map(|name| desk.question(&format!("Bash: touch {name}"), "waiting"));
+        desk.person(&["deny", id(&second), "--reason", "not that one"]).took_effect();
+        let told = |request: &baton_testkit::model::Request| {
+            request.kind == Kind::Subagent && request.shows("make second") && request.shows("not that one")
+        };
+        assert!(stage.model.wait_for(LIMIT, told).is_some(), "{}", stage.trouble());
+        desk.approve_until(id(&first), "first");
+        agent.kill();
+        desk.person(&["approve", id(&third)]).was_refused("asker-gone");
+        desk.is_empty();
+        for name in ["second", "third"] {
+            assert!(!stage.sandbox.project().join(name).exists(), "{name} was never allowed");
+        }
+    });
+}
+
+/// The model runs what each prompt names, once.
+fn runs_what_is_named() -> Script {
+    let options = json!([{"label": "Red", "description": "r"}, {"label": "Blue", "description": "b"}]);
+    let question = json!({"question": COLOUR, "header": "Colour", "multiSelect": false, "options": options});
+    let run = Mutex::new(HashSet::new());
+    Script::by(move |request| {
+        let named =
+            request.last_user_text().split_once("run: ").map(|(_, command)| command.trim().to_owned());
+        let new = named.filter(|command| run.lock().expect("nobody panics with it").insert(command.clone()));
+        match new.as_deref() {
+            Some("a question") => Step::tool("AskUserQuestion", json!({"questions": [&question]})),
+            Some(command) => Step::shell(command),
+            None => Step::say("finished"),
+        }
+    })
+}
+
+/// Has it ask about a command, in its own dialog too.
+fn ask(terminal: &Tmux<'_>, command: &str) {
+    wait_for_screen(terminal, WHO, &Screen::Ready);
+    submit(terminal, WHO, &format!("run: {command}"));
+    terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+}
+
+#[test]
+fn claude_in_a_terminal_takes_the_first_answer_wherever_it_comes_from() {
+    isolated(|| {
+        let stage = stage(runs_what_is_named());
+        stage.configure("wake = \"off\"\n[approvals]\nhold = \"20s\"\n");
+        let Some(desk) = Desk::new(&stage) else { return };
+        let made = |name: &str| stage.sandbox.project().join(name).exists();
+        let terminal = stage.claude().asking().open("claude", Session::New);
+        let gone = |screen: &str| !screen.contains(DIALOG);
+
+        // Nobody watches: nothing is held.
+        ask(&terminal, "touch one");
+        let row = desk.question("Bash: touch one", "only-in-terminal");
+        desk.person(&["approve", id(&row)]).was_refused("only-in-terminal");
+        press_until(&terminal, &["Enter"], gone);
+        desk.is_empty();
+        assert!(made("one"));
+        ask(&terminal, "touch two");
+        desk.question("Bash: touch two", "only-in-terminal");
+        press_until(&terminal, &["Escape"], gone);
+        desk.is_empty();
+        assert!(!made("two"));
+
+        // Somebody watches: whoever is first.
+        let watcher = desk.start(&["approvals", "--watch"]);
+        ask(&terminal, "touch three");
+        let row = desk.question("Bash: touch three", "waiting");
+        desk.approve_until(id(&row), "three");
+        assert!(wait::until(LIMIT, || gone(&terminal.screen())), "{}", terminal.screen());
+        assert!(wait::until(LIMIT, || watcher.stdout().contains("\"approved\"")), "{}", watcher.stdout());
+
+        let long = format!("touch four; {UNTIL_TOLD}");
+        ask(&terminal, &long);
+        let row = desk.question(&format!("Bash: {long}"), "waiting");
+        press_until(&terminal, &["Enter"], gone);
+        // It runs, and nobody's no changes that.
+        desk.is_empty();
+        assert!(made("four"));
+        desk.person(&["deny", id(&row)]).was_refused("already-answered");
+        end_tools(&stage);
+
+        ask(&terminal, "touch five");
+        let row = desk.question("Bash: touch five", "waiting");
+        press_until(&terminal, &["Escape"], gone);
+        desk.is_empty();
+        desk.person(&["approve", id(&row)]).was_refused("already-answered");
+        assert!(!made("five"));
+
+        // What takes words.
+        wait_for_screen(&terminal, WHO, &Screen::Ready);
+        submit(&terminal, WHO, "run: a question");
+        let row = desk.question(COLOUR, "waiting");
+        assert_eq!((&row["kind"], &row["choices"]), (&"question".into(), &json!(["Red", "Blue"])), "{row}");
+        desk.person(&["approve", id(&row), "--answer", "Blue"]).took_effect();
+        stage.request(|request| request.shows("\"Which colour?\"=\"Blue\""));
+    });
+}

@@ -1,0 +1,164 @@
+//! Questions of Codex: its person sees nothing of them while a hook is held, several are held at once, and an answer counts once it is seen to take effect.
+//! Without a terminal it never asks.
+
+use crate::desk::{Desk, PROMPT, print_times};
+use crate::gate::{UNTIL_TOLD, end_tools};
+use crate::stage::{LIMIT, Stage, press_until, rounds, submit, wait_for_screen};
+use baton_agents::Screen;
+use baton_testkit::agents::{Agent, Session};
+use baton_testkit::model::Part;
+use baton_testkit::{Script, Step, Tmux, isolated, wait};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::sync::Mutex;
+
+const WHO: Agent = Agent::Codex;
+const DIALOG: &str = "Would you like to run the following command?";
+
+fn stage(script: Script) -> Stage {
+    Stage::with(&[WHO], script).without_waking()
+}
+
+fn id(row: &Value) -> &str {
+    row["id"].as_str().expect("an id")
+}
+
+/// A command that needs the person.
+fn asks(command: &str) -> Part {
+    let input =
+        json!({"cmd": command, "sandbox_permissions": "require_escalated", "justification": "a reason"});
+    Part::tool("exec_command", input)
+}
+
+/// What is asked then.
+fn asked(command: &str) -> String {
+    format!("Bash: {command} (a reason)")
+}
+
+fn open(stage: &Stage) -> Tmux<'_> {
+    stage.codex().asking().open("codex", Session::New)
+}
+
+fn prompt(terminal: &Tmux<'_>, text: &str) {
+    wait_for_screen(terminal, WHO, &Screen::Ready);
+    submit(terminal, WHO, text);
+}
+
+#[test]
+fn codex_waits_for_the_person_who_watches_the_inbox() {
+    isolated(|| {
+        let times = rounds();
+        // Each round a yes and a no.
+        let stage = stage(Script::by(move |request| match request.results().len() + 1 {
+            number if number <= 2 * times => Step::parts([asks(&format!("touch made-{number}"))]),
+            number if number == 2 * times + 1 => Step::parts([asks(&format!("touch long; {UNTIL_TOLD}"))]),
+            _ => Step::say("finished"),
+        }));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let watcher = desk.start(&["approvals", "--watch"]);
+        let terminal = open(&stage);
+        prompt(&terminal, "please begin");
+        let mut took = Vec::new();
+        for number in 1..=2 * times {
+            let file = format!("made-{number}");
+            let row = desk.question(&asked(&format!("touch {file}")), "waiting");
+            assert_eq!((&row["agent"], &row["kind"]), (&"codex".into(), &"permission".into()), "{row}");
+            if number % 2 == 1 {
+                took.push(desk.approve_until(id(&row), &file));
+            } else {
+                let why = format!("not {file}, too late");
+                desk.person(&["deny", id(&row), "--reason", &why]).took_effect();
+                stage.request(|request| request.shows(&why));
+                assert!(!stage.sandbox.project().join(&file).exists(), "denied, and made all the same");
+                desk.person(&["approve", id(&row)]).was_refused("already-answered");
+            }
+        }
+        // Said while it still runs.
+        let long = desk.question(&asked(&format!("touch long; {UNTIL_TOLD}")), "waiting");
+        desk.approve_until(id(&long), "long");
+        assert!(!terminal.screen().contains(DIALOG), "{}", terminal.screen());
+        end_tools(&stage);
+        terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        desk.is_empty();
+        assert!(watcher.stdout().contains("\"denied\""), "{}", watcher.stdout());
+        let median = print_times("codex: from approve to the tool running", took);
+        assert!(times < 20 || median < PROMPT, "{median:?}");
+        stage.nothing_unknown();
+    });
+}
+
+#[test]
+fn codex_asks_about_parallel_calls_at_once_and_its_questions_die_with_it() {
+    isolated(|| {
+        let stage = stage(Script::by(|request| match request.results().len() {
+            0 => Step::parts(["touch first", "touch second", "touch third"].map(asks)),
+            _ => Step::say("finished"),
+        }));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let _watcher = desk.start(&["approvals", "--watch"]);
+        let terminal = open(&stage);
+        prompt(&terminal, "please begin");
+        let [first, second, third] = ["first", "second", "third"]
+            .map(|name| desk.question(&asked(&format!("touch {name}")), "waiting"));
+        desk.approve_until(id(&first), "first");
+        desk.person(&["deny", id(&second), "--reason", "not that one"]).took_effect();
+        terminal.kill();
+        desk.person(&["approve", id(&third)]).was_refused("asker-gone");
+        desk.is_empty();
+        for name in ["second", "third"] {
+            assert!(!stage.sandbox.project().join(name).exists(), "{name} was never allowed");
+        }
+    });
+}
+
+/// The model runs what each prompt names, once.
+fn runs_what_is_named() -> Script {
+    let run = Mutex::new(HashSet::new());
+    Script::by(move |request| {
+        let named =
+            request.last_user_text().split_once("run: ").map(|(_, command)| command.trim().to_owned());
+        let new = named.filter(|command| run.lock().expect("nobody panics with it").insert(command.clone()));
+        new.map_or_else(|| Step::say("finished"), |command| Step::parts([asks(&command)]))
+    })
+}
+
+#[test]
+fn codex_in_a_terminal_is_held_only_while_somebody_watches() {
+    isolated(|| {
+        let stage = stage(runs_what_is_named());
+        stage.configure("wake = \"off\"\n[approvals]\nhold = \"4s\"\n");
+        let Some(desk) = Desk::new(&stage) else { return };
+        let made = |name: &str| stage.sandbox.project().join(name).exists();
+        let terminal = open(&stage);
+        let gone = |screen: &str| !screen.contains(DIALOG);
+
+        // Nobody watches: its own dialog, at once.
+        prompt(&terminal, "run: touch one");
+        let row = desk.question(&asked("touch one"), "only-in-terminal");
+        desk.person(&["approve", id(&row)]).was_refused("only-in-terminal");
+        terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        press_until(&terminal, &["y"], gone);
+        desk.is_empty();
+        assert!(made("one"));
+
+        // Somebody watches, and the person takes the turn back.
+        let _watcher = desk.start(&["approvals", "--watch"]);
+        prompt(&terminal, "run: touch two");
+        let row = desk.question(&asked("touch two"), "waiting");
+        press_until(&terminal, &["Escape"], |screen| screen.contains("interrupted"));
+        desk.is_empty();
+        desk.person(&["approve", id(&row)]).was_refused("already-answered");
+        assert!(!made("two"));
+
+        // Nobody answers: the dialog comes, and the question is still one.
+        prompt(&terminal, "run: touch three");
+        let held = desk.question(&asked("touch three"), "waiting");
+        terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        let row = desk.question(&asked("touch three"), "only-in-terminal");
+        assert_eq!(row["id"], held["id"]);
+        press_until(&terminal, &["y"], gone);
+        desk.is_empty();
+        assert!(wait::until(LIMIT, || made("three")));
+        desk.person(&["deny", id(&row)]).was_refused("already-answered");
+    });
+}

@@ -1,0 +1,279 @@
+//! Questions of OpenCode: its plugin tells of them, hands the answers over, and looks whether that helped.
+
+use crate::desk::{Desk, PROMPT, print_times};
+use crate::gate::{UNTIL_TOLD, end_tools};
+use crate::stage::{LIMIT, Stage, press_until, rounds, screen_of, wait_for_screen};
+use baton_agents::Screen;
+use baton_testkit::agents::{Agent, Program as _, Session};
+use baton_testkit::model::{Part, Request};
+use baton_testkit::opencode::Server;
+use baton_testkit::{Script, Step, isolated, wait};
+use serde_json::{Value, json};
+use std::fs;
+
+const WHO: Agent = Agent::OpenCode;
+
+fn stage(script: Script) -> Stage {
+    Stage::with(&[WHO], script).without_waking()
+}
+
+/// A server whose shell commands ask, and a session of it.
+fn session(stage: &Stage) -> (Server, String) {
+    let server = Server::start(&stage.opencode().asking());
+    let session = server.session();
+    (server, session)
+}
+
+/// Begins a turn.
+fn prompt(server: &Server, session: &str, text: &str) {
+    let prompt = json!({"parts": [{"type": "text", "text": text}]});
+    server.call("POST", &format!("/session/{session}/prompt_async"), &prompt);
+}
+
+fn id(row: &Value) -> &str {
+    row["id"].as_str().expect("a question has an id")
+}
+
+#[test]
+fn opencode_serving_waits_for_the_person_at_the_inbox() {
+    isolated(|| {
+        let times = rounds();
+        // Each round a yes and a no.
+        let stage = stage(Script::by(move |request| match request.results().len() {
+            number if number < 2 * times => Step::shell(format!("touch made-{number}")),
+            _ => Step::say("finished"),
+        }));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let (server, session) = session(&stage);
+        prompt(&server, &session, "please begin");
+        let mut took = Vec::new();
+        for number in 0..2 * times {
+            let row = desk.question(&format!("bash: touch made-{number}"), "waiting");
+            assert_eq!((&row["agent"], &row["kind"]), (&"opencode".into(), &"permission".into()), "{row}");
+            assert!(row["always"].as_str().is_some_and(|always| always.contains("bash: touch *")), "{row}");
+            if number % 2 == 0 {
+                took.push(desk.approve_until(id(&row), &format!("made-{number}")));
+            } else {
+                let why = format!("not made-{number}, it's late");
+                desk.person(&["deny", id(&row), "--reason", &why]).took_effect();
+                stage.request(|request| request.shows(&why));
+                assert!(!stage.sandbox.project().join(format!("made-{number}")).exists(), "denied, and made");
+            }
+            desk.person(&["approve", id(&row)]).was_refused("already-answered");
+        }
+        stage.is_in_state("idle");
+        assert!(desk.inbox().is_empty(), "{:?}", desk.inbox());
+        let median = print_times("opencode: from approve to the tool running", took);
+        assert!(times < 20 || median < PROMPT, "{median:?}");
+        stage.nothing_unknown();
+    });
+}
+
+/// What the model wants after a prompt, by a word in it.
+fn by_prompt(request: &Request) -> Step {
+    let said = request.last_user_text();
+    let wants = |word: &str| said.contains(word);
+    match request.results().len() {
+        0 if wants("IN-THE-CHILD") => Step::shell("touch by-the-child"),
+        0 if wants("DELEGATE") => Step::tool(
+            "task",
+            json!({"description": "look", "prompt": "IN-THE-CHILD", "subagent_type": "general"}),
+        ),
+        0 if wants("QUESTION") => Step::tool("question", which()),
+        0 if wants("TWO") => Step::parts([Part::shell("touch first"), Part::shell("touch second")]),
+        0 if wants("LONG") => Step::shell(format!("touch long; {UNTIL_TOLD}")),
+        0 => Step::shell("touch one"),
+        1 if wants("AGAIN") => Step::shell("touch again"),
+        _ => Step::say("finished"),
+    }
+}
+
+fn which() -> Value {
+    json!({"questions": [
+        {"question": "Which port?", "header": "Port", "options": [
+            {"label": "Eighty", "description": "the usual one"}, {"label": "Other", "description": "none of these"},
+        ]},
+        {"question": "For whom?", "header": "Whom", "multiple": true, "options": [
+            {"label": "Me", "description": ""}, {"label": "You", "description": ""},
+        ]},
+    ]})
+}
+
+#[test]
+fn opencode_takes_words_an_always_and_the_answers_to_its_subagents() {
+    isolated(|| {
+        let stage = stage(Script::by(by_prompt));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let (server, session) = session(&stage);
+        let made = |name: &str| stage.sandbox.project().join(name).exists();
+
+        // A line for each question, and the labels as OpenCode has them.
+        prompt(&server, &session, "a QUESTION please");
+        let row = desk.question("Which port? / For whom?", "waiting");
+        assert_eq!((&row["kind"], &row["tool"]), (&"question".into(), &"question".into()), "{row}");
+        assert!(row["detail"].as_str().is_some_and(|all| all.contains("Eighty: the usual one")), "{row}");
+        desk.person(&["approve", id(&row), "--answer", "eighty\nme, You"]).took_effect();
+        stage.request(|request| request.shows("\"Eighty\"") && request.shows("\"Me, You\""));
+
+        // The subagent's question is listed under its session, and its answer goes to the subagent.
+        prompt(&server, &session, "DELEGATE it");
+        let row = desk.question("bash: touch by-the-child", "waiting");
+        desk.approve_until(id(&row), "by-the-child");
+
+        // From then on nothing like it is asked.
+        stage.is_in_state("idle");
+        prompt(&server, &session, "and AGAIN");
+        let row = desk.question("bash: touch one", "waiting");
+        let always = desk.person(&["approve", id(&row), "--always", "--yes"]);
+        always.took_effect();
+        assert!(wait::until(LIMIT, || made("again")), "it was asked again: {:?}", desk.inbox());
+        desk.is_empty();
+        stage.nothing_unknown();
+    });
+}
+
+#[test]
+fn opencode_answered_elsewhere_aborted_or_denied_takes_no_other_answer() {
+    isolated(|| {
+        let stage = stage(Script::by(by_prompt));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let (server, session) = session(&stage);
+        let made = |name: &str| stage.sandbox.project().join(name).exists();
+        let listed =
+            || server.call("GET", "/permission", &json!(null)).as_array().cloned().unwrap_or_default();
+
+        // In OpenCode's own window.
+        prompt(&server, &session, "please");
+        let row = desk.question("bash: touch one", "waiting");
+        let own = listed()[0]["id"].as_str().expect("an id").to_owned();
+        server.call(
+            "POST",
+            &format!("/permission/{own}/reply"),
+            &json!({"reply": "reject", "message": "not now"}),
+        );
+        desk.is_empty();
+        desk.person(&["approve", id(&row)]).was_refused("already-answered");
+        assert!(!made("one"));
+
+        // Its turn was aborted: OpenCode still lists it, and would say yes to an answer.
+        stage.is_in_state("idle");
+        prompt(&server, &session, "please");
+        let row = desk.question("bash: touch one", "waiting");
+        server.call("POST", &format!("/session/{session}/abort"), &json!({}));
+        desk.is_empty();
+        desk.person(&["approve", id(&row)]).was_refused("already-answered");
+        assert!(!made("one"));
+
+        // One no is a no to all that the session waits for.
+        stage.is_in_state("idle");
+        prompt(&server, &session, "TWO of them");
+        let first = desk.question("bash: touch first", "waiting");
+        let second = desk.question("bash: touch second", "waiting");
+        desk.person(&["deny", id(&first), "--reason", "neither"]).took_effect();
+        desk.is_empty();
+        desk.person(&["approve", id(&second)]).was_refused("already-answered");
+
+        // Two people at once: one of them is heard, and it does what that one said.
+        for round in 0..3 {
+            stage.is_in_state("idle");
+            fs::remove_file(stage.sandbox.project().join("one")).ok();
+            prompt(&server, &session, "please");
+            let row = desk.question("bash: touch one", "waiting");
+            let (yes, no) = std::thread::scope(|scope| {
+                let yes = scope.spawn(|| desk.person(&["approve", id(&row)]));
+                let no = scope.spawn(|| desk.person(&["deny", id(&row), "--reason", "no"]));
+                (yes.join().expect("a yes"), no.join().expect("a no"))
+            });
+            assert_eq!(
+                [yes.code, no.code].iter().filter(|code| **code == Some(0)).count(),
+                1,
+                "round {round}: {yes:?} {no:?}"
+            );
+            stage.is_in_state("idle");
+            assert_eq!(made("one"), yes.code == Some(0), "round {round}: {yes:?} {no:?}");
+        }
+        assert!(!made("first") && !made("second"), "denied, and made");
+    });
+}
+
+/// The pids of the links of a stage.
+fn links(stage: &Stage) -> Vec<i32> {
+    let home = stage.sandbox.home().display().to_string();
+    let pids = fs::read_dir("/proc").expect("a list of processes").flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let is_link = |pid: &i32| {
+        let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let arguments: Vec<_> = arguments.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
+        arguments.get(1).is_some_and(|word| word == "link")
+            && arguments.iter().any(|word| word.starts_with(&home))
+    };
+    pids.filter(is_link).collect()
+}
+
+#[test]
+fn opencode_is_answered_after_its_link_was_killed_and_gone_once_it_is() {
+    isolated(|| {
+        let stage = stage(Script::by(by_prompt));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let (mut server, session) = session(&stage);
+        prompt(&server, &session, "please");
+        let first = desk.question("bash: touch one", "waiting");
+        let [link] = links(&stage)[..] else { panic!("one link: {:?}", links(&stage)) };
+        stage.sandbox.run(stage.sandbox.command("kill").args(["-9", &link.to_string()]), LIMIT).expect_ok();
+        // The plugin starts another, and tells it what is open.
+        let row = wait::poll(LIMIT, || {
+            desk.inbox().into_iter().find(|row| row["state"] == "waiting" && row["id"] != first["id"])
+        });
+        let row = row.unwrap_or_else(|| panic!("nobody holds it: {:?}{}", desk.inbox(), stage.trouble()));
+        desk.person(&["approve", id(&first)]).was_refused("already-answered");
+        desk.approve_until(id(&row), "one");
+
+        stage.is_in_state("idle");
+        prompt(&server, &session, "TWO of them");
+        let row = desk.question("bash: touch first", "waiting");
+        desk.question("bash: touch second", "waiting");
+        server.running().kill();
+        desk.person(&["approve", id(&row)]).was_refused("asker-gone");
+        desk.is_empty();
+    });
+}
+
+#[test]
+fn opencode_in_a_terminal_shows_its_dialog_and_takes_the_answer_from_the_inbox_too() {
+    isolated(|| {
+        let stage = stage(Script::by(by_prompt));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let terminal = stage.opencode().asking().open(Session::New);
+        let at = |screen: Screen| wait_for_screen(&terminal, WHO, &screen);
+
+        terminal.submit("please");
+        let row = desk.question("bash: touch one", "waiting");
+        at(Screen::Dialog);
+        desk.approve_until(id(&row), "one");
+        at(Screen::Ready);
+
+        terminal.submit("something LONG");
+        let row = desk.question(&format!("bash: touch long; {UNTIL_TOLD}"), "waiting");
+        at(Screen::Dialog);
+        press_until(&terminal, &["Enter"], |_| screen_of(&terminal, WHO) != Screen::Dialog);
+        desk.is_empty();
+        desk.person(&["deny", id(&row)]).was_refused("already-answered");
+        end_tools(&stage);
+        at(Screen::Ready);
+    });
+}
+
+/// `opencode run` says no to everything by itself, within milliseconds. That is seen, and nothing stays behind.
+#[test]
+fn opencode_run_refuses_by_itself_and_leaves_nothing_waiting() {
+    isolated(|| {
+        let stage = stage(Script::by(by_prompt));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let watcher = desk.start(&["approvals", "--watch"]);
+        let run = stage.sandbox.run(&mut stage.opencode().asking().headless(Session::New, "please"), LIMIT);
+        run.expect_ok();
+        desk.is_empty();
+        assert!(!stage.sandbox.project().join("one").exists());
+        drop(watcher);
+    });
+}

@@ -1,0 +1,113 @@
+//! The person at the inbox: sees what agents ask, and answers.
+
+use crate::stage::{LIMIT, Stage};
+use baton_testkit::process::{Finished, Running};
+use baton_testkit::wait;
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// Between two looks for something that should be there at once.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// The person, with an inbox.
+pub struct Desk<'a> {
+    stage: &'a Stage,
+}
+
+/// What an answer came to.
+#[derive(Debug)]
+pub struct Answered {
+    pub code: Option<i32>,
+    pub document: Value,
+}
+
+impl Answered {
+    #[track_caller]
+    pub fn took_effect(&self) {
+        assert_eq!(self.code, Some(0), "{}", self.document);
+    }
+
+    #[track_caller]
+    pub fn was_refused(&self, code: &str) {
+        assert_eq!(self.document["error"]["code"], code, "{}", self.document);
+    }
+}
+
+impl<'a> Desk<'a> {
+    /// `None`, and says so, where no terminal makes a person because the tests themselves run below an agent.
+    pub fn new(stage: &'a Stage) -> Option<Self> {
+        let desk = Self { stage };
+        let is_person = desk.person(&["whoami"]).document["kind"] == "person";
+        if !is_person {
+            eprintln!("skipped: the tests run below an agent, so nobody here is the person");
+        }
+        is_person.then_some(desk)
+    }
+
+    /// Starts baton as the person at a terminal does.
+    pub fn start(&self, arguments: &[&str]) -> Running {
+        let words: Vec<String> =
+            arguments.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+        let line = format!("baton {} --json", words.join(" "));
+        let mut command = self.stage.sandbox.command("script");
+        self.stage.sandbox.start(command.args(["--quiet", "--return", "--command", &line, "/dev/null"]))
+    }
+
+    /// Runs it to its end.
+    pub fn person(&self, arguments: &[&str]) -> Answered {
+        answered(self.start(arguments).finish(LIMIT))
+    }
+
+    /// What waits now.
+    pub fn inbox(&self) -> Vec<Value> {
+        self.stage.json(&["approvals"]).as_array().cloned().unwrap_or_default()
+    }
+
+    /// The question about this, once it waits in that state.
+    #[track_caller]
+    pub fn question(&self, what: &str, state: &str) -> Value {
+        let found = wait::poll(LIMIT, || {
+            self.inbox().into_iter().find(|row| row["what"] == what && row["state"] == state)
+        });
+        found.unwrap_or_else(|| panic!("{what} is not {state}: {:?}{}", self.inbox(), self.stage.trouble()))
+    }
+
+    /// Waits until nothing is asked any more.
+    #[track_caller]
+    pub fn is_empty(&self) {
+        assert!(wait::until(LIMIT, || self.inbox().is_empty()), "{:?}{}", self.inbox(), self.stage.trouble());
+    }
+
+    /// Approves, and takes the time until a file is there, which the tool makes.
+    #[track_caller]
+    pub fn approve_until(&self, id: &str, file: &str) -> Duration {
+        let file = self.stage.sandbox.project().join(file);
+        assert!(!file.exists(), "{} is there already", file.display());
+        let began = Instant::now();
+        let approving = self.start(&["approve", id]);
+        while !file.exists() && began.elapsed() < LIMIT {
+            std::thread::sleep(LOOK);
+        }
+        let took = began.elapsed();
+        answered(approving.finish(LIMIT)).took_effect();
+        assert!(file.exists(), "{} is not there{}", file.display(), self.stage.trouble());
+        took
+    }
+}
+
+/// A terminal shows both streams: the document is the line that is one.
+fn answered(done: Finished) -> Answered {
+    let document = done.stdout.lines().find_map(|line| serde_json::from_str(line.trim()).ok());
+    Answered { code: done.status.code(), document: document.unwrap_or(Value::String(done.stdout)) }
+}
+
+/// Prints how long something took, in the line that `scripts/prove` shows.
+pub fn print_times(what: &str, mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    let (median, late) = (times[times.len() / 2], times[times.len() * 95 / 100]);
+    println!("{what}: median {} ms, p95 {} ms of {}", median.as_millis(), late.as_millis(), times.len());
+    median
+}
+
+/// What is asked for: from an answer to the running tool.
+pub const PROMPT: Duration = Duration::from_millis(300);
