@@ -1,12 +1,14 @@
 //! What the guard says reaches the real agents: a forbidden call does not run and the model reads why, an allowed one runs, a secret in a
 //! tool's output stays out of the model's requests. Mail that waits meanwhile comes all the same, once.
 
+use crate::desk::Desk;
+use crate::gate::{UNTIL_TOLD, end_tools};
 use crate::stage::{LIMIT, Stage};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Part, Request};
 use baton_testkit::opencode::Server;
 use baton_testkit::{Script, Step, isolated, wait};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
@@ -84,6 +86,8 @@ fn asks_nobody(who: Agent) {
         _ => Step::say("finished"),
     });
     let stage = Stage::with(&[who], script);
+    // Nobody is at the inbox either.
+    stage.configure("[approvals]\nhold = \"1s\"\n");
     let project = stage.sandbox.project();
     fs::write(project.join("notes.txt"), format!("before {SECRET} behind\n")).expect("a file in the project");
     stage.run(who, Session::New, "please begin");
@@ -160,6 +164,60 @@ fn copilot_is_refused_what_is_forbidden_and_is_shown_no_secret() {
 #[test]
 fn pi_is_refused_what_is_forbidden_and_is_shown_no_secret() {
     isolated(|| is_judged(Agent::Pi));
+}
+
+/// Where nobody sits at the terminal, what a person has to decide waits for the person at the inbox.
+fn waits_at_the_inbox(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 => Step::shell("touch made-1"),
+        1 => Step::shell("touch made-2"),
+        2 => Step::shell(format!("touch made-3; {UNTIL_TOLD}")),
+        _ => Step::say("finished"),
+    });
+    let stage = Stage::with(&[who], script).without_waking();
+    let rule = "[[guard.rule]]\nid = \"count-files\"\ndecision = \"ask\"\ncommand = \"touch **\"\nreason = \"Files are counted.\"\n";
+    stage.configure(&format!("wake = \"off\"\n{rule}"));
+    let Some(desk) = Desk::new(&stage) else { return };
+    let agent = stage.start(who, Session::New, "please begin");
+    let asked = |what: &str| {
+        let is_it = |row: &Value| {
+            row["what"].as_str().is_some_and(|text| text.ends_with(what)) && row["state"] == "waiting"
+        };
+        let row = wait::poll(LIMIT, || desk.inbox().into_iter().find(is_it));
+        let row = row.unwrap_or_else(|| panic!("{what} is not asked: {:?}{}", desk.inbox(), stage.trouble()));
+        assert!(row["why"].as_str().is_some_and(|why| why.contains("Files are counted.")), "{row}");
+        row["id"].as_str().expect("an id").to_owned()
+    };
+    desk.approve_until(&asked("touch made-1"), "made-1");
+    let no = asked("touch made-2");
+    desk.person(&["deny", &no, "--reason", "there's \"enough\" of them"]).took_effect();
+    stage.request(|request| request.shows("there's \"enough\" of them"));
+    // Said while it still runs.
+    desk.approve_until(&asked(UNTIL_TOLD), "made-3");
+    end_tools(&stage);
+    agent.finish(LIMIT).expect_ok();
+    assert!(!stage.sandbox.project().join("made-2").exists(), "{who:?}: denied, and made all the same");
+    assert!(desk.inbox().is_empty(), "{:?}", desk.inbox());
+}
+
+#[test]
+fn claude_waits_at_the_inbox_for_what_a_person_has_to_decide() {
+    isolated(|| waits_at_the_inbox(Agent::Claude));
+}
+
+#[test]
+fn codex_waits_at_the_inbox_for_what_a_person_has_to_decide() {
+    isolated(|| waits_at_the_inbox(Agent::Codex));
+}
+
+#[test]
+fn gemini_waits_at_the_inbox_for_what_a_person_has_to_decide() {
+    isolated(|| waits_at_the_inbox(Agent::Gemini));
+}
+
+#[test]
+fn copilot_waits_at_the_inbox_for_what_a_person_has_to_decide() {
+    isolated(|| waits_at_the_inbox(Agent::Copilot));
 }
 
 #[test]

@@ -124,6 +124,11 @@ pub trait Agent: Sync {
     /// nearest stronger thing.
     fn render_ruling(&self, call: &Call, ruling: &Ruling) -> String;
 
+    /// What makes it ask its person about a call in its own terminal, where one sits there; `None` where it has no such answer.
+    fn render_ask(&self, _call: &Call, _why: &str) -> Option<String> {
+        None
+    }
+
     /// What the agent asks its person with this event; `None` where it asks nothing, or nothing that can be told.
     fn asked(&self, _payload: &[u8], _event: &Event) -> Option<Asked> {
         None

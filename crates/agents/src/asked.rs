@@ -1,8 +1,12 @@
 //! What an agent asks its person, and how one sees that the question is over.
 
+use crate::agent::Agent;
+use crate::call::Call;
+use crate::history::Past;
 use crate::tools::{self, Tools};
 use crate::wake::Read;
 use baton_core::approval::{Answer, Question, QuestionKind};
+use baton_core::event::EventKind;
 use baton_core::time::Moment;
 use baton_core::tool::ToolKind;
 use serde_json::{Value, json};
@@ -159,6 +163,54 @@ pub fn permission(table: &Tools, tool: &str, input: &Value) -> Question {
     }
 }
 
+/// How the ids of questions begin that a rule of ours asks, not the agent.
+const OF_CALL: &str = "call-";
+
+/// Whether a rule of ours asks a question, by its id.
+pub fn is_of_call(id: &str) -> bool {
+    id.starts_with(OF_CALL)
+}
+
+/// What is asked about a call where a rule of ours wants that, by a process of ours.
+pub fn of_call(table: &Tools, call: &Call, process: u32) -> Asked {
+    let id = format!("{OF_CALL}{process}");
+    let question = Question { id, ..permission(table, &call.tool.native, &call.input) };
+    let input = fingerprint(&call.tool.native, &call.input);
+    Asked { question, call: call.id.clone(), input, native: Value::Null }
+}
+
+/// How such a question stands once its answer has left our hands: by the shell that runs the command, or by what the transcript says that the call gave back. An agent that was told to
+/// refuse it gives back why.
+pub fn standing_of_call(agent: &dyn Agent, asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
+    let allowed = !matches!(asking.handed?, Answer::Deny(_));
+    let command = asking.question.detail.as_deref().filter(|_| allowed);
+    if let Some((command, pid)) = command.zip(asking.pid)
+        && (look.started_below)(pid).iter().flatten().any(|argument| argument.contains(command))
+    {
+        return Some(Standing::Ran);
+    }
+    let file = asking.transcript?;
+    let written = (look.read)(file)?;
+    let mut reader = agent.history_reader(file);
+    let past: Vec<Past> = String::from_utf8_lossy(&written).lines().flat_map(&mut reader).collect();
+    let is_made = |past: &&Past| {
+        let same_id = asking.call.is_some() && past.call.id.as_deref() == asking.call;
+        let same = fingerprint(&past.call.tool.native, &past.call.input) == asking.input;
+        past.call.kind == EventKind::BeforeTool && (same_id || same)
+    };
+    let made = past.iter().rev().find(is_made)?;
+    let is_later = |past: &Past| past.at.is_none_or(|at| at >= asking.since);
+    let is_its = |past: &&Past| past.call.kind == EventKind::AfterTool && past.call.id == made.call.id;
+    let gave = past.iter().rev().filter(|past| is_later(past)).find(is_its)?;
+    let output = gave.call.output.as_ref().map(Value::to_string).unwrap_or_default();
+    let refused = match asking.handed {
+        // As it stands inside of a text.
+        Some(Answer::Deny(why)) => output.contains(json!(why).to_string().trim_matches('"')),
+        _ => false,
+    };
+    Some(if refused { Standing::Refused } else { Standing::Ran })
+}
+
 /// The beginning of a text, in one line.
 pub fn line(text: &str) -> String {
     let text = text.trim();
@@ -218,6 +270,7 @@ pub fn from_json(value: &Value) -> Option<Question> {
         paths: list("paths"),
         always: text("always"),
         choices: list("choices"),
+        tool_use: None,
     })
 }
 
@@ -252,6 +305,7 @@ mod tests {
             detail: Some("a\nb".into()),
             paths: vec!["/x".into()],
             always: Some("bash *".into()),
+            tool_use: None,
         };
         assert_eq!(from_json(&to_json(&question)), Some(question));
         assert_eq!(from_json(&json!({"id": "1", "what": "x"})), Some(Question::permission("1", "x")));

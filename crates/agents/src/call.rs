@@ -95,6 +95,9 @@ pub const SHAPE: Shape = Shape {
     of_one_tool: &[],
 };
 
+/// The input of a call in a question about it, where that is named otherwise: Copilot.
+const ASKED_INPUT: &[&str] = &["/toolInput"];
+
 /// The MCP server that every session has: ours.
 const OUR_SERVER: &str = crate::install::SERVER;
 
@@ -130,7 +133,8 @@ pub(crate) fn read(
         return Ok(None);
     };
     let Some(name) = text(&mut payload, shape.tool) else { return Ok(None) };
-    let input = object(take(&mut payload, shape.input).unwrap_or_default());
+    let input = take(&mut payload, shape.input).or_else(|| take(&mut payload, ASKED_INPUT));
+    let input = object(input.unwrap_or_default());
     Ok(Some(Call {
         kind,
         native,

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use crate::config::diff;
 use crate::config::json::{Container, Made, Was};
 pub use error::InstallError;
-pub use hooks::{Form, GUARD, HookRow, REVIEW, REVIEW_SECONDS, Server, WAIT};
+pub use hooks::{Form, GUARD, HOLD, HookRow, REVIEW, REVIEW_SECONDS, Server, WAIT};
 pub(crate) use manifest::sha256;
 pub use own_command::{OwnCommand, Run};
 pub use plan::{Applied, Plan};

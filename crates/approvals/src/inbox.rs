@@ -1,7 +1,8 @@
 //! The inbox: everything that waits, of sessions and of jobs, and the answers to it.
 
 use crate::look;
-use baton_core::approval::{Answer, Question, QuestionKind, State};
+use crate::trail::{self, Kind};
+use baton_core::approval::{Answer, Question, QuestionKind, State, Step};
 use baton_core::id::ApprovalId;
 use baton_core::session;
 use baton_core::time::{Moment, Span};
@@ -10,6 +11,7 @@ use baton_jobs::{Host, approve};
 use baton_mail::directory;
 use baton_mail::line::JOB_TAG;
 use baton_store::{ApprovalRow, Approvals, Jobs, Participant, Role, Store};
+use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
 /// An answer must be seen to have taken effect within this time.
@@ -138,6 +140,21 @@ pub fn pending(host: &Host) -> Result<Vec<Pending>, Error> {
     Ok(waiting)
 }
 
+/// The same by the records alone: nothing is brought up to date, for those who only look.
+pub fn glance(host: &Host) -> Result<Vec<Pending>, Error> {
+    let mut waiting = Vec::new();
+    if let Some(store) = Approvals::open_if_any(&host.home, Role::Command)? {
+        let rows = store.pending()?.into_iter();
+        let open = rows.filter(|row| matches!(look::step(row), None | Some(Step::Release)));
+        waiting.extend(open.map(Pending::of_session));
+    }
+    if let Some(jobs) = Jobs::open_if_any(&host.home)? {
+        waiting.extend(approve::recorded(&jobs)?.into_iter().map(|one| Pending::Job(Box::new(one))));
+    }
+    waiting.sort_by_key(Pending::since);
+    Ok(waiting)
+}
+
 /// Sessions that wait for their person, by what their agents say, with something that we have not been told.
 fn shown(host: &Host, told: &[Pending]) -> Result<Vec<Pending>, Error> {
     if !Store::path(&host.home).exists() {
@@ -245,6 +262,8 @@ pub fn answer(host: &Host, pending: &Pending, answer: &Answer, by: &str) -> Resu
         Pending::Job(waiting) => {
             let mut jobs = Jobs::open(&host.home)?;
             let job = approve::answer(host, &mut jobs, waiting, answer, by)?;
+            let said = format!("{} by {by}", answer.in_words().0);
+            trail::note_job(&host.home, job.asker, &pending.id(), &said, &waiting.question.what);
             let state = match answer {
                 Answer::Deny(_) => State::Denied,
                 Answer::Words(_) => State::Replied,
@@ -268,6 +287,7 @@ pub fn answer(host: &Host, pending: &Pending, answer: &Answer, by: &str) -> Resu
                 return Err(over(&moved.row));
             }
             crate::ring(&host.home);
+            trail::note(&host.home, Kind::Answered, &moved.row);
             let deadline = Instant::now() + EFFECTIVE;
             loop {
                 let row = current(&store, &row.id)?;
@@ -313,6 +333,33 @@ fn unconfirmed(row: &ApprovalRow) -> Error {
         _ => "whoever holds the question has not taken the answer",
     };
     Error::new(Code::NotConfirmed, what).hint("`baton approvals` shows whether it still waits")
+}
+
+/// Everything about a question, for programs.
+pub fn describe(one: &Pending) -> Value {
+    let question = one.question();
+    let job = match one {
+        Pending::Job(pending) => json!(pending.job.id.as_str()),
+        Pending::Session(..) | Pending::Shown(..) => Value::Null,
+    };
+    json!({
+        "id": one.id(),
+        "job_id": job,
+        "who": one.who(),
+        "agent": one.agent(),
+        "state": one.state().as_str(),
+        "kind": kind(question),
+        "tool": question.tool,
+        "what": question.what,
+        "detail": question.detail,
+        "paths": question.paths,
+        "choices": question.choices,
+        "always": question.always,
+        "why": one.why(),
+        "since": one.since().to_rfc3339(),
+        "project": one.project(),
+        "cwd": one.cwd(),
+    })
 }
 
 /// What kind of answer a question waits for, in a word.

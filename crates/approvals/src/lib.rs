@@ -9,7 +9,10 @@
 pub mod ask;
 pub mod inbox;
 pub mod look;
+pub mod notify;
+pub mod reviewers;
 pub mod settle;
+pub mod trail;
 pub mod watch;
 
 use baton_agents::asked;

@@ -1,6 +1,7 @@
 //! Looks how a question stands by now: who is still there, and what the agent's own files and processes show.
 
-use baton_agents::asked::{Asking, Look, Standing};
+use crate::trail::{self, Kind};
+use baton_agents::asked::{Asking, Look, Standing, is_of_call, standing_of_call};
 use baton_core::Error;
 use baton_core::approval::{State, Step};
 use baton_core::time::Moment;
@@ -49,7 +50,12 @@ pub fn shown(row: &ApprovalRow) -> Option<Step> {
     let since = as_start(row.handed_at.unwrap_or(row.asked_at));
     let below = |pid: i32| since.map(|since| started_below(pid, since)).unwrap_or_default();
     let look = Look { read: &|file| tail(file).ok(), started_below: &below };
-    match agent.standing(&asking, look)? {
+    let standing = if is_of_call(&row.asked) {
+        standing_of_call(agent, &asking, look)
+    } else {
+        agent.standing(&asking, look)
+    };
+    match standing? {
         Standing::Open => None,
         Standing::Ran => Some(Step::Ran),
         Standing::Refused => Some(Step::RefusedThere),
@@ -103,6 +109,9 @@ pub fn reconcile(store: &mut Approvals, home: &Path, row: ApprovalRow) -> Result
     let Some(moved) = moved else { return Ok(row) };
     if moved.moved {
         crate::ring(home);
+        if moved.row.state.is_end() {
+            trail::note(home, Kind::Closed, &moved.row);
+        }
     }
     Ok(moved.row)
 }

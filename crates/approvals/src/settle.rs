@@ -1,6 +1,8 @@
 //! What a session's later events say about its questions.
 
 use crate::look;
+use crate::trail::{self, Kind};
+use baton_agents::asked::is_of_call;
 use baton_core::Error;
 use baton_core::approval::{State, Step};
 use baton_core::event::{Event, EventKind, Source};
@@ -17,7 +19,10 @@ pub fn by_event(home: &Path, agent: &str, event: &Event) -> Result<(), Error> {
         match step {
             Some(step) => {
                 let moved = store.close(&row.id, step, None, baton_mail::now())?;
-                closed |= moved.is_some_and(|moved| moved.moved);
+                if let Some(moved) = moved.filter(|moved| moved.moved) {
+                    trail::note(home, Kind::Closed, &moved.row);
+                    closed = true;
+                }
             }
             None => _ = look::reconcile(&mut store, home, row)?,
         }
@@ -33,7 +38,8 @@ fn seen_by(event: &Event, row: &ApprovalRow) -> Option<Step> {
     let of_the_session = event.subagent.is_none();
     match event.kind {
         EventKind::AfterTool | EventKind::AfterTools => {
-            let call = row.call.as_ref()?;
+            // Some tell of the end of a call too that our own hook has refused: then the transcript says which it was.
+            let call = row.call.as_ref().filter(|_| !is_of_call(&row.asked))?;
             event.calls.contains(call).then_some(Step::Ran)
         }
         // Whether an answer that is on its way was in time is for the agent's own files to say, and they may be written later than this.

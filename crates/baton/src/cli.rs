@@ -95,6 +95,9 @@ enum Command {
     /// The process that keeps the server which jobs of OpenCode share
     #[command(hide = true)]
     KeepServer(commands::job::KeepServer),
+    /// Tells people that a question waits; started by whoever records it
+    #[command(hide = true)]
+    TellWaiting(commands::approve::TellWaiting),
     /// Called by the agents: one native payload on stdin, one native answer on stdout
     Hook,
 }
@@ -130,6 +133,7 @@ fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
         Command::Link(link) => return link.run(&session),
         Command::JobWorker(worker) => return worker.run(&session),
         Command::KeepServer(keeper) => return keeper.run(),
+        Command::TellWaiting(tell) => return tell.run(&session),
         Command::Approvals(approvals) => approvals.run(&session, out),
         Command::Approve(approve) => approve.run(&session, out),
         Command::Deny(deny) => deny.run(&session, out),

@@ -3,17 +3,19 @@
 //! It never fails a tool call and never takes more than two seconds: whatever goes wrong is one line in the log, and exit 0. All waiting is
 //! bounded by one deadline: for input, for a locked store, for a reader of the output.
 //!
-//! With `--guard` it judges a tool call and does nothing else: no store is opened, and no mail travels. There, what goes wrong is a decision too:
+//! With `--guard` it judges a tool call and does nothing else: no store is opened, and no mail travels, but where a person has to decide. There, what goes wrong is a decision too:
 //! the call is asked about, or refused, as the person has set it. The answer for that is ready before anything can go wrong.
 
+mod guarded;
 mod review;
 
 use crate::{environment, gate, settings};
 use baton_agents::asked::Asked;
-use baton_agents::install::{GUARD, REVIEW, WAIT};
+use baton_agents::call::Ruling;
+use baton_agents::install::{GUARD, HOLD, REVIEW, WAIT};
 use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
-use baton_approvals::ask::{self, Asker};
+use baton_approvals::ask::{self, Asker, Rules};
 use baton_approvals::settle;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::id::ParticipantId;
@@ -137,12 +139,19 @@ struct Call {
     event: Option<String>,
     home: Option<PathBuf>,
     job: Job,
+    /// The agent lets this hook wait for a person. Older entries in its files don't, and what takes too long there runs unjudged.
+    may_wait: bool,
 }
 
 impl Call {
     fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
-        let mut call =
-            Self { agent: arguments.next()?.into_string().ok()?, event: None, home: None, job: Job::Answer };
+        let mut call = Self {
+            agent: arguments.next()?.into_string().ok()?,
+            event: None,
+            home: None,
+            job: Job::Answer,
+            may_wait: false,
+        };
         while let Some(argument) = arguments.next() {
             if argument == "--home" {
                 call.home = Some(PathBuf::from(arguments.next()?));
@@ -152,6 +161,8 @@ impl Call {
                 call.job = Job::Review;
             } else if argument == GUARD {
                 call.job = Job::Judge;
+            } else if argument == HOLD {
+                call.may_wait = true;
             } else {
                 call.event = Some(argument.into_string().ok()?);
             }
@@ -195,14 +206,17 @@ fn judge(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
             give_up(deadline);
         });
     }
-    let answer = gate.answer(agent, &payload, named)?;
+    let ruled = gate.ruling(agent, &payload, named)?;
     if JUDGED.swap(true, Ordering::Relaxed) {
         // The clock was faster, and ends this process.
         std::thread::park();
     }
-    match answer {
-        Some(answer) => print(&answer, deadline).map_err(|error| output_closed(&error)),
-        None => Ok(()),
+    let Some((judged, ruling)) = ruled else { return Ok(()) };
+    match &ruling {
+        Ruling::Ask(why) if call.may_wait && judged.kind == EventKind::BeforeTool => {
+            guarded::ask(call, home, agent, &payload, &judged, why)
+        }
+        _ => print(&agent.render_ruling(&judged, &ruling), deadline).map_err(|error| output_closed(&error)),
     }
 }
 
@@ -275,7 +289,12 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
         bell::ring(home, participant);
     }
     if event.kind == EventKind::Blocked {
-        let asker = Asker { home, agent, env: &environment::get, hold: limits().approval_hold, why: None };
+        let rules = if asked.is_some() && !ask::is_a_jobs(&environment::get) {
+            Rules::of_question(&gate::open(home), agent, &payload, environment::own_program().ok())
+        } else {
+            Rules::default()
+        };
+        let asker = Asker { home, agent, env: &environment::get, hold: limits().approval_hold, rules };
         ask(&mut store, &asker, &event, asked.as_ref())?;
     } else {
         settle::by_event(home, agent.name(), &event)?;
@@ -314,6 +333,7 @@ pub fn look_after_jobs(
         program: environment::own_program()?,
         environment: environment::all(),
         limits,
+        gate: gate::open,
     };
     baton_jobs::reconcile::look_after(&host, store, asker, seen)
 }

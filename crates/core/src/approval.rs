@@ -15,6 +15,7 @@
 //!
 //! An answer that nobody has taken is withdrawn by the release: its holder has ended, so nobody will. What ended has ended.
 
+use crate::tool::ToolUse;
 use std::fmt;
 
 /// Something that an agent waits for.
@@ -36,6 +37,8 @@ pub struct Question {
     pub always: Option<String>,
     /// The answers to choose from, where it is a question with some.
     pub choices: Vec<String>,
+    /// The call that it is about, all of it, where its holder knows that; not kept.
+    pub tool_use: Option<Box<ToolUse>>,
 }
 
 impl Question {
@@ -47,6 +50,11 @@ impl Question {
     /// A question to a person, with the answers to choose from.
     pub fn input(id: impl Into<String>, what: impl Into<String>, choices: Vec<String>) -> Self {
         Self { id: id.into(), kind: QuestionKind::Input, what: what.into(), choices, ..Self::default() }
+    }
+
+    /// The same with the call that it is about.
+    pub fn about(self, tool_use: Option<ToolUse>) -> Self {
+        Self { tool_use: tool_use.map(Box::new), ..self }
     }
 
     /// Whether an answer is of the kind that it waits for.

@@ -4,6 +4,7 @@
 //! guard's log ([`log`]), and said in the agent's words (crate `agents`). No store is opened and nothing is decided here, but for one thing: a
 //! call that could not be judged is asked about, or refused where the person has set that. It never simply runs.
 
+pub mod approvals;
 mod journal;
 pub mod log;
 mod memory;
@@ -116,7 +117,7 @@ impl Gate {
     /// What is in force in a folder.
     pub fn policy(&self, cwd: &Path) -> Result<Policy, Error> {
         let mut layer = self.user.clone()?;
-        if let Some(file) = cwd.ancestors().map(|dir| dir.join(PROJECT_FILE)).find(|file| file.is_file()) {
+        if let Some(file) = project_file(cwd) {
             layer = layer.with(&file, Owner::Project)?;
         }
         let Layer { settings, rules } = layer;
@@ -156,6 +157,18 @@ impl Gate {
         payload: &[u8],
         named: Option<&str>,
     ) -> Result<Option<String>, Error> {
+        let ruled = self.ruling(agent, payload, named)?;
+        let said = ruled.map(|(call, ruling)| agent.render_ruling(&call, &ruling));
+        Ok(said.filter(|said| !said.is_empty()))
+    }
+
+    /// The same, with the call, not yet in the agent's words.
+    pub fn ruling(
+        &self,
+        agent: &dyn Agent,
+        payload: &[u8],
+        named: Option<&str>,
+    ) -> Result<Option<(Call, Ruling)>, Error> {
         let Some(mut call) = agent.call(payload, named)? else {
             let before = named.is_some_and(|named| agent.facts().calls.before.contains(&named));
             return if before {
@@ -188,8 +201,7 @@ impl Gate {
             self.memory(agent, call.session_id.as_deref()).judged(&call, mark);
         }
         let ruling = ruling.or_else(|| self.aside(agent, &call));
-        let said = ruling.map(|ruling| agent.render_ruling(&call, &ruling));
-        Ok(said.filter(|said| !said.is_empty()))
+        Ok(ruling.map(|ruling| (call, ruling)))
     }
 
     /// Judges a call at a hook, with what is remembered. A note that the agent takes only after the call is kept for then.
@@ -365,6 +377,11 @@ impl Gate {
         };
         log::append(&self.places.home, &entry);
     }
+}
+
+/// The file of the project that a folder belongs to.
+fn project_file(cwd: &Path) -> Option<PathBuf> {
+    cwd.ancestors().map(|dir| dir.join(PROJECT_FILE)).find(|file| file.is_file())
 }
 
 fn held(set: OnFailure, why: String) -> Ruling {

@@ -166,7 +166,7 @@ fn join(layer: &mut Layer, more: Layer) {
     layer.unknown = if denies { Some(Unknown::Deny) } else { layer.unknown.or(more.unknown) };
 }
 
-fn parsed<'t>(file: &Path, text: &'t str) -> Result<Document<&'t str>, Error> {
+pub(crate) fn parsed<'t>(file: &Path, text: &'t str) -> Result<Document<&'t str>, Error> {
     Document::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         malformed(file, text, at, error.message())
@@ -180,7 +180,7 @@ fn blank_line(text: &mut String, at: usize) {
     text.replace_range(start..end, &"#".repeat(end - start));
 }
 
-fn malformed(file: &Path, text: &str, at: usize, why: &str) -> Error {
+pub(crate) fn malformed(file: &Path, text: &str, at: usize, why: &str) -> Error {
     let line = text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count() + 1;
     Error::new(Code::ConfigMalformed, format!("{}: line {line}: {why}", file.display())).hint(HINT)
 }

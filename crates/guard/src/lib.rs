@@ -7,6 +7,7 @@ pub mod config;
 pub mod files;
 mod judge;
 pub mod path;
+pub mod permit;
 pub mod redact;
 pub mod rules;
 pub mod secrets;

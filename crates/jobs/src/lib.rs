@@ -10,6 +10,7 @@ pub mod backend;
 pub mod cancel;
 pub mod describe;
 pub mod notice;
+pub mod notify;
 pub mod place;
 pub mod processes;
 pub mod reconcile;
@@ -23,8 +24,9 @@ pub mod worker;
 pub mod worktree;
 
 use baton_core::limits::Limits;
+use baton_gate::Gate;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Where jobs run: what the program has read from its surroundings, once.
 #[derive(Clone, Debug)]
@@ -37,9 +39,16 @@ pub struct Host {
     pub environment: Vec<(OsString, OsString)>,
     /// The limits in force, for the mail that tells of an end.
     pub limits: Limits,
+    /// Opens the guard of a home.
+    pub gate: fn(&Path) -> Gate,
 }
 
 impl Host {
+    /// The guard, and what the person has set about questions.
+    pub fn gate(&self) -> Gate {
+        (self.gate)(&self.home)
+    }
+
     /// A variable of the environment.
     pub fn variable(&self, name: &str) -> Option<&OsString> {
         self.environment.iter().find(|(key, _)| key.as_os_str() == name).map(|(_, value)| value)

@@ -3,8 +3,8 @@
 //! The end is written first, into the store of jobs; the mail goes into the other one under a key that makes it once. Whoever comes upon an end that
 //! was not told yet tells it, so a worker that is killed in between leaves nobody in the dark.
 
-use crate::Host;
 use crate::worker::head;
+use crate::{Host, notify};
 use baton_core::approval::Question;
 use baton_core::id::JobId;
 use baton_core::job::Status;
@@ -44,6 +44,17 @@ pub fn blocked(host: &Host, row: &JobRow, questions: &[Question]) {
             row.id
         );
         say(host, row, &format!("job:{}:asks:{}", row.id, question.id), &body);
+    }
+    if !questions.is_empty() {
+        notify::of_job(host, &row.id);
+    }
+}
+
+/// Notes in the trail that a rule has answered a question. Best effort: the answer stands in the record.
+pub fn answered(host: &Host, row: &JobRow, question: &Question, by: &str) {
+    if let Ok(mut store) = Store::open(&host.home, Role::Command) {
+        let detail = format!("{}:{} allow by {by}: {}", row.id, question.id, head(&question.what, 120));
+        store.note(baton_mail::now(), "approval-answered", Some(row.asker), &detail).ok();
     }
 }
 

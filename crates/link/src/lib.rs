@@ -18,7 +18,7 @@ mod questions;
 mod sessions;
 
 use baton_agents::{Agent, Push};
-use baton_approvals::ask::{self, Asker};
+use baton_approvals::ask::{self, Asker, Rules};
 use baton_approvals::settle;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::id::ParticipantId;
@@ -48,6 +48,8 @@ pub struct Options {
     pub home: PathBuf,
     /// Whose plugin it serves.
     pub agent: &'static dyn Agent,
+    /// Baton's own program, which tells people that something is asked.
+    pub program: Option<PathBuf>,
     /// Reads the environment.
     pub env: fn(&str) -> Option<OsString>,
     /// The limits that hold in a folder.
@@ -206,7 +208,10 @@ impl<O: Write> Link<O> {
             self.questions.hear(News::Settled(settled));
         } else if event.kind == EventKind::Blocked && !ask::is_a_jobs(&env) {
             if let Some(asked) = agent.asked(payload, &event) {
-                let told = Told { event, payload: payload.to_vec(), asked };
+                let cwd = event.cwd.clone().unwrap_or_else(|| PathBuf::from("/"));
+                let program = self.options.program.clone();
+                let rules = Rules::of_asked(&(self.options.gate)(), agent, &cwd, &asked, program);
+                let told = Told { event, payload: payload.to_vec(), asked, rules };
                 self.questions.hear(News::Asked(Box::new(told)));
             }
         } else if event.kind == EventKind::AfterTool && holds {
@@ -225,7 +230,7 @@ impl<O: Write> Link<O> {
         }
         let Options { agent, env, .. } = self.options;
         let home = self.options.home.clone();
-        let asker = Asker { home: &home, agent, env: &env, hold: Span(0), why: None };
+        let asker = Asker { home: &home, agent, env: &env, hold: Span(0), rules: Rules::default() };
         let mut questions = std::mem::take(&mut self.questions);
         let event = Event::new(EventKind::Other, "");
         let written = self.with_store(&event, |store, _| questions.write(store, &asker));

@@ -5,7 +5,7 @@
 
 use baton_agents::Agent;
 use baton_agents::asked::{Asked, Settled, Settlement};
-use baton_approvals::ask::{self, Asker};
+use baton_approvals::ask::{self, Asker, Rules};
 use baton_core::approval::{Answer, State, Step};
 use baton_core::event::Event;
 use baton_core::id::ApprovalId;
@@ -52,6 +52,7 @@ pub struct Told {
     pub event: Event,
     pub payload: Vec<u8>,
     pub asked: Asked,
+    pub rules: Rules,
 }
 
 #[derive(Debug)]
@@ -120,7 +121,8 @@ impl Questions {
         asker: &Asker<'_>,
         told: &Told,
     ) -> Result<Option<ApprovalRow>, Error> {
-        let Told { event, asked, .. } = told;
+        let Told { event, asked, rules, .. } = told;
+        let asker = &Asker { rules: rules.clone(), ..*asker };
         if self.held.iter().any(|held| held.asks(&asked.question.id)) {
             return Ok(None);
         }
@@ -182,7 +184,7 @@ impl Questions {
             }
             let taken = approvals.take(&held.id, baton_mail::now())?.filter(|moved| moved.moved);
             let Some(answer) = taken.and_then(|moved| moved.row.answer) else { continue };
-            let Told { event, payload, asked } = &held.told;
+            let Told { event, payload, asked, .. } = &held.told;
             match agent.reply(payload, event, asked, &answer) {
                 Some(reply) => {
                     replies.push(reply);

@@ -100,6 +100,11 @@ pub fn is_foreground(pid: i32, terminal: &Path) -> bool {
     os::is_foreground(pid, terminal)
 }
 
+/// Whether what a process reads as its input is a terminal; no where that can't be found out.
+pub fn reads_a_terminal(pid: i32) -> bool {
+    os::reads_a_terminal(pid)
+}
+
 /// What the kernel says about a process.
 struct Status {
     parent: i32,

@@ -92,6 +92,7 @@ impl Desk {
             program: options.program.clone(),
             environment: options.environment.clone(),
             limits: (options.limits)(),
+            gate: options.gate,
         }
     }
 

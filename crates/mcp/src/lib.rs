@@ -8,10 +8,11 @@
 use baton_agents::Agent;
 use baton_core::limits::Limits;
 use baton_core::{Code, Error};
+use baton_gate::Gate;
 use rmcp::ServiceExt as _;
 use rmcp::service::ServerInitializeError;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::sync::watch;
 
@@ -45,6 +46,8 @@ pub struct Options {
     pub environment: Vec<(OsString, OsString)>,
     /// Reads the settings.
     pub limits: Box<dyn Fn() -> Limits + Send + Sync>,
+    /// Opens the guard of a home.
+    pub gate: fn(&Path) -> Gate,
     /// Writes a line to the log: for what may not reach the agent.
     pub log: Box<dyn Fn(&str) + Send + Sync>,
 }

@@ -6,7 +6,7 @@
 use crate::desk::Desk;
 use crate::{binding, wire};
 use baton_agents::McpCaller;
-use baton_core::frame::shown;
+use baton_core::frame::{defuse, shown};
 use baton_core::mail::Anchor;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
@@ -23,6 +23,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+mod approval;
 mod ask;
 mod claim;
 mod job;
@@ -98,6 +99,8 @@ pub(crate) fn list() -> Vec<Tool> {
         job::status::tool(),
         job::wait::tool(),
         job::cancel::tool(),
+        approval::list::tool(),
+        approval::answer::tool(),
     ]
 }
 
@@ -114,6 +117,8 @@ pub(crate) async fn run(call: &Call<'_>, name: &str, arguments: Map<String, Valu
         job::status::NAME => output(job::status::run(call, input(arguments)?).await?),
         job::wait::NAME => output(job::wait::run(call, input(arguments)?).await?),
         job::cancel::NAME => output(job::cancel::run(call, input(arguments)?).await?),
+        approval::list::NAME => output(approval::list::run(call, input(arguments)?).await?),
+        approval::answer::NAME => output(approval::answer::run(call, input(arguments)?).await?),
         other => {
             let names: Vec<_> = list().into_iter().map(|tool| tool.name).collect();
             Err(Error::new(Code::Usage, format!("no tool {}", shown(other, 60)))
@@ -204,6 +209,16 @@ fn report(call: &Call<'_>, seconds: f64, longest: Span, words: &str) {
         // Whoever is gone needs no progress.
         peer.notify_progress(progress).await.ok();
     });
+}
+
+/// Takes out of every text what could pose as ours.
+fn harmless(document: &mut Value) {
+    match document {
+        Value::String(text) => *text = defuse(text),
+        Value::Array(values) => values.iter_mut().for_each(harmless),
+        Value::Object(fields) => fields.values_mut().for_each(harmless),
+        _ => {}
+    }
 }
 
 /// An argument that is there: models like to fill in empty text for what they leave out.

@@ -1,11 +1,28 @@
 //! The MCP server alone, as the tests start it: `baton-mcp-alone AGENT HOME`.
 
 use baton_core::limits::Limits;
+use baton_gate::{Gate, Places};
 use baton_mcp::Options;
 use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
+
+/// The guard without the person's file.
+fn gate(home: &Path) -> Gate {
+    Gate::open(Places {
+        home: home.to_owned(),
+        config: std::env::var_os("TEST_CONFIG").map(PathBuf::from),
+        named_config: None,
+        user_home: PathBuf::from("/"),
+        cwd: std::env::current_dir().unwrap_or_default(),
+        env: |name| std::env::var_os(name),
+        now: baton_mail::now,
+        patience: Duration::ZERO,
+        aside: |_, _, _| None,
+    })
+}
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,6 +40,7 @@ fn main() -> ExitCode {
             program: std::env::current_exe().unwrap_or_default(),
             environment: std::env::vars_os().collect(),
             limits: Box::new(Limits::default),
+            gate,
             log: Box::new(move |line| {
                 let file = OpenOptions::new().create(true).append(true).open(&log);
                 // A test that looks for the line notices that it is missing.

@@ -120,6 +120,17 @@ pub struct ApprovalRow {
     pub closed_at: Option<Moment>,
 }
 
+/// What came of the wish to tell somebody that a question waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// It is the caller's to tell.
+    Made,
+    /// Somebody has told since it was asked.
+    Told,
+    /// Somebody has told just before; to be tried again after this.
+    Wait(Span),
+}
+
 /// What a step came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
@@ -320,6 +331,39 @@ impl Approvals {
         let row = get(&tx, "public = ?1", [id.as_str()])?.ok_or_else(|| foreign("a question"))?;
         tx.commit().map_err(failure)?;
         Ok(Some(Moved { moved: true, row }))
+    }
+
+    /// Whether somebody is to be told of a question of `who`, asked at that time: once within a window, by whoever asks here first.
+    pub fn claim_notice(
+        &mut self,
+        who: &str,
+        asked: Moment,
+        now: Moment,
+        window: Span,
+    ) -> Result<Notice, Error> {
+        let tx = self.store.begin()?;
+        tx.execute("DELETE FROM notice WHERE at < ?1", [now.0 - Span::days(1).0]).map_err(failure)?;
+        let told: Option<i64> = tx
+            .query_row("SELECT at FROM notice WHERE who = ?1", [who], |row| row.get(0))
+            .optional()
+            .map_err(failure)?;
+        // A clock that was set back must not silence anybody.
+        if let Some(told) = told.filter(|told| *told <= now.0) {
+            if told > asked.0 {
+                return Ok(Notice::Told);
+            }
+            let left = told + window.0 - now.0;
+            if left > 0 {
+                return Ok(Notice::Wait(Span(left)));
+            }
+        }
+        tx.execute(
+            "INSERT INTO notice (who, at) VALUES (?1, ?2) ON CONFLICT (who) DO UPDATE SET at = ?2",
+            (who, now.0),
+        )
+        .map_err(failure)?;
+        tx.commit().map_err(failure)?;
+        Ok(Notice::Made)
     }
 
     /// Folds the WAL if it has grown.

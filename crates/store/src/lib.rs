@@ -21,7 +21,7 @@ mod upkeep;
 mod wake;
 
 pub use accept::{Accepted, NewMail, Verb, check_label};
-pub use approvals::{ApprovalRow, Approvals, Moved, NewApproval};
+pub use approvals::{ApprovalRow, Approvals, Moved, NewApproval, Notice};
 pub use asks::{AskState, Waiter};
 pub use hook::{Claim, Claimed, HookStep, HookView, OpenOffer};
 pub use jobs::{AnswerRow, JobEnd, JobFilter, JobRow, Jobs, NewJob, Progress};

@@ -31,8 +31,10 @@ pub(crate) const MAIL: Layout = Layout {
 pub(crate) const JOBS: Layout = Layout { file: "jobs.db", steps: &[include_str!("schema/jobs/v1.sql")] };
 
 /// What hooks need only when their agent asks for something: questions and their answers.
-pub(crate) const APPROVALS: Layout =
-    Layout { file: "approvals.db", steps: &[include_str!("schema/approvals/v1.sql")] };
+pub(crate) const APPROVALS: Layout = Layout {
+    file: "approvals.db",
+    steps: &[include_str!("schema/approvals/v1.sql"), include_str!("schema/approvals/v2.sql")],
+};
 
 /// The version of the mail store that this program writes.
 pub const VERSION: i32 = MAIL.version();

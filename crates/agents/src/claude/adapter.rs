@@ -122,6 +122,10 @@ impl Agent for Claude {
         "{}"
     }
 
+    fn render_ask(&self, call: &Call, why: &str) -> Option<String> {
+        Some(self.render_ruling(call, &Ruling::Ask(why.to_owned())))
+    }
+
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             EventKind::Start(_)

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::tools::FAILURE;
 use crate::config::json::{Bom, Dialect, Reader};
 use crate::install::delegation::{self, Part};
-use crate::install::hooks::HookSet;
+use crate::install::hooks::{HELD_SECONDS, HookSet};
 use crate::install::server::JsonServer;
 use crate::install::{
     Current, FileEdit, Form, Guard, HookRow, Install, InstallError, OwnCommand, Records, SERVER, Scope,
@@ -21,7 +21,7 @@ const TRUST: &str = "Claude Code asks each person once before it starts a server
 /// Seconds that a command hook may take.
 const COMMAND_TIMEOUT: u32 = 10;
 /// Seconds that the hook of a question may take: the longest that one may be held, and some. Its own clock is shorter.
-const HELD_TIMEOUT: u32 = 630;
+const HELD_TIMEOUT: u32 = HELD_SECONDS;
 /// Seconds that a call of our MCP server may take.
 const TOOL_TIMEOUT: u32 = 10;
 /// Seconds that a hook may wait in the background: a week. It ends with its session.
@@ -84,12 +84,16 @@ pub fn hook_rows(scope: &Scope, guard: Guard) -> Vec<HookRow> {
         Guard::On => Vec::new(),
         Guard::Closed => vec![("onFailure", "block")],
     };
-    let judged = |event| HookRow {
+    let judged = |event, timeout, holds| HookRow {
         event,
         matcher: None,
-        form: Form::Guard { timeout: COMMAND_TIMEOUT, more: more.clone() },
+        form: Form::Guard { timeout, more: more.clone(), holds },
     };
-    rows.extend([judged("PreToolUse"), judged("PostToolUse"), judged(FAILURE)]);
+    rows.extend([
+        judged("PreToolUse", HELD_TIMEOUT, true),
+        judged("PostToolUse", COMMAND_TIMEOUT, false),
+        judged(FAILURE, COMMAND_TIMEOUT, false),
+    ]);
     rows
 }
 

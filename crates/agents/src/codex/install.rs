@@ -10,7 +10,7 @@ use super::trust::{self, Positions};
 use crate::config::json::{Bom, Dialect, Json, Made, Reader, Was};
 use crate::config::toml::{Block, Change, Scalar, Toml};
 use crate::install::delegation::{self, Part};
-use crate::install::hooks::HookSet;
+use crate::install::hooks::{HELD_SECONDS, HookSet};
 use crate::install::server::{home_in_args, server_args};
 use crate::install::{
     Current, FileEdit, Form, Guard, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target,
@@ -21,7 +21,7 @@ const AGENT: &str = "codex";
 /// Seconds that a command hook may take.
 const COMMAND_TIMEOUT: u32 = 10;
 /// Seconds that the hook of a question may take: the longest that one may be held, and some. Its own clock is shorter.
-const HELD_TIMEOUT: u32 = 630;
+const HELD_TIMEOUT: u32 = HELD_SECONDS;
 /// The most that Codex gives a hook while a session ends.
 const ENDING_TIMEOUT: u32 = 3;
 /// Seconds that a call of our MCP server may take.
@@ -51,9 +51,15 @@ pub fn hook_rows(guard: Guard) -> Vec<HookRow> {
         tool("PostToolUse", None, &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")]),
     ];
     if guard != Guard::Off {
-        let form = Form::Guard { timeout: COMMAND_TIMEOUT, more: Vec::new() };
-        let judged = |event| HookRow { event, matcher: None, form: form.clone() };
-        rows.extend([judged("PreToolUse"), judged("PostToolUse")]);
+        let judged = |event, timeout, holds| HookRow {
+            event,
+            matcher: None,
+            form: Form::Guard { timeout, more: Vec::new(), holds },
+        };
+        rows.extend([
+            judged("PreToolUse", HELD_TIMEOUT, true),
+            judged("PostToolUse", COMMAND_TIMEOUT, false),
+        ]);
     }
     rows
 }

@@ -236,6 +236,10 @@ impl Agent for Copilot {
         asked::standing(asking, look)
     }
 
+    fn render_ask(&self, call: &Call, why: &str) -> Option<String> {
+        Some(self.render_ruling(call, &Ruling::Ask(why.to_owned())))
+    }
+
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             EventKind::Prompt

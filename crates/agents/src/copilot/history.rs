@@ -32,7 +32,9 @@ impl Reader {
                 self.told.made(&super::tools::TOOLS, name, id, input)
             }),
             "tool.execution_complete" => {
-                data.pointer("/result/content").map(|output| self.told.gave(id, output.clone()))
+                // The latter is what the model is told of a call that did not run.
+                let output = data.pointer("/result/content").or_else(|| data.pointer("/error/message"));
+                output.map(|output| self.told.gave(id, output.clone()))
             }
             _ => None,
         };

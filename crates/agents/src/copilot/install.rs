@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::OUR_SERVER;
 use crate::config::json::{Bom, Dialect, Json, Reader, Step};
-use crate::install::hooks::GUARD;
+use crate::install::hooks::{GUARD, HELD_SECONDS, HOLD};
 use crate::install::own_file::OwnFile;
 use crate::install::server::JsonServer;
 use crate::install::shell::quote;
@@ -27,8 +27,6 @@ const SWITCHED_OFF: &str = "Copilot loads no extensions until you turn them on, 
 const EXTENSION: &str = include_str!("extension.mjs");
 /// Seconds that a hook may take.
 const TIMEOUT: u32 = 10;
-/// The same for one that waits for a person's answer: more than the longest time that can be set for that, so that it ends by itself.
-const HELD_TIMEOUT: u32 = 630;
 
 /// Who reads `mcp-config.json` and `.mcp.json`.
 const SERVERS: Reader = Reader {
@@ -125,14 +123,15 @@ impl Copilot {
         let mut hooks: Map<String, Value> =
             HOOKS.iter().map(|event| ((*event).to_owned(), json!([self.hook(event)]))).collect();
         let mut held = self.hook(BEFORE_DIALOG);
-        held["timeoutSec"] = json!(HELD_TIMEOUT);
+        held["timeoutSec"] = json!(HELD_SECONDS);
         hooks.insert(BEFORE_DIALOG.to_owned(), json!([held]));
         let mut signing = self.hook(BEFORE_OUR_TOOLS);
         signing["matcher"] = json!(format!("{OUR_SERVER}/.*"));
         hooks.insert(BEFORE_OUR_TOOLS.to_owned(), json!([signing]));
         if self.install.guard() != Guard::Off {
             let mut judging = self.hook(BEFORE_TOOLS);
-            judging["bash"] = json!(self.command(&format!("{BEFORE_TOOLS} {GUARD}")));
+            judging["bash"] = json!(self.command(&format!("{BEFORE_TOOLS} {GUARD} {HOLD}")));
+            judging["timeoutSec"] = json!(HELD_SECONDS);
             hooks.insert(BEFORE_TOOLS.to_owned(), json!([judging]));
         }
         format!("{:#}\n", json!({ "version": 1, "hooks": hooks })).into_bytes()

@@ -123,6 +123,10 @@ impl Agent for Cursor {
         .to_string()
     }
 
+    fn render_ask(&self, call: &Call, why: &str) -> Option<String> {
+        Some(self.render_ruling(call, &Ruling::Ask(why.to_owned())))
+    }
+
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
         match event {
             EventKind::Start(_) | EventKind::AfterTool | EventKind::Stop => Some((10_000, Unit::Bytes)),

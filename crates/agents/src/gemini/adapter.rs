@@ -95,6 +95,11 @@ impl Agent for Gemini {
         }
     }
 
+    /// Its dialog comes even where it asks for nothing else.
+    fn render_ask(&self, _call: &Call, why: &str) -> Option<String> {
+        Some(json!({ "decision": "ask", "reason": why }).to_string())
+    }
+
     fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
         (event.kind == EventKind::Blocked).then(|| asked::asked(payload)).flatten()
     }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::json::{Bom, Dialect, Json, Reader, Step};
-use crate::install::hooks::HookSet;
+use crate::install::hooks::{HELD_SECONDS, HookSet};
 use crate::install::server::JsonServer;
 use crate::install::{
     Current, FileEdit, Form, Guard, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target,
@@ -16,6 +16,8 @@ const AGENT: &str = "gemini";
 const TRUST: &str = "Gemini CLI uses a project's settings only in a folder that the person trusts: run `gemini` in the project and trust it";
 /// Milliseconds that a hook may take.
 const TIMEOUT: u32 = 10_000;
+/// The same for one that may wait for a person's answer.
+const HELD_TIMEOUT: u32 = HELD_SECONDS * 1000;
 
 /// Who reads `settings.json`. Seen with 0.61.0.
 const SETTINGS: Reader = Reader {
@@ -37,7 +39,7 @@ pub fn hook_rows(guard: Guard) -> Vec<HookRow> {
         command("Notification"),
     ];
     if guard != Guard::Off {
-        let form = Form::Guard { timeout: TIMEOUT, more: Vec::new() };
+        let form = Form::Guard { timeout: HELD_TIMEOUT, more: Vec::new(), holds: true };
         rows.push(HookRow { event: "BeforeTool", matcher: None, form });
     }
     rows

@@ -14,19 +14,23 @@ use crate::config::json::{Container, Json, Made, Reader, Step, Tree};
 pub const WAIT: &str = "--wait";
 /// What the command of a hook says that judges and delivers nothing.
 pub const GUARD: &str = "--guard";
+/// What tells such a hook, before a tool, that its agent lets it wait for a person's answer.
+pub const HOLD: &str = "--hold";
+/// Seconds that a hook may take which waits for a person's answer: more than the longest time that can be set for that, so that it ends by itself.
+pub const HELD_SECONDS: u32 = 630;
 /// What tells a hook that it is the stop gate.
 pub const REVIEW: &str = "--review";
 /// Seconds that the stop gate may take: longer than any review that it asks for.
 pub const REVIEW_SECONDS: u32 = 600;
 
-/// Whether a command is one of our hooks for this agent and this home: `<anything> hook AGENT [--wait | --review | [EVENT] [--guard]] --home HOME`.
+/// Whether a command is one of our hooks for this agent and this home: `<anything> hook AGENT [--wait | --review | [EVENT] [--guard [--hold]]] --home HOME`.
 pub(crate) fn is_our_command(words: &[String], agent: &str, home: &str) -> bool {
     let Some((_, words)) = words.split_first() else { return false };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["hook", a, between @ .., "--home", h] if *a == agent && *h == home => match between {
             [] | [_] => true,
-            [_, last] => *last == GUARD,
+            [_, last] | [_, last, HOLD] => *last == GUARD,
             _ => false,
         },
         _ => false,
@@ -63,6 +67,8 @@ pub enum Form {
         timeout: u32,
         /// What the handler says beside that: what happens when it fails.
         more: Vec<(&'static str, &'static str)>,
+        /// Whether it may wait for a person; then that is the time for it.
+        holds: bool,
     },
     /// Our program, which has another agent review before the session stops.
     Review {
@@ -145,16 +151,17 @@ impl HookSet<'_> {
     }
 
     /// The command of a hook that judges.
-    fn guard_command(&self, event: &str) -> String {
+    fn guard_command(&self, event: &str, holds: bool) -> String {
         let (baton, home) = (shell::quote(self.baton), shell::quote(self.home));
-        format!("{baton} hook {} {event} {GUARD} --home {home}", self.agent)
+        let hold = if holds { format!(" {HOLD}") } else { String::new() };
+        format!("{baton} hook {} {event} {GUARD}{hold} --home {home}", self.agent)
     }
 
     /// The handler of a row, as it is written.
     pub fn handler(&self, row: &HookRow) -> Value {
         match &row.form {
-            Form::Guard { timeout, more } => {
-                let command = self.guard_command(row.event);
+            Form::Guard { timeout, more, holds } => {
+                let command = self.guard_command(row.event, *holds);
                 let mut handler = json!({ "type": "command", "command": command, "timeout": timeout });
                 for (key, value) in more {
                     handler[*key] = json!(value);

@@ -3,6 +3,7 @@
 use crate::asked::{Asked, Settled, Settlement, fingerprint};
 use baton_core::approval::{Answer, Question, QuestionKind};
 use baton_core::event::Event;
+use baton_core::tool::{ToolKind, ToolUse};
 use serde_json::{Value, json};
 
 /// Where a permission says in so many words what it is about.
@@ -24,12 +25,14 @@ pub fn asked(payload: &[u8], event: &Event) -> Option<Asked> {
     Some(Asked { question, call, input, native: Value::Null })
 }
 
-fn permission(about: &Value) -> Option<Question> {
-    let name = about["permission"].as_str()?;
+/// Reads a permission, as events and `GET /permission` have it. Old servers name the kind of the tool `type`.
+pub fn permission(about: &Value) -> Option<Question> {
+    let name = about["permission"].as_str().or_else(|| about["type"].as_str())?;
     let patterns = texts(&about["patterns"]);
     let metadata = &about["metadata"];
     let said = ABOUT.iter().find_map(|field| metadata[*field].as_str()).filter(|said| !said.is_empty());
     let what = said.map_or_else(|| patterns.join(", "), str::to_owned);
+    let what = if what.is_empty() { about["title"].as_str().unwrap_or_default().to_owned() } else { what };
     let line = what.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
     let detail = metadata["diff"].as_str().or_else(|| said.filter(|said| *said != line));
     let mut paths: Vec<String> = ["filepath", "parentDir"]
@@ -48,8 +51,22 @@ fn permission(about: &Value) -> Option<Question> {
         detail: detail.map(str::to_owned),
         paths,
         always: always(name, &texts(&about["always"])),
-        choices: Vec::new(),
+        tool_use: tool_use(name, metadata).map(Box::new),
+        ..Question::default()
     })
+}
+
+/// What is asked about in full, for rules to be held against: a command, or one file that is changed.
+fn tool_use(name: &str, metadata: &Value) -> Option<ToolUse> {
+    let text = |field: &str| metadata[field].as_str().map(str::to_owned);
+    match name {
+        "bash" => Some(ToolUse { command: Some(text("command")?), ..ToolUse::new(ToolKind::Shell, name) }),
+        // A patch names several files, and asks with all of them in one text.
+        "edit" if metadata["files"].is_null() => {
+            Some(ToolUse { paths: vec![text("filepath")?], ..ToolUse::new(ToolKind::Edit, name) })
+        }
+        _ => None,
+    }
 }
 
 /// What OpenCode takes "always" for: until it ends, in all sessions that it runs in that project.
@@ -62,7 +79,8 @@ fn always(name: &str, patterns: &[String]) -> Option<String> {
     Some(format!("{what}; in all sessions of this project, until OpenCode ends"))
 }
 
-fn question(about: &Value) -> Option<Question> {
+/// Reads a question to a person.
+pub fn question(about: &Value) -> Option<Question> {
     let questions = about["questions"].as_array()?;
     let words = |question: &Value| question["question"].as_str().unwrap_or_default().to_owned();
     let choices = match questions.as_slice() {
@@ -76,9 +94,8 @@ fn question(about: &Value) -> Option<Question> {
         tool: Some("question".into()),
         what: questions.iter().map(words).collect::<Vec<_>>().join(" / "),
         detail: Some(told.join("\n")),
-        paths: Vec::new(),
-        always: None,
         choices,
+        ..Question::default()
     })
 }
 

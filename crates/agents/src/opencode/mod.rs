@@ -1,7 +1,7 @@
 //! OpenCode.
 
 mod adapter;
-mod asked;
+pub mod asked;
 mod facts;
 mod history;
 pub mod install;

@@ -43,6 +43,29 @@ fn an_installation_without_a_guard_gets_one_and_loses_it_again() {
     }
 }
 
+/// A hook that waits for a person needs more time than the entries of older versions give it, and says so itself.
+#[test]
+fn a_hook_that_may_wait_has_the_time_for_it_also_after_an_upgrade() {
+    for name in ["claude", "codex", "gemini", "copilot"] {
+        let on = target(baton_agents::by_name(name).unwrap(), Guard::On);
+        let (fresh, _) = Files::default().installed(&*on).unwrap();
+        let text = text(&fresh, &*on);
+        let waits = text.lines().filter(|line| line.contains("--guard --hold")).count();
+        assert_eq!(waits, 1, "{name}: {text}");
+        let times = if name == "gemini" { ["630000", "10000"] } else { ["630", "10"] };
+        let mut old = Files::default();
+        let now = fresh.current();
+        for file in on.files() {
+            let Some(bytes) = now.bytes(&file) else { continue };
+            let before = String::from_utf8(bytes.to_vec()).unwrap();
+            assert!(!before.contains("--hold") || before.contains(times[0]), "{name}: {before}");
+            old = old.and(&file, before.replace(" --hold", "").replace(times[0], times[1]).as_bytes());
+        }
+        let (again, _) = old.installed(&*on).unwrap();
+        assert_eq!(self::text(&again, &*on), text, "{name}");
+    }
+}
+
 #[test]
 fn who_wants_it_closed_gets_it_closed_where_the_agent_can() {
     for agent in ALL {

@@ -151,7 +151,7 @@ fn copilot_servers_come_back_byte_for_byte_beside_a_hooks_file_of_ours() {
         let hooks = after.json(target.hooks_path());
         assert_eq!(hooks["version"], 1);
         for (event, hooks) in hooks["hooks"].as_object().unwrap() {
-            let judges = if event == "preToolUse" { " --guard" } else { "" };
+            let judges = if event == "preToolUse" { " --guard --hold" } else { "" };
             let baton = BATON.replace('\'', r"'\''");
             let command = format!("'{baton}' hook copilot {event}{judges} --home '{HOME}'");
             assert_eq!(hooks[0]["bash"], command);

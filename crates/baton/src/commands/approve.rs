@@ -3,18 +3,19 @@
 use super::Session;
 use super::job::host;
 use crate::print::{Out, Tone, done, table};
-use baton_approvals::inbox::{self, Pending, kind};
+use baton_approvals::inbox::{self, Pending};
 use baton_approvals::watch::Watcher;
+use baton_approvals::{notify, reviewers};
 use baton_core::approval::Answer;
 use baton_core::error::Exit;
 use baton_core::frame::shown;
 use baton_core::{Code, Error, limits};
 use baton_jobs::Host;
 use baton_jobs::worker::head;
-use baton_mail::identity::Kind;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::IsTerminal as _;
+use std::time::{Duration, Instant};
 
 // `baton approvals`
 #[derive(Debug, Args)]
@@ -58,7 +59,7 @@ impl Approvals {
             return watch(&host, out);
         }
         let waiting = inbox::pending(&host)?;
-        out.data(&Value::from_iter(waiting.iter().map(describe)), || {
+        out.data(&Value::from_iter(waiting.iter().map(inbox::describe)), || {
             if waiting.is_empty() {
                 return "nothing waits for an answer".to_owned();
             }
@@ -89,12 +90,18 @@ fn watch(host: &Host, out: &Out) -> Result<Exit, Error> {
     let _watcher = Watcher::begin(&host.home)
         .map_err(|error| Error::new(Code::StoreUnavailable, format!("can't watch: {error}")))?;
     let mut known: Vec<Pending> = Vec::new();
+    let mut rung: Option<Instant> = None;
     loop {
         let waiting = inbox::pending(host)?;
+        let is_new = |one: &Pending| !known.iter().any(|old| old.id() == one.id());
+        if waiting.iter().any(is_new) && rung.is_none_or(|rung| rung.elapsed() >= BELL) && rings(host) {
+            rung = Some(Instant::now());
+            eprint!("\x07");
+        }
         for one in &waiting {
             let before = known.iter().find(|old| old.id() == one.id());
             if before.is_none_or(|before| before.state() != one.state()) {
-                let mut document = describe(one);
+                let mut document = inbox::describe(one);
                 document["event"] = json!(if before.is_none() { "asked" } else { "changed" });
                 out.data(&document, || in_full(out, one))?;
             }
@@ -106,8 +113,16 @@ fn watch(host: &Host, out: &Out) -> Result<Exit, Error> {
             })?;
         }
         known = waiting;
-        bell.wait(std::time::Instant::now() + limits::SWEEP.to_std());
+        bell.wait(Instant::now() + limits::SWEEP.to_std());
     }
+}
+
+/// The bell of the terminal rings this often at most.
+const BELL: Duration = Duration::from_secs(5);
+
+/// Whether somebody wants to hear the bell, and could.
+fn rings(host: &Host) -> bool {
+    std::io::stderr().is_terminal() && host.gate().approvals().is_ok_and(|policy| policy.notify.bell)
 }
 
 /// Everything about one question, for people.
@@ -141,32 +156,6 @@ fn in_full(out: &Out, one: &Pending) -> String {
     text
 }
 
-fn describe(one: &Pending) -> Value {
-    let question = one.question();
-    let job = match one {
-        Pending::Job(pending) => json!(pending.job.id.as_str()),
-        Pending::Session(..) | Pending::Shown(..) => Value::Null,
-    };
-    json!({
-        "id": one.id(),
-        "job_id": job,
-        "who": one.who(),
-        "agent": one.agent(),
-        "state": one.state().as_str(),
-        "kind": kind(question),
-        "tool": question.tool,
-        "what": question.what,
-        "detail": question.detail,
-        "paths": question.paths,
-        "choices": question.choices,
-        "always": question.always,
-        "why": one.why(),
-        "since": one.since().to_rfc3339(),
-        "project": one.project(),
-        "cwd": one.cwd(),
-    })
-}
-
 impl Approve {
     /// Says yes.
     pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
@@ -186,16 +175,14 @@ impl Deny {
     }
 }
 
-/// Only the person answers: neither an agent, which could answer its own questions, nor a script.
+/// The person answers, and whom the person has named: never an agent what is its own, never a script.
 fn give(session: &Session, out: &Out, id: &str, answer: &Answer, sure: bool) -> Result<Exit, Error> {
     let mut store = session.store()?;
     let me = session.identity(&mut store)?;
-    if me.kind != Kind::Person {
-        return Err(Error::new(Code::NotAPerson, "only the person at a terminal answers what agents ask")
-            .hint("`baton approvals` shows what waits; leave the answer to the person"));
-    }
     let host = host(session)?;
+    reviewers::check_kind(&me)?;
     let pending = inbox::find(&host, id)?;
+    reviewers::check(&host, &store, &me, &pending, answer)?;
     if *answer == Answer::AllowAlways {
         let always = pending.question().always.as_deref().unwrap_or("whatever is like it, in that session");
         out.say(&format!("always allows: {}", shown(always, 400)));
@@ -219,4 +206,25 @@ fn agreed() -> bool {
     eprint!("go on? [y/N] ");
     let mut line = String::new();
     std::io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+}
+
+// `baton tell-waiting`
+#[derive(Debug, Args)]
+pub struct TellWaiting {
+    /// The question, or the job that waits for one
+    id: String,
+}
+
+impl TellWaiting {
+    /// Tells people of it, if it still waits.
+    pub fn run(self, session: &Session) -> Result<Exit, Error> {
+        // Whatever becomes of whoever has started us; refused only to who leads a group already.
+        rustix::process::setsid().ok();
+        std::thread::spawn(|| {
+            std::thread::sleep(notify::LONGEST);
+            std::process::exit(0);
+        });
+        notify::tell(&host(session)?, &self.id)?;
+        done()
+    }
 }

@@ -7,7 +7,7 @@ use crate::settings::{Origin, Settings};
 use baton_core::Error;
 use baton_core::error::Exit;
 use serde_json::{Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Shows the settings in force in this folder.
 pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
@@ -25,7 +25,8 @@ pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
     rows.extend(settings.shown().iter().map(|shown| {
         vec![shown.key.to_owned(), shown.value.clone(), place(&shown.origin), shown.meaning.to_owned()]
     }));
-    let guard = gate::open(&session.home).policy(&session.cwd)?.settings;
+    let gate = gate::open(&session.home);
+    let guard = gate.policy(&session.cwd)?.settings;
     let from = |file: &Option<PathBuf>| match file {
         None => "default".to_owned(),
         Some(file) => file.display().to_string(),
@@ -36,6 +37,12 @@ pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
     ];
     for ((key, _, meaning), (value, origin)) in baton_gate::policy::MEANINGS.into_iter().zip(values) {
         rows.push(vec![key.to_owned(), value.to_owned(), origin, meaning.to_owned()]);
+    }
+    let approvals = gate.approvals()?;
+    for ((key, _, meaning), (_, value, file)) in
+        baton_gate::approvals::MEANINGS.into_iter().zip(approvals.shown())
+    {
+        rows.push(vec![key.to_owned(), value, from(&file.map(Path::to_owned)), meaning.to_owned()]);
     }
     let document: Vec<Value> = rows
         .iter()

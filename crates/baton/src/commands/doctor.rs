@@ -1,6 +1,7 @@
 //! `doctor`: checks, each pass, note, warn or fail, with what to do. Here are those of baton itself; those of the agents are in `agents`, those of jobs in `jobs`.
 
 mod agents;
+mod approvals;
 mod check;
 mod jobs;
 mod programs;
@@ -86,6 +87,7 @@ impl Doctor {
         let mut blocks = vec![
             Block { title: "baton", agent: None, checks, absent: false },
             Block { title: "jobs", agent: None, checks: jobs::checks(session, self.fix), absent: false },
+            Block { title: "approvals", agent: None, checks: approvals::checks(session), absent: false },
         ];
         blocks.extend(agents::blocks(session, &heard, |agent| self.unknown(&session.home, agent)));
         let document: Vec<Value> = blocks.iter().flat_map(Block::documents).collect();

@@ -65,5 +65,6 @@ pub fn host(session: &Session) -> Result<Host, Error> {
         program,
         environment: environment::all(),
         limits: session.limits()?,
+        gate: crate::gate::open,
     })
 }

@@ -28,6 +28,7 @@ impl Link {
         let options = baton_link::Options {
             home: session.home.clone(),
             agent: baton_agents::by_name(&self.agent)?,
+            program: environment::own_program().ok(),
             env: environment::get,
             // A malformed file must not stop the mail; doctor shows it.
             limits: Box::new(|cwd: &Path| {

@@ -2,7 +2,7 @@
 
 use super::Session;
 use crate::settings::Settings;
-use crate::{environment, hook, print};
+use crate::{environment, gate, hook, print};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::limits::Limits;
@@ -34,6 +34,7 @@ impl Mcp {
             env: Box::new(environment::get),
             program: environment::own_program()?,
             environment: environment::all(),
+            gate: gate::open,
             // A malformed file must not stop the mail; doctor shows it.
             log: Box::new(move |line| hook::note(&home, line)),
             limits: Box::new(move || {

@@ -1,6 +1,7 @@
 //! `who`, `whoami`, `name`, `tag`.
 
 use super::Session;
+use crate::gate;
 use crate::print::{Out, Tone, done, table};
 use baton_core::error::Exit;
 use baton_core::session::State;
@@ -189,12 +190,28 @@ fn only_sessions(me: &baton_mail::identity::Identity) -> Result<(), Error> {
     Ok(())
 }
 
+/// An agent must not become a reviewer by taking its name.
+fn not_a_reviewers(session: &Session, name: &str) -> Result<(), Error> {
+    let policy = gate::open(&session.home).approvals().unwrap_or_default();
+    if policy.reviewers.iter().any(|(_, names)| names.iter().any(|known| known == name)) {
+        return Err(Error::new(
+            Code::NotAPerson,
+            "that is the name of a reviewer, which only the person gives",
+        )
+        .hint("choose another name"));
+    }
+    Ok(())
+}
+
 impl Name {
     /// Renames the caller.
     pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
         let mut store = session.store()?;
         let me = session.identity(&mut store)?;
         only_sessions(&me)?;
+        if matches!(me.kind, Kind::Session { .. }) {
+            not_a_reviewers(session, &self.new)?;
+        }
         store.rename(me.participant.id, &self.new, baton_mail::now())?;
         out.data(&json!({"name": self.new}), || format!("you are {} now", out.tone(Tone::Bold, &self.new)))?;
         done()

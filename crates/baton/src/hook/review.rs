@@ -60,6 +60,7 @@ pub fn run(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
                 program: environment::own_program()?,
                 environment: environment::all(),
                 limits,
+                gate: crate::gate::open,
             };
             let mut store = Store::open(home, Role::Command)?;
             let me = identity(&store, name, session)?;

@@ -6,6 +6,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Every agent with hooks, its event before a tool, and a payload of a command.
 const HOOKED: [(&str, &str); 5] = [
@@ -58,6 +59,29 @@ fn decision(done: &Done) -> (String, String) {
 fn log(world: &World) -> Vec<Value> {
     let printed = world.script(&["guard", "log", "--json"]).expect(0).json();
     printed.as_array().unwrap().clone()
+}
+
+/// An entry of an older version gives the hook less time than a person needs, and in most agents what takes too long runs.
+#[test]
+fn only_a_hook_that_may_wait_waits_for_the_person_and_then_says_what_it_said_before() {
+    let world = World::new();
+    world.configure("[approvals]\nhold = \"1s\"\n");
+    let asks = |hold: &[&str]| {
+        let mut command = world.baton(&[&["hook", "claude", "PreToolUse", "--guard"], hold].concat());
+        command.env("CLAUDE_CODE_SESSION_ATTENDED", "0");
+        let began = Instant::now();
+        let done = run(command, &payload(&world, "claude", "PreToolUse", "eval \"$NOT_SET\"")).expect(0);
+        (decision(&done), began.elapsed() >= Duration::from_secs(1))
+    };
+    let ((said, why), waited) = asks(&[]);
+    assert_eq!((said.as_str(), waited), ("ask", false), "{why}");
+    assert!(!world.home().join("approvals.db").exists(), "nothing was asked");
+    assert_eq!(asks(&["--hold"]), (("ask".to_owned(), why), true));
+    assert_eq!(
+        world.script(&["approvals", "--json"]).expect(0).json(),
+        json!([]),
+        "and nothing waits any more"
+    );
 }
 
 #[test]

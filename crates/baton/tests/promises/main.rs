@@ -17,6 +17,7 @@ mod world;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod approvals;
+mod approvals_rules;
 #[cfg(test)]
 mod asks;
 #[cfg(test)]

@@ -31,6 +31,12 @@ pub fn tool(agent: &str, call: &str, name: &str, input: &Value, state: ToolState
     Tool { call: call.to_owned(), kind, what, state, output: 0 }
 }
 
+/// The same in full, for rules to be held against; `None` where nothing is known about the tool.
+pub fn tool_use(agent: &str, name: &str, input: &Value) -> Option<tool::ToolUse> {
+    let agent = baton_agents::by_name(agent).ok()?;
+    Some(baton_agents::tools::tool(agent.tools(), name, input, &[baton_agents::install::SERVER]))
+}
+
 /// The first text in a tool's input: better than nothing.
 fn any_text(input: &Value) -> Option<&str> {
     input.as_object()?.values().find_map(Value::as_str)

@@ -6,10 +6,12 @@ use crate::place::Place;
 use crate::request::Request;
 use crate::{Host, answers, processes, tell};
 use baton_core::Code;
+use baton_core::approval::{Answer, Question, QuestionKind};
 use baton_core::job::judge::{self, Now, Patience, Verdict};
 use baton_core::job::watch::Watch;
 use baton_core::job::{Channel, Fault, Observation, Snapshot, Status};
 use baton_core::time::Span;
+use baton_gate::approvals::Access;
 use baton_mail::bell::{self, Bell};
 use baton_store::{JobRow, Jobs, Process, Progress};
 use std::collections::HashSet;
@@ -58,6 +60,10 @@ pub(super) struct Work<'a> {
     logged: Option<String>,
     stopping: Option<(Fault, Instant)>,
     cancelled: bool,
+    /// The questions that were held against the person's rules.
+    ruled: HashSet<String>,
+    /// Those of them that a rule has answered.
+    by_rule: HashSet<String>,
 }
 
 /// What stands in the record.
@@ -108,6 +114,8 @@ impl<'a> Work<'a> {
             logged: None,
             stopping: None,
             cancelled: false,
+            ruled: HashSet::new(),
+            by_rule: HashSet::new(),
         }
     }
 
@@ -129,6 +137,7 @@ impl<'a> Work<'a> {
             if Instant::now() >= self.next_look {
                 self.look();
             }
+            self.answer_by_rule();
             self.note();
             if let Some(ending) = self.judge() {
                 // The last thing that it did, however short ago the one before was.
@@ -248,6 +257,40 @@ impl<'a> Work<'a> {
         if let Some(turn) = self.turn.clone() {
             answers::deliver(&mut self.jobs, &self.row.id, &*turn, &self.watch.questions);
         }
+    }
+
+    /// Answers what needs no person, by the person's own rules; each use stands in the record.
+    fn answer_by_rule(&mut self) {
+        if self.stopping.is_some() || self.watch.questions.iter().all(|one| self.ruled.contains(&one.id)) {
+            return;
+        }
+        let Some(turn) = self.turn.clone() else { return };
+        for question in self.watch.questions.clone() {
+            if !self.ruled.insert(question.id.clone()) {
+                continue;
+            }
+            let Some(rule) = self.rule_for(&question) else { continue };
+            let (id, by) = (&self.row.id, format!("rule: {rule}"));
+            let (word, words) = Answer::Allow.in_words();
+            let Ok(left) = self.jobs.answer(id, &question.id, word, words, &by, baton_mail::now()) else {
+                continue;
+            };
+            answers::deliver(&mut self.jobs, id, &*turn, &self.watch.questions);
+            let outcome = self.jobs.outcome_of(left).ok().flatten();
+            log(self.began.elapsed(), "by rule", &format!("{rule}: {}", head(&question.what, 200)));
+            if outcome.as_deref() == Some(answers::DELIVERED) {
+                self.by_rule.insert(question.id.clone());
+            }
+            tell::answered(self.host, self.row, &question, &by);
+        }
+    }
+
+    /// The rule of the person's by which a question needs no answer of his.
+    fn rule_for(&self, question: &Question) -> Option<String> {
+        let tool = question.tool_use.as_deref().filter(|_| question.kind == QuestionKind::Permission)?;
+        let agent = baton_agents::by_name(&self.row.agent).ok()?;
+        let access = if self.task.read_only { Access::ReadOnly } else { Access::Any };
+        self.host.gate().opinion_of_tool(agent, &self.task.cwd, tool, access).by_rule
     }
 
     /// Asks the turn to stop; what it does then is judged, but not for longer than that.
@@ -414,8 +457,10 @@ impl<'a> Work<'a> {
                 crumb_at: Some(Instant::now()),
             };
             bell::ring_at(&self.place.bell());
-            if asked {
-                tell::blocked(self.host, self.row, &self.watch.questions);
+            let waits: Vec<Question> =
+                self.watch.questions.iter().filter(|one| !self.by_rule.contains(&one.id)).cloned().collect();
+            if asked && !waits.is_empty() {
+                tell::blocked(self.host, self.row, &waits);
             }
         }
     }

@@ -41,6 +41,7 @@ impl Plugin {
             let options = Options {
                 home,
                 agent: baton_agents::by_name(agent).unwrap(),
+                program: None,
                 env: |_| None,
                 limits: Box::new(|_| Limits::default()),
                 gate: Box::new(move || {

@@ -38,6 +38,11 @@ pub(super) fn is_foreground(pid: i32, terminal: &Path) -> bool {
     is_its && group == foreground && !matches!(state, "T" | "t" | "Z" | "X")
 }
 
+pub(super) fn reads_a_terminal(pid: i32) -> bool {
+    let input = std::fs::read_link(format!("/proc/{pid}/fd/0"));
+    input.is_ok_and(|input| input.starts_with("/dev/pts") || input.to_string_lossy().starts_with("/dev/tty"))
+}
+
 pub(super) fn variable(pid: i32, name: &str) -> Option<OsString> {
     let bytes = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let value = |pair: &[u8]| pair.strip_prefix(name.as_bytes())?.strip_prefix(b"=").map(<[u8]>::to_vec);

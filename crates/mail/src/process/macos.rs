@@ -38,6 +38,10 @@ pub(super) fn is_foreground(pid: i32, terminal: &Path) -> bool {
         && terminal.file_name().is_some_and(|name| name == tty)
 }
 
+pub(super) fn reads_a_terminal(_pid: i32) -> bool {
+    false
+}
+
 pub(super) fn variable(pid: i32, name: &str) -> Option<OsString> {
     // The environment follows the arguments. A value with a blank in it is cut there, and then names nothing.
     let text =

@@ -8,13 +8,13 @@ pub(super) mod start;
 pub(super) mod status;
 pub(super) mod wait;
 
-use baton_core::frame::{self, defuse};
+use super::harmless;
+use baton_core::frame;
 use baton_core::{Code, Error};
 use baton_jobs::{Host, describe};
 use baton_store::JobRow;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 /// What every agent takes whole as the result of one tool call, without what stands around it (see `message`).
 const ANSWER_BYTES: usize = 9_000;
@@ -155,13 +155,4 @@ fn shown(host: &Host, rows: &[JobRow], from: usize) -> Result<(Vec<Job>, usize),
     }
     let left_out = rows.len() - jobs.len();
     Ok((jobs, left_out))
-}
-
-fn harmless(document: &mut Value) {
-    match document {
-        Value::String(text) => *text = defuse(text),
-        Value::Array(values) => values.iter_mut().for_each(harmless),
-        Value::Object(fields) => fields.values_mut().for_each(harmless),
-        _ => {}
-    }
 }

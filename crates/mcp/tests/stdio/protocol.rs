@@ -6,7 +6,7 @@ use baton_mail::process;
 use serde_json::{Value, json};
 use std::process::Command;
 
-const TOOLS: [&str; 10] = [
+const TOOLS: [&str; 12] = [
     "who",
     "send_message",
     "read_messages",
@@ -17,6 +17,8 @@ const TOOLS: [&str; 10] = [
     "job_status",
     "wait_job",
     "cancel_job",
+    "list_approvals",
+    "answer_approval",
 ];
 
 fn silent(world: &World) -> Client {
@@ -94,9 +96,9 @@ fn every_tool_describes_itself() {
         }
         assert_eq!(
             tool["annotations"]["readOnlyHint"],
-            json!(matches!(name, "who" | "job_status" | "wait_job"))
+            json!(matches!(name, "who" | "job_status" | "wait_job" | "list_approvals"))
         );
-        let harmless = !matches!(name, "start_job" | "cancel_job");
+        let harmless = !matches!(name, "start_job" | "cancel_job" | "answer_approval");
         assert_eq!(tool["annotations"]["destructiveHint"], json!(!harmless), "{name}");
         assert_eq!(tool["inputSchema"]["type"], "object");
         assert_eq!(tool["inputSchema"]["additionalProperties"], json!(false), "{name}");

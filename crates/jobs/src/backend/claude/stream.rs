@@ -262,7 +262,8 @@ impl Stream {
             let why = text(&request["decision_reason"]);
             let what = if why.is_empty() { what } else { format!("{what} ({})", words::line(why)) };
             let id = id.to_owned();
-            self.say(Observation::Asked(Question::permission(id, what)));
+            let about = words::tool_use("claude", tool, input);
+            self.say(Observation::Asked(Question::permission(id, what).about(about)));
         }
         for (number, (question, choices)) in questions.iter().enumerate() {
             let (id, what) = (format!("{id}#{number}"), words::line(question));

@@ -4,7 +4,9 @@
 
 use super::server::Heard;
 use baton_core::approval::{Answer, Question, QuestionKind};
+use baton_core::tool::{ToolKind, ToolUse};
 use baton_core::{Code, Error};
+use baton_gate::approvals::script_of;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
@@ -66,7 +68,12 @@ pub(super) fn read(heard: &Heard, known: impl Fn(&str) -> Option<String>) -> Ask
                 (Some(host), _) => format!("network: {host}"),
                 (None, command) => format!("shell: {command}"),
             };
-            permission(heard, because(what), Form::Decision)
+            let mut asked = permission(heard, because(what), Form::Decision);
+            if let (Asked::Person(request), None) = (&mut asked, host) {
+                let about = tool_use(params).map(Box::new);
+                request.questions.iter_mut().for_each(|question| question.tool_use.clone_from(&about));
+            }
+            asked
         }
         "item/fileChange/requestApproval" => {
             let what = known(text("itemId")).unwrap_or_else(|| "edit: files".to_owned());
@@ -81,6 +88,14 @@ pub(super) fn read(heard: &Heard, known: impl Fn(&str) -> Option<String>) -> Ask
         "applyPatchApproval" | "execCommandApproval" => Asked::Answer(json!({"decision": "denied"})),
         _ => Asked::Unknown,
     }
+}
+
+/// The command in full, for rules to be held against.
+fn tool_use(params: &Value) -> Option<ToolUse> {
+    let command = params["command"].as_str()?;
+    let command = script_of(command).unwrap_or_else(|| command.to_owned());
+    let folder = params["cwd"].as_str().map(str::to_owned);
+    Some(ToolUse { command: Some(command), folder, ..ToolUse::new(ToolKind::Shell, "shell") })
 }
 
 fn permission(heard: &Heard, what: String, form: Form) -> Asked {

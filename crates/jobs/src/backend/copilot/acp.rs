@@ -5,6 +5,7 @@ use super::recall;
 use baton_core::approval::{Answer, Question};
 use baton_core::job::{Fault, Finish, Observation, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_core::time::Moment;
+use baton_core::tool::{self as native, ToolUse};
 use baton_core::{Code, Error};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -306,6 +307,7 @@ impl Client {
             return Some(chosen(&id, &options, &["allow_once"]));
         }
         let question = Question::permission(id.to_string(), tool(call, ToolState::Pending).what);
+        let question = question.about(tool_use(call));
         let call = text(&call["toolCallId"]);
         self.turn(&call, ToolState::Pending);
         self.requests.insert(question.id.clone(), Permission { id, call, options });
@@ -377,6 +379,12 @@ fn tool(call: &Value, state: ToolState) -> Tool {
         }
     };
     Tool { call: text(&call["toolCallId"]), kind, what, state, output: 0 }
+}
+
+/// A command in full, for rules to be held against. Of other tools the protocol does not say enough.
+fn tool_use(call: &Value) -> Option<ToolUse> {
+    let command = call["rawInput"]["command"].as_str().filter(|_| call["kind"] == "execute")?;
+    Some(ToolUse { command: Some(command.to_owned()), ..ToolUse::new(native::ToolKind::Shell, "bash") })
 }
 
 /// The first of these answers that it takes; if it takes none, that nobody answered.

@@ -3,7 +3,6 @@
 //! Pure. A message of the assistant is complete once it has a time for it; one that never gets it (the server was killed) is no end. The ids of messages
 //! grow with time, so what came after our prompt is what has a greater id.
 
-use baton_core::approval::{Question, QuestionKind};
 use baton_core::job::{Fault, Finish, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error};
@@ -161,35 +160,6 @@ fn what(name: &str, input: &Value) -> String {
 fn head(text: &str) -> String {
     let line = text.trim().lines().next().unwrap_or_default();
     line.chars().filter(|c| !c.is_control()).take(WHAT_CHARS).collect()
-}
-
-/// A permission that is asked for.
-pub(super) fn permission(asked: &Value) -> Option<Question> {
-    // Old servers name the kind of the tool `type`, and may give one pattern.
-    let name = asked["permission"].as_str().or_else(|| asked["type"].as_str())?;
-    let patterns = asked["patterns"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let about = ["command", "filepath", "url"].iter().find_map(|field| asked["metadata"][*field].as_str());
-    let about = about.or_else(|| patterns.first()?.as_str()).or_else(|| asked["title"].as_str());
-    Some(Question {
-        id: asked["id"].as_str()?.to_owned(),
-        kind: QuestionKind::Permission,
-        what: about.map_or_else(|| name.to_owned(), |about| format!("{name}: {}", head(about))),
-        ..Question::default()
-    })
-}
-
-/// A question to a person.
-pub(super) fn question(asked: &Value) -> Option<Question> {
-    let questions = asked["questions"].as_array()?;
-    let words = questions.iter().filter_map(|question| question["question"].as_str());
-    let choices = questions.first()?["options"].as_array().into_iter().flatten();
-    Some(Question {
-        id: asked["id"].as_str()?.to_owned(),
-        kind: QuestionKind::Input,
-        what: words.collect::<Vec<_>>().join(" / "),
-        choices: choices.filter_map(|choice| choice["label"].as_str()).map(ToOwned::to_owned).collect(),
-        ..Question::default()
-    })
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use super::keeper::Held;
 use super::read;
 use crate::backend::lock;
 use crate::backend::{Report, Turn};
+use baton_agents::opencode::asked;
 use baton_core::approval::{Answer, Question};
 use baton_core::job::{Allow, Channel, Fault, Finish, Observation, Snapshot, Tool, ToolState};
 use baton_core::time::Moment;
@@ -413,8 +414,8 @@ impl Its {
         snapshot.idle = Some(!is_busy);
         // What an aborted turn asked for stays in the lists.
         if is_busy {
-            let permissions = self.pending("/permission", read::permission)?;
-            let questions = self.pending("/question", read::question)?;
+            let permissions = self.pending("/permission", asked::permission)?;
+            let questions = self.pending("/question", asked::question)?;
             snapshot.questions = permissions.into_iter().chain(questions).collect();
         }
         let state = self.state();

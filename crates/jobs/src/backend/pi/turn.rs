@@ -212,8 +212,11 @@ impl Inner {
             // The rest is shown, and wants no answer.
             _ => return Vec::new(),
         };
+        let about = ours.as_ref().and_then(|asked| {
+            words::tool_use("pi", asked["tool"].as_str().unwrap_or_default(), &asked["input"])
+        });
         let call = ours.and_then(|asked| Some(asked["call"].as_str()?.to_owned()));
-        let question = Question { id, kind, what, choices, ..Question::default() };
+        let question = Question { id, kind, what, choices, ..Question::default() }.about(about);
         let mut told: Vec<_> = self.mark(call.as_deref(), ToolState::Pending).into_iter().collect();
         told.push(Observation::Asked(question.clone()));
         self.asked.push(Asked { question, call, method });

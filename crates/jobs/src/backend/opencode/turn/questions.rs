@@ -2,7 +2,8 @@
 
 use super::{CALL_LIMIT, Its, LOOK_LIMIT, Whose};
 use crate::backend::opencode::api::Failure;
-use crate::backend::opencode::{read, rules};
+use crate::backend::opencode::rules;
+use baton_agents::opencode::asked;
 use baton_core::approval::{Answer, Question, QuestionKind};
 use baton_core::job::{Allow, Observation, Tool, ToolState};
 use baton_core::{Code, Error};
@@ -64,7 +65,7 @@ impl Its {
         if self.whose(about) == Whose::Other {
             return;
         }
-        let Some(question) = read::permission(about) else { return };
+        let Some(question) = asked::permission(about) else { return };
         let asked = Asked::read(about, question.kind);
         // A subagent's session has its own rules; what the job may do without asking holds for it too. What is denied is not asked.
         let is_allowed =
@@ -79,7 +80,7 @@ impl Its {
         if self.whose(about) == Whose::Other {
             return;
         }
-        if let Some(question) = read::question(about) {
+        if let Some(question) = asked::question(about) {
             let asked = Asked::read(about, question.kind);
             self.ask(question, asked);
         }

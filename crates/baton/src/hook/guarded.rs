@@ -1,0 +1,93 @@
+//! A call that the guard wants a person to decide, in the hook before it: in the agent's own terminal where one sits there and it can ask, else in the
+//! inbox. Where nobody is there, and nobody watches, the agent is told what it was told before there was an inbox.
+//!
+//! A yes lets the call go on as if nothing had been said, so that the agent still asks what it asks itself.
+
+use super::{Call, note, output_closed, print};
+use crate::{environment, gate, settings};
+use baton_agents::Agent;
+use baton_agents::asked;
+use baton_agents::call::{self, Ruling};
+use baton_approvals::ask::{self, Asker, Rules, Taken};
+use baton_core::approval::Answer;
+use baton_core::limits::{self, Limits};
+use baton_core::{Error, frame};
+use baton_gate::approvals::Opinion;
+use baton_store::{Role, Store};
+use std::path::Path;
+use std::time::Instant;
+
+/// What the model is told where the person gave no reason.
+const NO: &str = "A person said no to this.";
+/// How much of why is kept, in characters.
+const WHY: usize = 400;
+
+/// Has a person decide, and says what came of it.
+pub(super) fn ask(
+    call: &Call,
+    home: &Path,
+    agent: &dyn Agent,
+    payload: &[u8],
+    judged: &call::Call,
+    why: &str,
+) -> Result<(), Error> {
+    let env = &environment::get;
+    let refused = agent.render_ruling(judged, &Ruling::Ask(why.to_owned()));
+    // What a job's agent asks, its worker has from the backend.
+    if ask::is_a_jobs(env) {
+        return say(&refused);
+    }
+    if let Some(own) = agent.render_ask(judged, why).filter(|_| ask::is_at_terminal(agent, env)) {
+        return say(&own);
+    }
+    let taken = hold(call, home, agent, payload, judged, why).unwrap_or_else(|error| {
+        note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message()));
+        None
+    });
+    let Some(taken) = taken else { return say(&refused) };
+    say(&taken.text).inspect_err(|_| {
+        // Whether that is known or not, the agent does not have it.
+        ask::give_back(home, &taken).ok();
+    })
+}
+
+/// Holds the call until somebody answers. `None`: nobody did.
+fn hold(
+    call: &Call,
+    home: &Path,
+    agent: &dyn Agent,
+    payload: &[u8],
+    judged: &call::Call,
+    why: &str,
+) -> Result<Option<Taken>, Error> {
+    let env = &environment::get;
+    let mut event = agent.parse(payload, call.event.as_deref())?;
+    if event.transcript.is_none() {
+        event.transcript = agent.transcript_path(&event.session_id, env);
+    }
+    let cwd = event.cwd.as_deref().unwrap_or(Path::new("/"));
+    let limits = settings::Settings::load(cwd).map_or_else(|_| Limits::default(), |settings| settings.limits);
+    if limits.approval_hold.0 == 0 {
+        return Ok(None);
+    }
+    // What the person lets run by rule is not what a rule wants the person to see.
+    let opinion = Opinion { why: Some(frame::shown(why, WHY)), by_rule: None };
+    let policy = gate::open(home).approvals().unwrap_or_default();
+    let rules = Rules { opinion, policy, program: environment::own_program().ok() };
+    let asker = Asker { home, agent, env, hold: limits.approval_hold, rules };
+    let asked = asked::of_call(agent.tools(), judged, std::process::id());
+    let mut store = Store::open(home, Role::Hook)?;
+    let render = |answer: &Answer| match answer {
+        Answer::Allow => Some(String::new()),
+        Answer::Deny(words) => {
+            let words = if words.trim().is_empty() { NO } else { words };
+            Some(agent.render_ruling(judged, &Ruling::Deny(words.to_owned())))
+        }
+        Answer::AllowAlways | Answer::Words(_) => None,
+    };
+    ask::hold_call(&mut store, &asker, &event, &asked, &render)
+}
+
+fn say(text: &str) -> Result<(), Error> {
+    print(text, Instant::now() + limits::HOOK_BUDGET.to_std()).map_err(|error| output_closed(&error))
+}
