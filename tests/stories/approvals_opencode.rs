@@ -69,6 +69,23 @@ fn opencode_serving_waits_for_the_person_at_the_inbox() {
     });
 }
 
+/// The versions that have to be told by their address have to be told the password too.
+#[test]
+fn opencode_serving_behind_a_password_is_answered() {
+    isolated(|| {
+        let stage = stage(Script::by(by_prompt));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let server = Server::start(&stage.opencode().asking().behind_a_password());
+        let session = server.session();
+        for _ in 0..rounds() {
+            fs::remove_file(stage.sandbox.project().join("one")).ok();
+            prompt(&server, &session, "please");
+            desk.approve_until(id(&desk.question("bash: touch one", "waiting")), "one");
+            stage.is_in_state("idle");
+        }
+    });
+}
+
 /// What the model wants after a prompt, by a word in it.
 fn by_prompt(request: &Request) -> Step {
     let said = request.last_user_text();
@@ -258,12 +275,15 @@ fn opencode_in_a_terminal_shows_its_dialog_and_takes_the_answer_from_the_inbox_t
             assert!(wait::until(LIMIT, || is(&terminal.screen())), "{}", terminal.screen());
         };
 
-        submit("please");
-        let row = desk.question("bash: touch one", "waiting");
-        shown(&asks);
-        desk.approve_until(id(&row), "one");
-        shown(&quiet);
-        stage.is_in_state("idle");
+        for round in 0..rounds() {
+            fs::remove_file(stage.sandbox.project().join("one")).ok();
+            submit(&format!("please, for time {round}"));
+            let row = desk.question("bash: touch one", "waiting");
+            shown(&asks);
+            desk.approve_until(id(&row), "one");
+            shown(&quiet);
+            stage.is_in_state("idle");
+        }
 
         submit("something LONG");
         let row = desk.question(&format!("bash: touch long; {UNTIL_TOLD}"), "waiting");
