@@ -2,7 +2,7 @@
 
 use crate::approvals::now;
 use crate::puppet::{Puppet, Style};
-use crate::world::{Done, World, done, rounds, run};
+use crate::world::{Done, World, done, program, quoted, rounds, run};
 use baton_testkit::wait;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -449,4 +449,19 @@ fn a_rules_answer_survives_kills_and_a_locked_store() {
     );
     lock.execute_batch("ROLLBACK").expect("it was ours");
     assert_eq!(said(&mut otter, "toolu_m", "Bash", &bash("git status")), "allow");
+}
+
+#[test]
+fn the_bell_of_whoever_watches_rings_if_that_is_set() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    assert_eq!(said(&mut otter, "toolu_1", "Bash", &bash("npm publish")), "");
+    let watch = format!("timeout 2 {} approvals --watch", quoted(program()));
+    assert!(!world.on_terminal(&watch, &[]).stdout.contains('\x07'));
+    world.configure("[approvals]\nnotify_bell = true\n");
+    let shown = world.on_terminal(&watch, &[]).stdout;
+    assert_eq!(shown.matches('\x07').count(), 1, "{shown:?}");
 }
