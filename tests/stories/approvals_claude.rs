@@ -154,7 +154,7 @@ fn claude_in_a_terminal_takes_the_first_answer_wherever_it_comes_from() {
         desk.person(&["approve", id(&row)]).was_refused("only-in-terminal");
         press_until(&terminal, &["Enter"], gone);
         desk.is_empty();
-        assert!(made("one"));
+        assert!(wait::until(LIMIT, || made("one")), "{}", terminal.screen());
         ask(&terminal, "touch two");
         desk.question("Bash: touch two", "only-in-terminal");
         press_until(&terminal, &["Escape"], gone);
@@ -175,7 +175,7 @@ fn claude_in_a_terminal_takes_the_first_answer_wherever_it_comes_from() {
         press_until(&terminal, &["Enter"], gone);
         // It runs, and nobody's no changes that.
         desk.is_empty();
-        assert!(made("four"));
+        assert!(wait::until(LIMIT, || made("four")), "{}", terminal.screen());
         desk.person(&["deny", id(&row)]).was_refused("already-answered");
         end_tools(&stage);
 

@@ -141,7 +141,7 @@ fn codex_in_a_terminal_is_held_only_while_somebody_watches() {
         press_until(&terminal, &["y"], gone);
         // While it runs.
         desk.is_empty();
-        assert!(made("one"));
+        assert!(wait::until(LIMIT, || made("one")), "{}", terminal.screen());
         end_tools(&stage);
 
         // Somebody watches, and the person takes the turn back.
