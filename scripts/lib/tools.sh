@@ -12,6 +12,8 @@ opencode_version=1.18.33
 gemini_version=0.61.0
 copilot_version=1.0.102
 pi_version=0.87.1
+# Versions of OpenCode whose plugins reach another part of the process than the one that asks: an answer is dropped there, or refused.
+opencode_old_versions=(1.15.3 1.15.13 1.17.0)
 # What the agents run on: Debian's is too old for Gemini CLI (20) and Pi (22).
 node_version=22.22.0
 

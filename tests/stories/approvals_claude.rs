@@ -10,9 +10,12 @@ use baton_testkit::{Script, Step, Tmux, isolated, wait};
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::sync::Mutex;
+use std::time::Duration;
 
 const WHO: Agent = Agent::Claude;
 const DIALOG: &str = "Do you want to proceed?";
+/// As a person reads it. Its dialog takes no key in the first moment.
+const READING: Duration = Duration::from_millis(300);
 const COLOUR: &str = "Which colour?";
 
 fn stage(script: Script) -> Stage {
@@ -132,6 +135,7 @@ fn ask(terminal: &Tmux<'_>, command: &str) {
     wait_for_screen(terminal, WHO, &Screen::Ready);
     submit(terminal, WHO, &format!("run: {command}"));
     terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    std::thread::sleep(READING);
 }
 
 #[test]
@@ -189,5 +193,31 @@ fn claude_in_a_terminal_takes_the_first_answer_wherever_it_comes_from() {
         assert_eq!((&row["kind"], &row["choices"]), (&"question".into(), &json!(["Red", "Blue"])), "{row}");
         desk.person(&["approve", id(&row), "--answer", "Blue"]).took_effect();
         stage.request(|request| request.shows("\"Which colour?\"=\"Blue\""));
+    });
+}
+
+/// Its own dialog is answered, and at the same instant somebody says the opposite. What is reported is what became of it.
+#[test]
+fn claude_is_never_said_to_have_done_what_it_did_not() {
+    isolated(|| {
+        let stage = stage(runs_what_is_named());
+        let Some(desk) = Desk::new(&stage) else { return };
+        let _watcher = desk.start(&["approvals", "--watch"]);
+        let terminal = stage.claude().asking().open("claude", Session::New);
+        for number in 0..2 * rounds() {
+            let command = format!("touch made-{number}; sleep 1");
+            ask(&terminal, &command);
+            let row = desk.question(&format!("Bash: {command}"), "waiting");
+            let (key, answer) = if number % 2 == 0 { ("Enter", "deny") } else { ("Escape", "approve") };
+            terminal.press(&[key]);
+            let answered = desk.person(&[answer, id(&row)]);
+            desk.is_empty();
+            wait_for_screen(&terminal, WHO, &Screen::Ready);
+            let ran = stage.sandbox.project().join(format!("made-{number}")).exists();
+            match answered.code {
+                Some(0) => assert_eq!(ran, answer == "approve", "{key}, {answer}: {}", answered.document),
+                _ => assert_eq!(ran, key == "Enter", "{key}, {answer}: {}", answered.document),
+            }
+        }
     });
 }

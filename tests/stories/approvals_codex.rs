@@ -133,13 +133,16 @@ fn codex_in_a_terminal_is_held_only_while_somebody_watches() {
         let gone = |screen: &str| !screen.contains(DIALOG);
 
         // Nobody watches: its own dialog, at once.
-        prompt(&terminal, "run: touch one");
-        let row = desk.question(&asked("touch one"), "only-in-terminal");
+        let long = format!("touch one; {UNTIL_TOLD}");
+        prompt(&terminal, &format!("run: {long}"));
+        let row = desk.question(&asked(&long), "only-in-terminal");
         desk.person(&["approve", id(&row)]).was_refused("only-in-terminal");
         terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
         press_until(&terminal, &["y"], gone);
+        // While it runs.
         desk.is_empty();
         assert!(made("one"));
+        end_tools(&stage);
 
         // Somebody watches, and the person takes the turn back.
         let _watcher = desk.start(&["approvals", "--watch"]);

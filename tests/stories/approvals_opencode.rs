@@ -2,8 +2,7 @@
 
 use crate::desk::{Desk, PROMPT, print_times};
 use crate::gate::{UNTIL_TOLD, end_tools};
-use crate::stage::{LIMIT, Stage, press_until, rounds, screen_of, wait_for_screen};
-use baton_agents::Screen;
+use crate::stage::{LIMIT, Stage, press_until, rounds};
 use baton_testkit::agents::{Agent, Program as _, Session};
 use baton_testkit::model::{Part, Request};
 use baton_testkit::opencode::Server;
@@ -12,6 +11,7 @@ use serde_json::{Value, json};
 use std::fs;
 
 const WHO: Agent = Agent::OpenCode;
+const DIALOG: &str = "Permission required";
 
 fn stage(script: Script) -> Stage {
     Stage::with(&[WHO], script).without_waking()
@@ -66,6 +66,23 @@ fn opencode_serving_waits_for_the_person_at_the_inbox() {
         let median = print_times("opencode: from approve to the tool running", took);
         assert!(times < 20 || median < PROMPT, "{median:?}");
         stage.nothing_unknown();
+    });
+}
+
+/// The versions that have to be told by their address have to be told the password too.
+#[test]
+fn opencode_serving_behind_a_password_is_answered() {
+    isolated(|| {
+        let stage = stage(Script::by(by_prompt));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let server = Server::start(&stage.opencode().asking().behind_a_password());
+        let session = server.session();
+        for _ in 0..rounds() {
+            fs::remove_file(stage.sandbox.project().join("one")).ok();
+            prompt(&server, &session, "please");
+            desk.approve_until(id(&desk.question("bash: touch one", "waiting")), "one");
+            stage.is_in_state("idle");
+        }
     });
 }
 
@@ -244,22 +261,38 @@ fn opencode_in_a_terminal_shows_its_dialog_and_takes_the_answer_from_the_inbox_t
         let stage = stage(Script::by(by_prompt));
         let Some(desk) = Desk::new(&stage) else { return };
         let terminal = stage.opencode().asking().open(Session::New);
-        let at = |screen: Screen| wait_for_screen(&terminal, WHO, &screen);
+        // It misses an Enter that comes too soon behind the text.
+        let submit = |text: &str| {
+            terminal.type_text(text);
+            terminal.wait_for(text, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+            press_until(&terminal, &["Enter"], |_| {
+                stage.model.requests().iter().any(|request| request.last_user_text().contains(text))
+            });
+        };
+        let asks = |screen: &str| screen.contains(DIALOG);
+        let quiet = |screen: &str| !screen.contains(DIALOG);
+        let shown = |is: &dyn Fn(&str) -> bool| {
+            assert!(wait::until(LIMIT, || is(&terminal.screen())), "{}", terminal.screen());
+        };
 
-        terminal.submit("please");
-        let row = desk.question("bash: touch one", "waiting");
-        at(Screen::Dialog);
-        desk.approve_until(id(&row), "one");
-        at(Screen::Ready);
+        for round in 0..rounds() {
+            fs::remove_file(stage.sandbox.project().join("one")).ok();
+            submit(&format!("please, for time {round}"));
+            let row = desk.question("bash: touch one", "waiting");
+            shown(&asks);
+            desk.approve_until(id(&row), "one");
+            shown(&quiet);
+            stage.is_in_state("idle");
+        }
 
-        terminal.submit("something LONG");
+        submit("something LONG");
         let row = desk.question(&format!("bash: touch long; {UNTIL_TOLD}"), "waiting");
-        at(Screen::Dialog);
-        press_until(&terminal, &["Enter"], |_| screen_of(&terminal, WHO) != Screen::Dialog);
+        shown(&asks);
+        press_until(&terminal, &["Enter"], quiet);
         desk.is_empty();
         desk.person(&["deny", id(&row)]).was_refused("already-answered");
         end_tools(&stage);
-        at(Screen::Ready);
+        stage.is_in_state("idle");
     });
 }
 
@@ -269,11 +302,11 @@ fn opencode_run_refuses_by_itself_and_leaves_nothing_waiting() {
     isolated(|| {
         let stage = stage(Script::by(by_prompt));
         let Some(desk) = Desk::new(&stage) else { return };
-        let watcher = desk.start(&["approvals", "--watch"]);
         let run = stage.sandbox.run(&mut stage.opencode().asking().headless(Session::New, "please"), LIMIT);
-        run.expect_ok();
+        let run = run.expect_ok();
+        let said = format!("{}{}", run.stdout, run.stderr);
+        assert!(said.contains("auto-rejecting"), "it did not ask: {said}");
         desk.is_empty();
         assert!(!stage.sandbox.project().join("one").exists());
-        drop(watcher);
     });
 }

@@ -12,16 +12,16 @@ const TASK: &str = "TASK-FOR-THE-OTHER";
 const WORKER: &str = "[baton] You are the worker";
 
 /// The command that an instruction of ours shows, with the agent and the task in their places.
-fn command(request: &Request) -> Option<String> {
+fn command(request: &Request, agent: &str) -> Option<String> {
     let shown = request.showing(" run AGENT --max-wait 8m");
     let text = &shown.first()?.text;
     let begin = text.find("```sh\n")? + "```sh\n".len();
     let end = begin + text[begin..].find("```")?;
-    Some(text[begin..end].replace("AGENT", "claude").replace("\nTASK\n", &format!("\n{TASK}\n")))
+    Some(text[begin..end].replace("AGENT", agent).replace("\nTASK\n", &format!("\n{TASK}\n")))
 }
 
 fn dispatch(request: &Request) -> Step {
-    match command(request) {
+    match command(request, "claude") {
         // The mail about the job's end may stand beside the command's output.
         _ if request.shows(RESULT) => Step::say(format!("it printed {RESULT}")),
         Some(command) => Step::tool("Bash", json!({"command": command, "timeout": 600_000})),
@@ -113,5 +113,29 @@ fn codex_knows_the_skill_and_has_the_tools() {
         let results: Vec<String> =
             asked.iter().flat_map(|request| request.results()).map(|result| result.text.clone()).collect();
         assert!(results.iter().any(|result| result.contains("unknown-agent")), "{results:?}");
+    });
+}
+
+#[test]
+fn codex_brings_the_result_through_its_skill() {
+    isolated(|| {
+        let script = Script::by(move |request| match command(request, "codex") {
+            _ if request.shows(WORKER) => Step::say(RESULT),
+            _ if request.shows(RESULT) => Step::say(format!("it printed {RESULT}")),
+            // Long enough for the whole command, as the skill says.
+            Some(command) if request.results().is_empty() => {
+                Step::tool("exec_command", json!({"cmd": command, "yield_time_ms": 600_000}))
+            }
+            _ => Step::say("there is no skill, or no result"),
+        });
+        let stage = Stage::with(&[Agent::Codex], script);
+        // It runs commands in a login shell, whose search path the person's profile sets.
+        let path = stage.sandbox.environment().find(|(name, _)| *name == "PATH").expect("a search path").1;
+        let profile = format!("export PATH='{}'\n", path.to_string_lossy());
+        std::fs::write(stage.sandbox.home().join(".profile"), profile).expect("a profile");
+        let run = stage.run(Agent::Codex, Session::New, "$baton-jobs let codex do it");
+        assert!(run.stdout.contains("it printed"), "{}{}", run.stdout, stage.trouble());
+        let asked = stage.request(|request| request.shows(WORKER));
+        assert!(asked.shows(TASK));
     });
 }

@@ -53,7 +53,7 @@ pub struct Asking<'a> {
 pub struct Look<'a> {
     /// Reads a file, or its end where it is long.
     pub read: Read<'a>,
-    /// The arguments of each process below one that has started since the answer left our hands.
+    /// The arguments of each process below one that has started since the question was asked, or since the answer left our hands.
     pub started_below: &'a dyn Fn(i32) -> Vec<Vec<String>>,
 }
 

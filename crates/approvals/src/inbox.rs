@@ -2,7 +2,7 @@
 
 use crate::look;
 use crate::trail::{self, Kind};
-use baton_core::approval::{Answer, Question, QuestionKind, State};
+use baton_core::approval::{Answer, Question, QuestionKind, State, Step};
 use baton_core::id::ApprovalId;
 use baton_core::session;
 use baton_core::time::{Moment, Span};
@@ -136,6 +136,21 @@ pub fn pending(host: &Host) -> Result<Vec<Pending>, Error> {
     }
     let shown = shown(host, &waiting)?;
     waiting.extend(shown);
+    waiting.sort_by_key(Pending::since);
+    Ok(waiting)
+}
+
+/// The same by the records alone: nothing is brought up to date, for those who only look.
+pub fn glance(host: &Host) -> Result<Vec<Pending>, Error> {
+    let mut waiting = Vec::new();
+    if let Some(store) = Approvals::open_if_any(&host.home, Role::Command)? {
+        let rows = store.pending()?.into_iter();
+        let open = rows.filter(|row| matches!(look::step(row), None | Some(Step::Release)));
+        waiting.extend(open.map(Pending::of_session));
+    }
+    if let Some(jobs) = Jobs::open_if_any(&host.home)? {
+        waiting.extend(approve::recorded(&jobs)?.into_iter().map(|one| Pending::Job(Box::new(one))));
+    }
     waiting.sort_by_key(Pending::since);
     Ok(waiting)
 }

@@ -47,7 +47,7 @@ pub fn shown(row: &ApprovalRow) -> Option<Step> {
         since: row.asked_at,
         handed: row.answer.as_ref().filter(|_| row.state == State::Handed),
     };
-    let since = row.handed_at.and_then(as_start);
+    let since = as_start(row.handed_at.unwrap_or(row.asked_at));
     let below = |pid: i32| since.map(|since| started_below(pid, since)).unwrap_or_default();
     let look = Look { read: &|file| tail(file).ok(), started_below: &below };
     let standing = if is_of_call(&row.asked) {

@@ -42,8 +42,11 @@ fn seen_by(event: &Event, row: &ApprovalRow) -> Option<Step> {
             let call = row.call.as_ref().filter(|_| !is_of_call(&row.asked))?;
             event.calls.contains(call).then_some(Step::Ran)
         }
-        // Whether an answer that is on its way was in time is for the agent's own files to say.
-        EventKind::Interrupted if row.state == State::Handed => None,
+        // Whether an answer that is on its way was in time is for the agent's own files to say, and they may be written later than this.
+        EventKind::Stop | EventKind::Interrupted | EventKind::SubagentStop if row.state == State::Handed => {
+            None
+        }
+        EventKind::Prompt if row.state == State::Handed && of_the_session => Some(Step::Over),
         // A subagent in the background goes on when its parent's turn is over.
         EventKind::Stop | EventKind::Interrupted | EventKind::SubagentStop
             if event.subagent == row.subagent =>

@@ -370,6 +370,49 @@ mod tests {
     }
 
     #[test]
+    fn the_questions_of_each_agent_are_held_against_the_rules() {
+        let home = tempfile::tempdir().unwrap();
+        let project = home.path().join("project").display().to_string();
+        std::fs::create_dir_all(&project).unwrap();
+        let config = home.path().join("config.toml");
+        std::fs::write(&config, "[approvals]\nauto_approve = [\"bash: git *\", \"bash: cat *\"]\n").unwrap();
+        let gate = Gate::open(crate::Places {
+            home: home.path().join("baton"),
+            config: Some(config),
+            named_config: None,
+            user_home: home.path().to_owned(),
+            cwd: project.clone().into(),
+            env: |_| None,
+            now: || baton_core::time::Moment(0),
+            patience: std::time::Duration::ZERO,
+            aside: |_, _, _| None,
+        });
+        // As they send them: the shape of each is from a recorded payload.
+        let payload = |agent: &str, command: &str| match agent {
+            "copilot" => {
+                serde_json::json!({"hookName": "permissionRequest", "sessionId": "s", "timestamp": 1, "cwd": project, "toolName": "bash",
+                "toolInput": {"command": command}, "permissionSuggestions": []})
+            }
+            _ => {
+                serde_json::json!({"session_id": "s", "transcript_path": "/t", "cwd": project, "hook_event_name": "PermissionRequest",
+                "permission_mode": "default", "tool_name": "Bash", "tool_input": {"command": command, "description": "d"}})
+            }
+        };
+        for name in ["claude", "codex", "copilot"] {
+            let agent = baton_agents::by_name(name).unwrap();
+            let opinion = |command: &str| {
+                gate.opinion_of_question(agent, payload(name, command).to_string().as_bytes())
+            };
+            let permitted = Opinion { why: None, by_rule: Some("bash: git *".to_owned()) };
+            assert_eq!(opinion("git status"), permitted, "{name}");
+            assert_eq!(opinion("make"), Opinion::default(), "{name}");
+            let secret = opinion("cat ~/.ssh/id_rsa");
+            let why = secret.why.unwrap_or_else(|| panic!("{name}: the guard says nothing"));
+            assert!(why.contains("(baton guard: ") && secret.by_rule.is_none(), "{name}: {why}");
+        }
+    }
+
+    #[test]
     fn only_numbers_of_this_machine_are_loopback() {
         for good in
             ["http://127.0.0.1", "http://127.0.0.1:9/x", "http://127.9.9.9:80", "http://[::1]:8080/?a=@"]

@@ -33,11 +33,22 @@ pub fn pending(host: &Host, jobs: &mut Jobs) -> Result<Vec<Pending>, Error> {
     let open = jobs.list(JobFilter::Open, usize::MAX)?;
     let mut rows = reconcile::all(host, jobs, open);
     rows.reverse();
+    Ok(questions(rows))
+}
+
+/// The same as it stands in the records, whether or not somebody is still there.
+pub fn recorded(jobs: &Jobs) -> Result<Vec<Pending>, Error> {
+    let mut rows = jobs.list(JobFilter::Open, usize::MAX)?;
+    rows.reverse();
+    Ok(questions(rows))
+}
+
+fn questions(rows: Vec<JobRow>) -> Vec<Pending> {
     let of = |row: JobRow| {
         let asked = answers::parse(row.questions.as_deref().unwrap_or_default());
         asked.into_iter().map(move |question| Pending { job: row.clone(), question }).collect::<Vec<_>>()
     };
-    Ok(rows.into_iter().filter(|row| !row.status.is_end()).flat_map(of).collect())
+    rows.into_iter().filter(|row| !row.status.is_end()).flat_map(of).collect()
 }
 
 /// The one question that is meant: by its whole id, the job's id, or the beginning of either.

@@ -49,7 +49,9 @@ impl Worktree {
         }
         let place = path.to_string_lossy();
         git(cwd, &["worktree", "add", "--quiet", "-b", &branch, &place, &base]).map_err(failed)?;
-        Ok(Self { cwd: path.join(inside), path, branch, base, repository: repository.into() })
+        // Joined with nothing, a path gets a slash at its end, which some agents pass on.
+        let cwd = if inside.is_empty() { path.clone() } else { path.join(inside) };
+        Ok(Self { cwd, path, branch, base, repository: repository.into() })
     }
 
     /// What changed in it, as JSON. One that holds nothing is removed with its branch.

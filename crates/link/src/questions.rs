@@ -6,13 +6,14 @@
 use baton_agents::Agent;
 use baton_agents::asked::{Asked, Settled, Settlement};
 use baton_approvals::ask::{self, Asker, Rules};
+use baton_approvals::trail::{self, Kind};
 use baton_core::approval::{Answer, State, Step};
 use baton_core::event::Event;
 use baton_core::id::ApprovalId;
 use baton_core::{Code, Error};
 use baton_mail::bell::{Bell, Watch};
 use baton_mail::process;
-use baton_store::{ApprovalRow, Approvals, Process, Role, Store};
+use baton_store::{ApprovalRow, Approvals, Moved, Process, Role, Store};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -227,11 +228,11 @@ impl Questions {
                 return Ok(());
             }
         };
-        if moved.is_none_or(|moved| moved.row.state.is_end()) {
+        if moved.as_ref().is_none_or(|moved| moved.row.state.is_end()) {
             self.held.remove(at);
         }
         self.close_inbox();
-        baton_approvals::ring(home);
+        tell(home, moved);
         Ok(())
     }
 
@@ -239,11 +240,10 @@ impl Questions {
         let Some((approvals, _)) = &mut self.inbox else { return Ok(()) };
         let waited = |held: &Held| held.told.asked.call.as_ref().is_some_and(|call| calls.contains(call));
         for held in self.held.iter().filter(|held| waited(held)) {
-            approvals.close(&held.id, Step::Ran, None, baton_mail::now())?;
+            tell(home, approvals.close(&held.id, Step::Ran, None, baton_mail::now())?);
         }
         self.held.retain(|held| !waited(held));
         self.close_inbox();
-        baton_approvals::ring(home);
         Ok(())
     }
 
@@ -251,10 +251,9 @@ impl Questions {
     pub fn end(&mut self, home: &Path) -> Result<(), Error> {
         let Some((approvals, _)) = &mut self.inbox else { return Ok(()) };
         for held in self.held.drain(..) {
-            approvals.close(&held.id, Step::Gone, None, baton_mail::now())?;
+            tell(home, approvals.close(&held.id, Step::Gone, None, baton_mail::now())?);
         }
         self.close_inbox();
-        baton_approvals::ring(home);
         Ok(())
     }
 
@@ -279,6 +278,14 @@ fn open<'a>(
             none.insert((Approvals::open(home, Role::Hook)?, bell))
         }
     })
+}
+
+/// Says that something became of a question, to whoever waits, and in the trail if that was its end.
+fn tell(home: &Path, moved: Option<Moved>) {
+    if let Some(moved) = moved.filter(|moved| moved.moved && moved.row.state.is_end()) {
+        trail::note(home, Kind::Closed, &moved.row);
+    }
+    baton_approvals::ring(home);
 }
 
 /// Whether an open question has lost its holder before an answer was handed over.

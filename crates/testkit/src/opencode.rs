@@ -21,12 +21,18 @@ const START_LIMIT: Duration = Duration::from_secs(90);
 /// No call of a server takes longer, a whole turn included.
 const CALL_LIMIT: Duration = Duration::from_secs(120);
 
+/// The password of a server that wants one, and how a caller says it.
+const PASSWORD: &str = "secret";
+const AUTHORIZATION: &str = "authorization: Basic b3BlbmNvZGU6c2VjcmV0\r\n";
+
 /// OpenCode, ready to start.
 #[derive(Debug)]
 pub struct OpenCode<'a> {
     sandbox: &'a Sandbox,
     /// Whether tools wait for the person.
     asks: bool,
+    /// Whether its server wants a password.
+    locked: bool,
 }
 
 impl<'a> OpenCode<'a> {
@@ -54,12 +60,18 @@ impl<'a> OpenCode<'a> {
             });
             fs::write(config, format!("{settings:#}\n")).expect("a configuration");
         }
-        OpenCode { sandbox, asks: false }
+        OpenCode { sandbox, asks: false, locked: false }
     }
 
     /// The same, but shell commands ask the person.
     pub fn asking(mut self) -> Self {
         self.asks = true;
+        self
+    }
+
+    /// The same, but its server wants a password.
+    pub fn behind_a_password(mut self) -> Self {
+        self.locked = true;
         self
     }
 
@@ -73,6 +85,9 @@ impl<'a> OpenCode<'a> {
         command.env("npm_config_offline", "true").env("npm_config_fetch_retries", "0");
         if self.asks {
             command.env("OPENCODE_PERMISSION", r#"{"bash":"ask"}"#);
+        }
+        if self.locked {
+            command.env("OPENCODE_SERVER_PASSWORD", PASSWORD);
         }
         command
     }
@@ -123,6 +138,8 @@ impl<'a> Program<'a> for OpenCode<'a> {
 pub struct Server {
     running: Running,
     address: String,
+    /// What each call says of us.
+    authorization: &'static str,
 }
 
 impl Server {
@@ -137,7 +154,7 @@ impl Server {
         });
         let address =
             address.unwrap_or_else(|| panic!("no server: {}{}", running.stdout(), running.stderr()));
-        Server { running, address }
+        Server { running, address, authorization: if opencode.locked { AUTHORIZATION } else { "" } }
     }
 
     /// The process.
@@ -153,8 +170,9 @@ impl Server {
         stream.set_read_timeout(Some(CALL_LIMIT)).expect("a time limit");
         write!(
             stream,
-            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\n{}content-length: {}\r\nconnection: close\r\n\r\n{body}",
             self.address,
+            self.authorization,
             body.len()
         )
         .expect("the server takes a request");

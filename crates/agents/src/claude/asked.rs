@@ -23,7 +23,7 @@ const QUESTIONS: &str = "AskUserQuestion";
 /// It takes no yes from a hook, only a no.
 const PLAN: &str = "ExitPlanMode";
 /// What the registry says sooner after a question may still be about what came before it.
-const SETTLED: Span = Span(1500);
+const SETTLED: Span = Span(800);
 
 #[derive(Deserialize)]
 struct Payload {
@@ -260,7 +260,10 @@ fn agreed(found: &[Option<Standing>]) -> Option<Standing> {
 
 /// A command runs in a shell below it, which has been given the command in quotes.
 fn by_process(asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
-    asking.handed.filter(|answer| !matches!(answer, Answer::Deny(_)))?;
+    if matches!(asking.handed, Some(Answer::Deny(_))) {
+        // It would be another call of the same, or that of somebody who was faster: the transcript will tell.
+        return None;
+    }
     let command =
         asking.question.detail.as_deref().filter(|_| asking.question.tool.as_deref() == Some("Bash"))?;
     let run = format!("eval '{}'", command.replace('\'', r#"'"'"'"#));

@@ -76,7 +76,10 @@ pub(super) fn standing(asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> 
 
 /// A command runs in a shell below it, which has been given the command as it is.
 fn by_process(asking: &Asking<'_>, look: Look<'_>, command: &str) -> Option<Standing> {
-    asking.handed.filter(|answer| !matches!(answer, Answer::Deny(_)))?;
+    if matches!(asking.handed, Some(Answer::Deny(_))) {
+        // It would be another call of the same, or that of somebody who was faster: the rollout will tell.
+        return None;
+    }
     let started = (look.started_below)(asking.pid?);
     started.iter().flatten().any(|argument| argument == command).then_some(Standing::Ran)
 }

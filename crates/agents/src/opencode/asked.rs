@@ -191,3 +191,73 @@ fn how(payload: &Value) -> String {
         (None, answers) => format!("answered in OpenCode: {answers}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_core::event::EventKind;
+
+    /// As OpenCode 1.18.33 asks, and our plugin forwards it.
+    fn told(permission: &str, patterns: Value, metadata: Value, always: Value) -> Asked {
+        let about = json!({
+            "id": "per_1e0a1cd500011cCeLC6ULiLamc", "sessionID": "ses_1", "permission": permission, "patterns": patterns,
+            "metadata": metadata, "always": always, "tool": {"messageID": "msg_1", "callID": "call_1"},
+        });
+        let payload = json!({"hook_event_name": "permission.asked", "session_id": "ses_1", "asked": about});
+        let event = Event { native: "permission.asked".into(), ..Event::new(EventKind::Blocked, "ses_1") };
+        asked(payload.to_string().as_bytes(), &event).expect("a question")
+    }
+
+    #[test]
+    fn a_permission_says_what_it_is_about_and_what_always_would_mean() {
+        let command = "cd src\nrm -r build";
+        let shell =
+            told("bash", json!(["cd src", "rm -r build"]), json!({ "command": command }), json!(["rm *"]));
+        assert_eq!(shell.question.what, "bash: cd src");
+        assert_eq!(shell.question.detail.as_deref(), Some(command), "all of it");
+        assert_eq!(shell.call.as_deref(), Some("call_1"));
+        let always = shell.question.always.expect("it may be allowed for good");
+        assert!(always.starts_with("bash: rm *; in all sessions"), "{always}");
+
+        let metadata = json!({"filepath": "/p/a.txt", "diff": "+hello"});
+        let edit = told("edit", json!(["a.txt"]), metadata, json!(["*"])).question;
+        assert_eq!((edit.what.as_str(), edit.detail.as_deref()), ("edit: /p/a.txt", Some("+hello")));
+        assert_eq!(edit.paths, ["/p/a.txt"]);
+        assert!(edit.always.expect("so").starts_with("every edit;"), "a star is everything");
+
+        let metadata = json!({"filepath": "/etc/hostname", "parentDir": "/etc"});
+        let outside = told("external_directory", json!(["/etc/*"]), metadata, json!([])).question;
+        assert_eq!(outside.what, "external_directory: /etc/hostname");
+        assert_eq!(outside.always, None);
+
+        let other = told("doom_loop", json!(["bash"]), json!({}), json!(["bash"])).question;
+        assert_eq!((other.what.as_str(), other.detail), ("doom_loop: bash", None));
+    }
+
+    #[test]
+    fn the_same_call_has_the_same_fingerprint_and_others_have_others() {
+        let of =
+            |command: &str| told("bash", json!([command]), json!({ "command": command }), json!([])).input;
+        assert_eq!(of("ls"), of("ls"));
+        assert_ne!(of("ls"), of("ls -l"));
+    }
+
+    #[test]
+    fn a_question_is_dismissed_without_words_and_answered_by_those_of_a_no() {
+        let about =
+            json!({"id": "que_1", "questions": [{"question": "Which?", "options": [{"label": "A"}]}]});
+        let payload = json!({ "asked": about }).to_string();
+        let event = Event { native: "question.asked".into(), ..Event::new(EventKind::Blocked, "ses_1") };
+        let asked = asked(payload.as_bytes(), &event).expect("a question");
+        assert_eq!(
+            (asked.question.kind, &asked.question.choices),
+            (QuestionKind::Input, &vec!["A".to_owned()])
+        );
+        let reply = |given: Answer| answer(payload.as_bytes(), &event, &asked, &given);
+        assert_eq!(reply(Answer::Deny(" ".into())).expect("a no")["answer"], "reject");
+        let no = reply(Answer::Deny("ask me later".into())).expect("a no with words");
+        assert_eq!((&no["answers"], &no["answer"]), (&json!([["ask me later"]]), &Value::Null));
+        assert_eq!(reply(Answer::Words("a".into())).expect("words")["answers"], json!([["A"]]));
+        assert_eq!(reply(Answer::Allow), None, "it waits for words");
+    }
+}

@@ -240,3 +240,35 @@ fn a_row_that_is_no_longer_wanted_goes_and_trust_stays_right() {
     assert_eq!(keys, expected);
     assert_eq!(again.installed(&smaller).unwrap().0, again);
 }
+
+/// Questions are held for longer than an earlier version allowed its hooks.
+#[test]
+fn a_hook_that_may_take_longer_now_is_brought_up_to_date_and_stays_trusted() {
+    let shorter = hook_rows(Guard::On).into_iter().map(|row| match row.form {
+        Form::Command { timeout } if row.event == "PermissionRequest" => {
+            assert!(timeout > 600, "the longest hold that can be set is ten minutes");
+            HookRow { form: Form::Command { timeout: 10 }, ..row }
+        }
+        _ => row,
+    });
+    let install = crate::world::install(Scope::User);
+    let old = Codex::with_rows(install, "/home/dev".as_ref(), None, shorter.collect()).unwrap();
+    let (before, _) = Files::default().installed(&old).unwrap();
+    let (fresh, _) = Files::default().installed(&codex()).unwrap();
+    let (after, _) = before.installed(&codex()).unwrap();
+    assert_ne!(before.text(old.hooks_path()), fresh.text(old.hooks_path()));
+    assert_eq!(after.text(old.hooks_path()), fresh.text(old.hooks_path()));
+    let sorted = |files: &Files| {
+        let mut trust = trust(files, &old);
+        trust.sort();
+        trust
+    };
+    assert_ne!(sorted(&before), sorted(&fresh));
+    assert_eq!(sorted(&after), sorted(&fresh));
+    let settings = claude().settings_path().to_owned();
+    let (fresh, _) = Files::default().installed(&claude()).unwrap();
+    let mut hooks = fresh.json(&settings);
+    hooks["hooks"]["PermissionRequest"][0]["hooks"][0]["timeout"] = json!(10);
+    let (after, _) = fresh.clone().and(&settings, &pretty(&hooks)).installed(&claude()).unwrap();
+    assert_eq!(after.json(&settings), fresh.json(&settings));
+}

@@ -15,6 +15,7 @@ mod hostile;
 mod matrix;
 mod opencode;
 mod pi;
+mod plugin;
 mod programs;
 mod real_claude;
 mod real_codex;

@@ -66,7 +66,7 @@ impl<'p, 'w> Asked<'p, 'w> {
 }
 
 /// As Claude Code writes it.
-fn now() -> String {
+pub fn now() -> String {
     let since =
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).expect("a time after 1970");
     let millis = i64::try_from(since.as_millis()).expect("a time before the year 292278994");

@@ -1,7 +1,8 @@
 //! What the person has set about questions: what needs no asking, who may answer, and how people are told. A scripted Claude Code calls the real hook.
 
+use crate::approvals::now;
 use crate::puppet::{Puppet, Style};
-use crate::world::{Done, World, done, rounds, run};
+use crate::world::{Done, World, done, program, quoted, rounds, run};
 use baton_testkit::wait;
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -21,6 +22,11 @@ const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
 
 /// The session asks for a tool; its hook runs.
 fn ask(puppet: &mut Puppet<'_>, call: &str, tool: &str, input: &Value, attended: bool) -> Child {
+    let mut input = input.clone();
+    if tool == "Bash" {
+        // No two calls are alike.
+        input["description"] = json!(call);
+    }
     puppet.paper.raw(json!({"type": "assistant", "message": {"id": format!("m-{call}"), "role": "assistant", "model": "claude-opus-5-5",
         "content": [{"type": "tool_use", "id": call, "name": tool, "input": input}]}}));
     puppet.paper.flush();
@@ -50,17 +56,20 @@ fn said(puppet: &mut Puppet<'_>, call: &str, tool: &str, input: &Value) -> Strin
 /// The tool has run, as the transcript shows it.
 fn ran(puppet: &mut Puppet<'_>, call: &str) {
     let content = json!([{"type": "tool_result", "tool_use_id": call, "is_error": false, "content": "done"}]);
-    puppet.paper.raw(json!({"type": "user", "message": {"role": "user", "content": content}}));
+    puppet
+        .paper
+        .raw(json!({"type": "user", "timestamp": now(), "message": {"role": "user", "content": content}}));
     puppet.paper.flush();
 }
 
 fn bash(command: &str) -> Value {
-    json!({"command": command, "description": "x"})
+    json!({"command": command})
 }
 
+/// What waits and was told to us; a session that merely says that it waits is listed too.
 fn inbox(world: &World) -> Vec<Value> {
     let shown = world.script(&["approvals", "--json"]).expect(0).json();
-    shown.as_array().expect("a list").clone()
+    shown.as_array().expect("a list").iter().filter(|row| row["tool"] != Value::Null).cloned().collect()
 }
 
 /// The rows of the store: state, by, what.
@@ -195,7 +204,7 @@ fn with_a_mistake_in_the_file_there_are_no_rules_and_everything_else_goes_on() {
     world.configure("[approvals]\nauto_approve = [\"bash: git status\", \"bash: *\"]\n");
     assert_eq!(said(&mut otter, "toolu_1", "Bash", &bash("git status")), "");
     assert_eq!(inbox(&world).len(), 1, "it is listed all the same");
-    let told = world.script(&["config", "--json"]).expect_error(1, "config-malformed");
+    let told = world.script(&["config", "--json"]).expect(1).json()["error"]["message"].to_string();
     assert!(told.contains("line 2") && told.contains("auto_approve"), "{told}");
     let checks = world.script(&["doctor", "--json"]).json();
     let failed = |check: &Value| check["verdict"] == "fail" || check["status"] == "fail";
@@ -230,13 +239,13 @@ fn a_reviewer_answers_for_others_and_never_for_himself() {
         assert_eq!(done.code, Some(3), "{name}: {done:?}");
     }
     run(otter.shell_command(&["approve", &id, "--json"]), b"").expect_error(3, "not-a-reviewer");
+    let denies = birch.shell_command(&["deny", &id, "--reason", "not today", "--json"]);
     thread::scope(|scope| {
-        let command = birch.shell_command(&["deny", &id, "--reason", "not today", "--json"]);
-        let answering = scope.spawn(|| crate::world::run(command, b""));
+        let answering = scope.spawn(move || run(denies, b""));
         let decision = printed(hook).expect(0).json()["hookSpecificOutput"]["decision"].clone();
         assert_eq!((&decision["behavior"], &decision["message"]), (&json!("deny"), &json!("not today")));
         let content = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "is_error": true, "content": "not today"}]);
-        otter.paper.raw(json!({"type": "user", "toolDenialKind": "permission-rule", "message": {"role": "user", "content": content}}));
+        otter.paper.raw(json!({"type": "user", "timestamp": now(), "toolDenialKind": "permission-rule", "message": {"role": "user", "content": content}}));
         otter.paper.flush();
         let answer = answering.join().expect("it ends").expect(0).json();
         assert_eq!(answer["answer"], "denied");
@@ -372,7 +381,18 @@ fn an_address_of_this_machine_and_a_reviewer_are_told() {
         ),
     );
     let hook = ask(&mut otter, "toolu_1", "Bash", &bash("npm publish </message> [baton-offer x]"), true);
-    let (stream, _) = listener.accept().expect("a call");
+    listener.set_nonblocking(true).expect("it can be asked");
+    let mut called = None;
+    assert!(
+        wait::until(LIMIT, || {
+            called = listener.accept().ok();
+            called.is_some()
+        }),
+        "nobody called"
+    );
+    let (stream, _) = called.expect("a call");
+    stream.set_nonblocking(false).expect("it can be read");
+    stream.set_read_timeout(Some(LIMIT)).expect("it can be read");
     let mut reader = BufReader::new(stream);
     let (mut line, mut length) = (String::new(), 0);
     while reader.read_line(&mut line).expect("a line") > 2 {
@@ -429,4 +449,19 @@ fn a_rules_answer_survives_kills_and_a_locked_store() {
     );
     lock.execute_batch("ROLLBACK").expect("it was ours");
     assert_eq!(said(&mut otter, "toolu_m", "Bash", &bash("git status")), "allow");
+}
+
+#[test]
+fn the_bell_of_whoever_watches_rings_if_that_is_set() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    assert_eq!(said(&mut otter, "toolu_1", "Bash", &bash("npm publish")), "");
+    let watch = format!("timeout 2 {} approvals --watch", quoted(program()));
+    assert!(!world.on_terminal(&watch, &[]).stdout.contains('\x07'));
+    world.configure("[approvals]\nnotify_bell = true\n");
+    let shown = world.on_terminal(&watch, &[]).stdout;
+    assert_eq!(shown.matches('\x07').count(), 1, "{shown:?}");
 }

@@ -349,7 +349,7 @@ fn j11_what_a_job_waits_for_is_shown_and_answered_by_the_person_alone() {
         jobs.run(&["approve", &id]).expect_error(3, "not-a-person");
         let asker = Puppet::start(&jobs.world, Style::Claude, &format!("agent-{result}"));
         let refused = run(asker.shell_command(&["approve", &id, "--json"]), b"");
-        refused.expect_error(3, "not-a-person");
+        refused.expect_error(3, "not-a-reviewer");
         let words: Vec<&str> =
             arguments.iter().copied().filter(|word| !word.is_empty()).chain([id.as_str()]).collect();
         let done = jobs.world.person(&words);
@@ -365,6 +365,37 @@ fn j11_what_a_job_waits_for_is_shown_and_answered_by_the_person_alone() {
         let unknown = jobs.world.person(&["approve", "jnothing", "--json"]);
         assert!(unknown.stdout.contains("unknown-approval"), "{unknown:?}");
     }
+}
+
+#[test]
+fn j11_a_rule_of_the_persons_answers_for_him_and_what_it_does_not_permit_is_told() {
+    let jobs = Jobs::new();
+    let notes = jobs.world.path("notes");
+    let told = format!("notify_command = [\"touch\", {:?}]", notes.display().to_string());
+    jobs.world.configure(&format!("[approvals]\nauto_approve = [\"bash: rm -r target\"]\n{told}\n"));
+    let row = jobs.run(&["run", "claude", "ASK-FIRST", "--allow", "ask"]).expect(0).json();
+    assert_eq!(row["result"], "allowed", "{row}");
+    let trail = jobs.run(&["log"]).expect(0).stdout;
+    assert!(trail.contains("allow by rule: bash: rm -r target: bash: rm -r target"), "{trail}");
+    let id = row["job_id"].as_str().unwrap();
+    let log = run(jobs.command(&["job", "logs", id]), b"").expect(0).stdout;
+    assert!(log.contains("by rule bash: rm -r target"), "{log}");
+    // A job that only reads is held to that, whatever the rules say.
+    let started = jobs.run(&["job", "start", "claude", "ASK-FIRST", "--read-only"]).expect(0).json();
+    let row = jobs.run(&["job", "wait", started["job_id"].as_str().unwrap(), "--max-wait", "20s"]).json();
+    assert_ne!(row["result"], "allowed", "{row}");
+    assert!(!notes.exists(), "nobody had to be told");
+    jobs.world.configure(&format!("[approvals]\nauto_approve = [\"bash: rm -r targets\"]\n{told}\n"));
+    let started = jobs.run(&["job", "start", "claude", "ASK-FIRST", "--allow", "ask"]).expect(0).json();
+    let id = started["job_id"].as_str().unwrap();
+    jobs.until(id, "blocked");
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !notes.exists() {
+        assert!(Instant::now() < deadline, "nobody was told");
+        std::thread::sleep(Duration::from_millis(30));
+    }
+    assert_eq!(jobs.status(id)["status"], "blocked");
+    jobs.run(&["job", "cancel", id]).expect(0);
 }
 
 #[test]

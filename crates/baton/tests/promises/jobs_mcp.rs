@@ -211,6 +211,52 @@ fn whatever_is_wrong_with_a_job_is_a_tools_error() {
 }
 
 #[test]
+fn a_reviewer_lists_and_answers_through_its_tools_and_never_what_its_own_jobs_ask() {
+    let jobs = Jobs::new();
+    let mut server = Server::start(&jobs);
+    let me = server.call("who", &json!({}))["you"].as_str().unwrap().to_owned();
+    let blocked = |started: &Value| {
+        let id = started["job_id"].as_str().unwrap().to_owned();
+        jobs.until(&id, "blocked");
+        id
+    };
+    let other = run(jobs.command(&["job", "start", "claude", "ASK-FIRST", "--allow", "ask", "--json"]), b"");
+    let other = blocked(&other.expect(0).json());
+    let listed = server.call("list_approvals", &json!({}));
+    let entry = &listed["approvals"][0];
+    assert_eq!((&entry["job_id"], &entry["kind"]), (&json!(other), &json!("permission")), "{listed}");
+    assert_eq!((&entry["what"], &entry["yours_to_answer"]), (&json!("bash: rm -r target"), &json!(false)));
+    let (allow, deny) =
+        (json!({"id": other, "answer": "allow"}), json!({"id": other, "answer": "deny", "text": "no"}));
+    assert_eq!(server.refused("answer_approval", &allow), "not-a-reviewer");
+    let project = jobs.world.project().canonicalize().unwrap().display().to_string();
+    jobs.world.configure(&format!("[approvals.reviewers]\n{project:?} = [{me:?}]\n"));
+    let own = server.call("start_job", &json!({"agent": "claude", "prompt": "ASK-FIRST", "allow": "ask"}));
+    let own = blocked(&own);
+    let listed = server.call("list_approvals", &json!({"all": true}));
+    let yours = |id: &str| {
+        let found = listed["approvals"].as_array().unwrap().iter().find(|entry| entry["job_id"] == id);
+        found.unwrap_or_else(|| panic!("{listed}"))["yours_to_answer"] == true
+    };
+    assert_eq!((yours(&other), yours(&own)), (true, false), "{listed}");
+    for (arguments, code) in [
+        (json!({"id": own, "answer": "allow"}), "not-a-reviewer"),
+        (json!({"id": other, "answer": "always"}), "usage"),
+        (json!({"id": other, "answer": "words", "text": "yes"}), "usage"),
+        (json!({"id": other, "answer": "allow", "always": true}), "usage"),
+        (json!({"id": "a000000000000", "answer": "allow"}), "unknown-approval"),
+    ] {
+        assert_eq!(server.refused("answer_approval", &arguments), code, "{arguments}");
+    }
+    let answered = server.call("answer_approval", &deny);
+    assert_eq!(answered["state"], "denied", "{answered}");
+    let ended = server.call("wait_job", &json!({"jobs": [other]}));
+    assert_eq!(ended["jobs"][0]["result"], "refused", "{ended}");
+    assert_eq!(server.refused("answer_approval", &allow), "asker-gone");
+    server.call("cancel_job", &json!({"job": own}));
+}
+
+#[test]
 fn j18_the_server_tells_of_a_killed_worker_at_once() {
     let jobs = Jobs::new();
     let mut server = Server::start(&jobs);

@@ -75,15 +75,15 @@ fn unknown_events_and_tools_are_shown_by_doctor_until_they_are_forgotten() {
 fn a_hook_writes_an_unknown_name_once_and_a_known_one_never() {
     let world = World::new();
     let puppet = Puppet::start(&world, Style::Claude, "birch");
-    puppet.quiet_hook("PermissionRequest", json!({"tool_name": "Bash"}));
+    puppet.quiet_hook("PreToolUse", json!({"tool_name": "Bash"}));
     let before = files(world.home());
-    puppet.quiet_hook("PermissionRequest", json!({"tool_name": "Bash"}));
+    puppet.quiet_hook("PreToolUse", json!({"tool_name": "Bash"}));
     assert_eq!(files(world.home()), before);
-    puppet.quiet_hook("PermissionRequest", json!({"tool_name": "Teleport"}));
+    puppet.quiet_hook("PreToolUse", json!({"tool_name": "Teleport"}));
     let after = files(world.home());
     let new: Vec<&String> = after.keys().filter(|path| !before.contains_key(*path)).collect();
     assert_eq!(new.len(), 3, "two folders and a file: {new:?}");
-    puppet.quiet_hook("PermissionRequest", json!({"tool_name": "Teleport"}));
+    puppet.quiet_hook("PreToolUse", json!({"tool_name": "Teleport"}));
     assert_eq!(files(world.home()), after);
 }
 

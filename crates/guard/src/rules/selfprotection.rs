@@ -40,7 +40,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
 fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     let own: Vec<String> = facts.world.own_paths().iter().map(|own| path::join("/", own)).collect();
     let work = facts.world.project();
-    let work = Some(work.as_str()).filter(|work| own.iter().any(|own| is_worktree(work, own)));
+    let work = Some(work.trim_end_matches('/')).filter(|work| own.iter().any(|own| is_worktree(work, own)));
     for touch in &facts.touches {
         let opens_database = matches!(touch.by.as_str(), "sqlite3" | "duckdb" | "litecli");
         if !touch.deed.changes() && !opens_database {
@@ -111,6 +111,7 @@ mod tests {
         let mine = format!("{home}/worktrees/j1");
         for command in ["touch made", "echo x > src/a", &format!("touch {mine}/made"), "rm made"] {
             assert_eq!(decision(&mine, command), Decision::Allow, "{command}");
+            assert_eq!(decision(&format!("{mine}/"), command), Decision::Allow, "{command}");
         }
         for command in [
             "touch ../j2/made",

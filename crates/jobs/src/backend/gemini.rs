@@ -38,6 +38,8 @@ const LOGIN_FILES: &[&str] = &[".gemini/oauth_creds.json", ".gemini/settings.jso
 /// It exits so when it has no login, and when it does not trust the folder.
 const NO_LOGIN: i32 = 41;
 const NOT_TRUSTED: i32 = 55;
+/// How it begins to say that it has no such session in the folder.
+const NOT_RESUMED: &str = "Error resuming session";
 
 /// What a read-only job must not do. Tools of servers may change anything.
 const READ_ONLY: &str = r#"[[rule]]
@@ -281,6 +283,11 @@ impl Listener for Stream {
             NOT_TRUSTED => Some(Fault::new(Code::BadFolder, "Gemini CLI does not trust that folder").hint(
                 "run `gemini` there once and trust the folder, or set GEMINI_CLI_TRUST_WORKSPACE=true for the job",
             )),
+            _ if words.contains(NOT_RESUMED) => {
+                Some(Fault::new(Code::NothingToResume, "Gemini CLI has no such session in that folder").hint(
+                    "its sessions belong to the folder that they began in: resume it with --cwd, or start the job without --resume",
+                ))
+            }
             _ => None,
         }
     }

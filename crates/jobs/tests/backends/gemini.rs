@@ -48,6 +48,21 @@ fn a_resumed_session_knows_what_was_said() {
 }
 
 #[test]
+fn a_session_of_another_folder_is_not_resumed() {
+    isolated(|| {
+        let stage = Stage::steps(AGENT, [Step::say("x")]);
+        let first = stage.ask("hello");
+        first.said();
+        let mut task = Task { resume: Some(first.session()), ..stage.task("go on") };
+        let elsewhere = stage.sandbox.path("tmp").canonicalize().unwrap();
+        task.worktree_of = Some(std::mem::replace(&mut task.cwd, elsewhere));
+        let fault = stage.start(&task).fault();
+        assert_eq!(fault.error.code(), Code::NothingToResume, "{fault:?}");
+        assert!(fault.error.hint_text().unwrap().contains("--cwd"));
+    });
+}
+
+#[test]
 fn a_model_that_hangs_is_left_by_an_abort() {
     isolated(|| promises::a_model_that_hangs_is_left_by_an_abort(|step| Stage::steps(AGENT, [step])));
 }

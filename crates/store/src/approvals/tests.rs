@@ -150,3 +150,37 @@ fn of_all_who_come_at_once_one_is_first() {
         }
     }
 }
+
+#[test]
+fn of_many_who_would_tell_one_does_and_the_next_waits_its_time() {
+    let home = tempfile::tempdir().unwrap();
+    let window = Span::seconds(5);
+    let claim = |who: &str, asked: i64, now: i64| {
+        let mut store = Approvals::open(home.path(), Role::Command).unwrap();
+        store.claim_notice(who, Moment(asked), Moment(now), window).unwrap()
+    };
+    Approvals::open(home.path(), Role::Command).unwrap();
+    let made = thread::scope(|scope| {
+        let tellers: Vec<_> = (0..8).map(|_| scope.spawn(|| claim("s", 1_000, 2_000))).collect();
+        tellers.into_iter().map(|teller| teller.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(made.iter().filter(|one| **one == Notice::Made).count(), 1);
+    assert_eq!(made.iter().filter(|one| **one == Notice::Told).count(), 7);
+    assert_eq!(claim("s", 2_000, 2_500), Notice::Wait(Span(4_500)), "asked in the same moment: not told of");
+    assert_eq!(claim("other", 2_000, 2_500), Notice::Made);
+    assert_eq!(claim("s", 2_400, 7_000), Notice::Made);
+    assert_eq!(claim("s", 2_450, 7_000), Notice::Told, "with the one before");
+    assert_eq!(claim("s", 7_100, 6_000), Notice::Made, "a clock that was set back silences nobody");
+}
+
+#[test]
+fn the_first_version_is_brought_up_to_date_with_what_is_in_it() {
+    let home = tempfile::tempdir().unwrap();
+    Approvals::open(home.path(), Role::Command).unwrap().record(&new(1, "")).unwrap();
+    let conn = Connection::open(home.path().join("approvals.db")).unwrap();
+    conn.execute_batch("DROP TABLE notice; PRAGMA user_version = 1").unwrap();
+    drop(conn);
+    let mut store = Approvals::open(home.path(), Role::Command).unwrap();
+    assert_eq!(store.pending().unwrap().len(), 1);
+    assert_eq!(store.claim_notice("s", Moment(1), Moment(2), Span(5)).unwrap(), Notice::Made);
+}

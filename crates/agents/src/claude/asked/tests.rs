@@ -257,6 +257,7 @@ fn a_command_that_runs_is_seen_in_its_shell() {
     let shell = r#"source /x 2>/dev/null || true && eval 'echo '"'"'it'"'"''"'"'s'"'"'; sleep 9' < /dev/null && pwd -P >| /tmp/c"#;
     let shown = Shown { running: vec!["/bin/bash".into(), "-c".into(), shell.into()], ..Shown::default() };
     assert_eq!(shown.standing(&asked, Some(&Answer::Allow)), Some(Standing::Ran));
+    assert_eq!(shown.standing(&asked, None), Some(Standing::Ran), "its own dialog was answered");
     assert_eq!(shown.standing(&asked, Some(&no())), None);
     assert_eq!(shown.standing(&bash("echo"), Some(&Answer::Allow)), None);
 }

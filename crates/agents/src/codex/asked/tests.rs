@@ -208,6 +208,11 @@ fn a_command_that_runs_is_seen_in_its_shell() {
     let running = ["/bin/bash", "-c", "touch a; sleep 9"];
     let lines = [call("c1", "touch a; sleep 9")];
     assert_eq!(standing_of(&asked, &lines, &running, Some(&Answer::Allow)), Some(Standing::Ran));
+    assert_eq!(
+        standing_of(&asked, &lines, &running, None),
+        Some(Standing::Ran),
+        "its own dialog was answered"
+    );
     assert_eq!(standing_of(&asked, &lines, &running, Some(&Answer::Deny("no".into()))), None);
     assert_eq!(standing_of(&asked, &lines, &["/bin/bash", "-c", "sleep 9"], Some(&Answer::Allow)), None);
 }

@@ -43,7 +43,7 @@ fn store(session: &Session) -> Check {
 
 /// What waits, and for how long.
 fn waiting(session: &Session) -> Check {
-    let waiting = match job::host(session).and_then(|host| inbox::pending(&host)) {
+    let waiting = match job::host(session).and_then(|host| inbox::glance(&host)) {
         Ok(waiting) => waiting,
         Err(error) => return Check::error("waiting", Verdict::Fail, &error),
     };

@@ -1,0 +1,247 @@
+// What OpenCode's plugin does with questions and answers, against an OpenCode and a link that are played here.
+//
+//   node opencode.mjs PLUGIN     in a folder where `link` is the link that the plugin starts, with the socket `socket` beside it
+import assert from "node:assert/strict"
+import { once } from "node:events"
+import { createServer } from "node:net"
+import test, { after } from "node:test"
+import { pathToFileURL } from "node:url"
+
+const LIMIT = 20000 // ms
+
+process.env.OPENCODE_SERVER_PASSWORD = "secret"
+
+// What the links were told, all of them in one list.
+const told = []
+let link
+const server = createServer((socket) => {
+  link = socket
+  let rest = ""
+  socket.setEncoding("utf8")
+  socket.on("data", (text) => {
+    const lines = (rest + text).split("\n")
+    rest = lines.pop()
+    for (const line of lines) told.push(JSON.parse(line).payload)
+  })
+  socket.on("error", () => {})
+})
+server.listen("socket")
+await once(server, "listening")
+after(() => {
+  server.close()
+  link?.destroy()
+})
+
+const { Baton } = await import(pathToFileURL(process.argv[2]))
+
+async function eventually(what, is) {
+  const until = Date.now() + LIMIT
+  for (;;) {
+    const found = is()
+    if (found) return found
+    assert.ok(Date.now() < until, `${what} never came: ${JSON.stringify(told)}`)
+    await new Promise((resolve) => setTimeout(resolve, 2))
+  }
+}
+
+const toldOf = (name, request) => told.filter((event) => event.hook_event_name === name && (event.request ?? event.asked?.id) === request)
+
+let number = 0
+
+// An OpenCode with one session whose tool call waits for one question. `client` and `address` say how the two ways to it behave:
+// "holds" takes an answer, "drops" says yes and does nothing, "knows nothing" has no such question.
+async function opencode({ client = "holds", address = "knows nothing", serverUrl = "http://127.0.0.1:7777/", kind = "permission", tool = true } = {}) {
+  const name = `${++number}`
+  const id = `${kind}_${name}`
+  const session = `ses_${name}`
+  const world = { id, session, kind, waits: true, busy: true, state: { status: "running" }, posts: [], headers: [] }
+  const answered = (path, body) => {
+    if (path.endsWith("/reject")) return world.emit("question.rejected", {})
+    return world.emit(`${kind}.replied`, body.answers ? { answers: body.answers } : { reply: body.reply })
+  }
+  // One call of the server: its status and its document.
+  const call = async (way, method, path, body) => {
+    const knows = (way === "client" ? client : address) !== "knows nothing"
+    if (method === "post") {
+      world.posts.push({ way, path, body })
+      const status = await world.onPost?.(way)
+      if (status) return [status]
+      if ((way === "client" ? client : address) !== "holds") return [200, true]
+      world.waits = false
+      await answered(path, body)
+      return [200, true]
+    }
+    if (path === `/${kind}`) return [200, knows && world.waits ? [{ id: "another" }, { id }] : []]
+    if (path === "/session/status") return [200, world.busy ? { [session]: { type: "busy" } } : {}]
+    if (path === `/session/${session}/message/msg_1`) return [200, { parts: [{ type: "text" }, { callID: "call_1", state: world.state }] }]
+    throw new Error(`unexpected ${method} ${path}`)
+  }
+  const byClient = (method) => async ({ url, body }) => {
+    const [status, data] = await call("client", method, url, body)
+    return { data, response: { status } }
+  }
+  const fetched = globalThis.fetch
+  globalThis.fetch = async (url, { method, headers, body }) => {
+    const own = new URL(url)
+    if (own.origin !== new URL(serverUrl).origin) return fetched(url, { method, headers, body })
+    world.headers.push(headers)
+    const [status, data] = await call("address", method.toLowerCase(), own.pathname, body && JSON.parse(body))
+    return new Response(JSON.stringify(data ?? null), { status, headers: { "content-type": "application/json" } })
+  }
+  const sdk = {
+    _client: { get: byClient("get"), post: byClient("post") },
+    session: {
+      get: async () => {
+        const known = world.sessionIsKnown
+        world.sessionIsKnown = undefined
+        await known
+        return { data: { directory: "/the project" } }
+      },
+      status: async () => ({ data: {} }),
+    },
+  }
+  const hooks = await Baton({ client: sdk, directory: "/the project", serverUrl })
+  world.emit = (type, more) => hooks.event({ event: { type, properties: { sessionID: session, requestID: id, ...more } } })
+  world.ask = () => {
+    const about = { id, sessionID: session, permission: "bash", patterns: ["ls"], metadata: { command: "ls" }, always: ["ls *"] }
+    return hooks.event({ event: { type: `${kind}.asked`, properties: { ...about, ...(tool && { tool: { messageID: "msg_1", callID: "call_1" } }) } } })
+  }
+  // Gives an answer as the link does, and waits for what became of it.
+  world.answer = async (answer) => {
+    const before = toldOf("approval.outcome", id).length
+    link.write(`${JSON.stringify({ reply: { request: id, kind, session_id: session, ...answer } })}\n`)
+    return eventually(`what became of ${id}`, () => toldOf("approval.outcome", id)[before])
+  }
+  return world
+}
+
+const asked = async (options) => {
+  const world = await opencode(options)
+  await world.ask()
+  await eventually(`the question ${world.id}`, () => toldOf(`${world.kind}.asked`, world.id)[0])
+  return world
+}
+
+test("a question is told whole, and its answer goes back by the client", async () => {
+  const world = await asked()
+  const [event] = toldOf("permission.asked", world.id)
+  assert.deepEqual(event.asked.tool, { messageID: "msg_1", callID: "call_1" })
+  assert.deepEqual([event.session_id, event.cwd, event.asked.always], [world.session, "/the project", ["ls *"]])
+  const outcome = await world.answer({ answer: "once" })
+  assert.equal(outcome.outcome, "effective")
+  assert.deepEqual(world.posts, [{ way: "client", path: `/permission/${world.id}/reply`, body: { reply: "once" } }])
+  await world.answer({ answer: "reject" }).then((late) => assert.equal(late.outcome, "gone"))
+  assert.equal(world.posts.length, 1, "there is no second answer")
+  assert.equal(toldOf("permission.replied", world.id).length, 1)
+})
+
+test("where the client reaches another part of the process, the answer goes to the address", async () => {
+  for (const client of ["knows nothing", "drops"]) {
+    const world = await asked({ client, address: "holds" })
+    const outcome = await world.answer({ answer: "reject", message: "use ls" })
+    assert.equal(outcome.outcome, "effective", client)
+    const { way, body } = world.posts.at(-1)
+    assert.deepEqual([way, body], ["address", { reply: "reject", message: "use ls" }])
+    assert.equal(world.headers[0]["x-opencode-directory"], "%2Fthe%20project")
+    assert.equal(world.headers[0].authorization, `Basic ${btoa("opencode:secret")}`)
+  }
+})
+
+test("a stranger who listens at the address is told nothing", async () => {
+  const world = await asked({ client: "knows nothing", serverUrl: "http://localhost:4096/" })
+  const outcome = await world.answer({ answer: "once" })
+  assert.equal(outcome.outcome, "refused")
+  assert.deepEqual(world.posts, [])
+  assert.ok(world.headers.length > 0 && world.headers.every((headers) => !headers.authorization), "nor the password")
+  // It still waits, and may be answered by whoever finds a way.
+  world.onPost = undefined
+  assert.equal((await world.answer({ answer: "once" })).outcome, "refused")
+})
+
+test("what was dropped everywhere is not said again", async () => {
+  const world = await asked({ client: "drops", address: "drops" })
+  assert.equal((await world.answer({ answer: "once" })).outcome, "unsure")
+  assert.deepEqual(world.posts.map(({ way }) => way), ["client", "address"])
+  assert.equal((await world.answer({ answer: "once" })).outcome, "unsure")
+  assert.equal(world.posts.length, 2)
+})
+
+test("what is asked in a turn that was aborted is gone, though it is listed", async () => {
+  const world = await asked()
+  world.state = { status: "error", error: "Tool execution aborted" }
+  assert.equal((await world.answer({ answer: "once" })).outcome, "gone")
+  const idle = await asked({ tool: false })
+  idle.busy = false
+  assert.equal((await idle.answer({ answer: "once" })).outcome, "gone")
+  assert.deepEqual([...world.posts, ...idle.posts], [])
+})
+
+test("an abort in the very moment is seen, though OpenCode says that it was answered", async () => {
+  const world = await asked()
+  world.onPost = () => void (world.state = { status: "error", error: "Tool execution aborted" })
+  assert.equal((await world.answer({ answer: "once" })).outcome, "gone")
+  assert.equal(world.posts.length, 1)
+})
+
+test("somebody else's answer in the very moment is not taken for ours", async () => {
+  const world = await asked()
+  world.onPost = async () => {
+    world.waits = false
+    await world.emit("permission.replied", { reply: "reject" })
+    return 404
+  }
+  const outcome = await world.answer({ answer: "once" })
+  assert.equal(outcome.outcome, "gone")
+  assert.match(outcome.detail, /reject/)
+})
+
+test("an answer that OpenCode does not understand is refused, and another one is taken", async () => {
+  const world = await asked({ kind: "question" })
+  world.onPost = () => 400
+  assert.equal((await world.answer({ answers: [["A"], ["B"]] })).outcome, "refused")
+  world.onPost = undefined
+  assert.equal((await world.answer({ answers: [["A"]] })).outcome, "effective")
+  assert.deepEqual(world.posts.at(-1), { way: "client", path: `/question/${world.id}/reply`, body: { answers: [["A"]] } })
+})
+
+test("a question is dismissed without a word", async () => {
+  const world = await asked({ kind: "question" })
+  assert.equal((await world.answer({ answer: "reject" })).outcome, "effective")
+  assert.equal(world.posts[0].path, `/question/${world.id}/reject`)
+})
+
+test("nobody waits in a session that is idle", async () => {
+  const world = await asked()
+  await world.emit("session.idle")
+  await eventually("its end", () => toldOf("approval.gone", world.id)[0])
+  await world.emit("session.idle")
+  assert.equal((await world.answer({ answer: "once" })).outcome, "gone")
+  assert.equal(toldOf("approval.gone", world.id).length, 1)
+  assert.deepEqual(world.posts, [])
+})
+
+test("a question is told before its end, however long that takes", async () => {
+  const world = await opencode()
+  // Only whoever asks first waits.
+  world.sessionIsKnown = new Promise((resolve) => setTimeout(resolve, 200))
+  await Promise.all([world.ask(), world.emit("permission.replied", { reply: "reject" })])
+  await eventually("its end", () => toldOf("permission.replied", world.id)[0])
+  const names = told.filter((event) => (event.request ?? event.asked?.id) === world.id).map((event) => event.hook_event_name)
+  assert.deepEqual(names, ["permission.asked", "permission.replied"])
+})
+
+test("a question that two plugins of one process see is told once", async () => {
+  const world = await asked()
+  await world.ask()
+  assert.equal((await world.answer({ answer: "always" })).outcome, "effective")
+  assert.equal(toldOf("permission.asked", world.id).length, 1)
+})
+
+test("the next link hears what is waited for, and its answer is taken", async () => {
+  const world = await asked()
+  const killed = link
+  killed.destroy()
+  await eventually("the question again", () => toldOf("permission.asked", world.id)[1])
+  assert.notEqual(link, killed)
+  assert.equal((await world.answer({ answer: "once" })).outcome, "effective")
+})
