@@ -33,8 +33,10 @@ fn copilot_without_a_terminal_waits_for_the_person_at_the_inbox() {
             0 => Step::shell("echo harmless; ls"),
             number if number <= 2 * times => Step::shell(format!("touch made-{number}")),
             number if number == 2 * times + 1 => Step::shell(format!("touch long; {UNTIL_TOLD}")),
+            number if number == 2 * times + 2 => Step::shell("mkdir by-rule"),
             _ => Step::say("finished"),
         }));
+        stage.configure("wake = \"off\"\n[approvals]\nauto_approve = [\"bash: mkdir by-rule\"]\n");
         let Some(desk) = Desk::new(&stage) else { return };
         let agent = stage.sandbox.start(&mut copilot(&stage).headless(Session::New, "please begin"));
         let made = |number: usize| stage.sandbox.project().join(format!("made-{number}"));
@@ -58,6 +60,7 @@ fn copilot_without_a_terminal_waits_for_the_person_at_the_inbox() {
         desk.approve_until(long["id"].as_str().expect("an id"), "long");
         end_tools(&stage);
         agent.finish(LIMIT).expect_ok();
+        assert!(stage.sandbox.project().join("by-rule").is_dir(), "nobody need be asked about that");
         assert!(desk.inbox().is_empty(), "{:?}", desk.inbox());
         let median = print_times("copilot: from approve to the tool running", took);
         assert!(times < 20 || median < PROMPT, "{median:?}");

@@ -42,3 +42,26 @@ fn gemini_is_listed_until_its_own_dialog_is_answered() {
         assert!(!made("refused-there"));
     });
 }
+
+/// Also where it asks for nothing itself.
+#[test]
+fn gemini_shows_its_own_dialog_for_what_the_guard_wants_asked() {
+    isolated(|| {
+        let script = Script::by(|request| match request.results().len() {
+            0 => Step::shell("touch counted"),
+            _ => Step::say("finished"),
+        });
+        let stage = Stage::with(&[WHO], script);
+        let rule = "[[guard.rule]]\nid = \"count-files\"\ndecision = \"ask\"\ncommand = \"touch **\"\nreason = \"Files are counted.\"\n";
+        stage.configure(&format!("wake = \"off\"\n{rule}"));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let terminal = stage.open(WHO, Session::New);
+        submit(&terminal, WHO, "please begin");
+        let row = desk.question("run_shell_command: touch counted", "only-in-terminal");
+        assert!(row["why"].as_str().is_some_and(|why| why.contains("Files are counted.")), "{row}");
+        terminal.wait_for("Allow execution", LIMIT).unwrap_or_else(|error| panic!("{error}"));
+        press_until(&terminal, &["Enter"], |screen| !screen.contains("Allow execution"));
+        desk.is_empty();
+        assert!(stage.sandbox.project().join("counted").exists());
+    });
+}

@@ -216,6 +216,11 @@ fn gemini_waits_at_the_inbox_for_what_a_person_has_to_decide() {
 }
 
 #[test]
+fn pi_waits_at_the_inbox_for_what_a_person_has_to_decide() {
+    isolated(|| waits_at_the_inbox(Agent::Pi));
+}
+
+#[test]
 fn copilot_waits_at_the_inbox_for_what_a_person_has_to_decide() {
     isolated(|| waits_at_the_inbox(Agent::Copilot));
 }

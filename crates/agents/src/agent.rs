@@ -129,6 +129,11 @@ pub trait Agent: Sync {
         None
     }
 
+    /// What lets a call go on that our rules asked a person about; empty where silence does.
+    fn render_go_on(&self) -> &'static str {
+        ""
+    }
+
     /// What the agent asks its person with this event; `None` where it asks nothing, or nothing that can be told.
     fn asked(&self, _payload: &[u8], _event: &Event) -> Option<Asked> {
         None

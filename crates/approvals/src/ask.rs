@@ -195,7 +195,7 @@ pub fn hold(
 }
 
 /// The same for a call that a rule of ours wants to be asked about, in the hook before it: where nobody sits at the terminal, or somebody watches. `render`
-/// gives what the hook prints; an empty text to let the call go on. `None`: nobody has answered, and the call must not run.
+/// gives what the hook prints. `None`: nobody has answered, and the call must not run.
 pub fn hold_call(
     store: &mut Store,
     asker: &Asker<'_>,

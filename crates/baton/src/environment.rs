@@ -8,6 +8,7 @@
 //! | `XDG_CONFIG_HOME`, `HOME` | where it lies otherwise |
 //! | `BATON_READ_ONLY` | the guard lets nothing be changed; set in jobs that only read |
 //! | `BATON_JOB`, `BATON_JOB_DEPTH`, `BATON_SERVER` | mark the processes of a job |
+//! | `BATON_PI_MODE` | how Pi was started; set by our extension for the hook that it runs |
 //! | `NO_COLOR` | no colours |
 //! | `TMPDIR` | where doctor makes a home for programs that write when they are asked for their version |
 //! | `PATH` | where the agents' programs are |

@@ -289,10 +289,17 @@ fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
         bell::ring(home, participant);
     }
     if event.kind == EventKind::Blocked {
-        let rules = if asked.is_some() && !ask::is_a_jobs(&environment::get) {
-            Rules::of_question(&gate::open(home), agent, &payload, environment::own_program().ok())
-        } else {
-            Rules::default()
+        let rules = match &asked {
+            Some(asked) if !ask::is_a_jobs(&environment::get) => {
+                let (gate, program) = (gate::open(home), environment::own_program().ok());
+                if asked.question.tool_use.is_some() {
+                    let cwd = event.cwd.as_deref().unwrap_or(Path::new("/"));
+                    Rules::of_asked(&gate, agent, cwd, asked, program)
+                } else {
+                    Rules::of_question(&gate, agent, &payload, program)
+                }
+            }
+            _ => Rules::default(),
         };
         let asker = Asker { home, agent, env: &environment::get, hold: limits().approval_hold, rules };
         ask(&mut store, &asker, &event, asked.as_ref())?;

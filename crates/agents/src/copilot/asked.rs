@@ -7,8 +7,10 @@
 //! permission (`permission.requested`) and what came of it (`permission.completed`). Esc is an `abort`.
 
 use crate::asked::{Asked, Asking, Look, Standing, fingerprint};
+use crate::tools;
 use baton_core::approval::{Answer, Question};
 use baton_core::event::Event;
+use baton_core::tool::ToolUse;
 use serde_json::{Value, json};
 
 /// The hook that may answer.
@@ -46,14 +48,12 @@ fn permission(payload: &Value) -> Option<Asked> {
         (SHELL | "powershell", Some(command), _) => of_command(id, tool, command),
         (_, _, Some(path)) => Question {
             detail: given["diff"].as_str().map(|diff| diff.trim_start_matches('\n').to_owned()),
-            paths: vec![path.to_owned()],
-            tool: Some(tool.to_owned()),
-            ..Question::permission(id, format!("{tool}: {path}"))
+            ..of_file(id, tool, path)
         },
         _ => Question {
             detail: (!given.is_null()).then(|| format!("{given:#}")),
             tool: Some(tool.to_owned()),
-            ..Question::permission(id, tool)
+            ..Question::permission(id, tool).about(Some(call(tool, given)))
         },
     };
     Some(Asked { question, call: None, input, native: Value::Null })
@@ -65,7 +65,22 @@ fn of_command(id: String, tool: &str, command: &str) -> Question {
         detail: (first != command).then(|| command.to_owned()),
         tool: Some(tool.to_owned()),
         ..Question::permission(id, format!("{tool}: {first}"))
+            .about(Some(call(tool, &json!({ "command": command }))))
     }
+}
+
+fn of_file(id: String, tool: &str, path: &str) -> Question {
+    Question {
+        paths: vec![path.to_owned()],
+        tool: Some(tool.to_owned()),
+        ..Question::permission(id, format!("{tool}: {path}"))
+            .about(Some(call(tool, &json!({ "path": path }))))
+    }
+}
+
+/// The call, as our rules read it.
+fn call(tool: &str, input: &Value) -> ToolUse {
+    tools::tool(&super::tools::TOOLS, tool, input, &[])
 }
 
 /// The part of an input that all tell: of a change of a file, its path.
@@ -94,15 +109,7 @@ fn notified(payload: &Value) -> Option<Asked> {
     };
     let input = fingerprint(tool, &json!({ *field: value }));
     let id = id(WITH_DIALOG, payload, input);
-    let question = if *tool == SHELL {
-        of_command(id, tool, value)
-    } else {
-        Question {
-            paths: vec![value.to_owned()],
-            tool: Some((*tool).to_owned()),
-            ..Question::permission(id, format!("{tool}: {value}"))
-        }
-    };
+    let question = if *tool == SHELL { of_command(id, tool, value) } else { of_file(id, tool, value) };
     Some(Asked { question, call: None, input, native: Value::Null })
 }
 
@@ -288,12 +295,14 @@ mod tests {
         let told = read(BEFORE_DIALOG, &before_dialog(1, "bash", &input)).question;
         assert_eq!((told.what.as_str(), told.detail.as_deref()), ("bash: touch a", Some("touch a\ntouch b")));
         assert_eq!(command(&told), Some("touch a\ntouch b"));
+        assert_eq!(told.tool_use.unwrap().command.as_deref(), Some("touch a\ntouch b"));
         assert_eq!(command(&touch(1).question), Some("touch a"));
         let change = json!({"file_path": "/p/x", "diff": "\ndiff --git a/p/x b/p/x\n+1\n"});
         let told = read(BEFORE_DIALOG, &before_dialog(1, "edit", &change)).question;
         assert_eq!((told.what.as_str(), told.paths.as_slice()), ("edit: /p/x", &["/p/x".to_owned()][..]));
         assert_eq!(told.detail.as_deref(), Some("diff --git a/p/x b/p/x\n+1\n"));
         assert_eq!(command(&told), None);
+        assert_eq!(told.tool_use.unwrap().paths, ["/p/x"]);
         let told = read(BEFORE_DIALOG, &before_dialog(1, "issues/close", &json!({"id": 3}))).question;
         assert_eq!((told.what.as_str(), told.always), ("issues/close", None));
         assert!(told.detail.unwrap().contains("\"id\": 3"));

@@ -3,9 +3,14 @@
 //! A yes is followed by the hook after the tool. A no, or Esc, takes the turn back: no hook runs, and the transcript is replaced by one without it.
 
 use crate::asked::{Asked, Asking, Look, Standing, fingerprint};
+use crate::tools;
 use baton_core::approval::Question;
 use serde::Deserialize;
 use serde_json::{Value, json};
+
+/// The tools that it tells in full about.
+const SHELL: &str = "run_shell_command";
+const WRITE: &str = "write_file";
 
 #[derive(Deserialize)]
 struct Payload {
@@ -22,20 +27,18 @@ pub(super) fn asked(payload: &[u8]) -> Option<Asked> {
     let Payload { timestamp, message, details } = crate::payload::owned(payload).ok()?;
     let text = |name: &str| details[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
     let id = timestamp;
+    let call = |tool: &str, input: Value| Some(tools::tool(&super::tools::TOOLS, tool, &input, &[]));
     let (tool, question) = match (details["type"].as_str(), text("command"), text("filePath")) {
         (Some("exec"), Some(command), _) => {
             let first = command.lines().next().unwrap_or_default().to_owned();
+            let about = call(SHELL, json!({ "command": command }));
             let detail = (first != command).then_some(command);
-            (
-                "run_shell_command",
-                Question { detail, ..Question::permission(id, format!("run_shell_command: {first}")) },
-            )
+            (SHELL, Question { detail, ..Question::permission(id, format!("{SHELL}: {first}")).about(about) })
         }
         (Some("edit"), _, Some(path)) => {
-            let what = format!("write_file: {path}");
-            let question =
-                Question { detail: text("fileDiff"), paths: vec![path], ..Question::permission(id, what) };
-            ("write_file", question)
+            let about = call(WRITE, json!({ "file_path": path, "content": details["newContent"] }));
+            let what = Question::permission(id, format!("{WRITE}: {path}")).about(about);
+            (WRITE, Question { detail: text("fileDiff"), paths: vec![path], ..what })
         }
         (Some("mcp"), ..) => {
             let name =

@@ -67,12 +67,22 @@ impl Agent for Pi {
     fn render_ruling(&self, _call: &Call, ruling: &Ruling) -> String {
         match ruling {
             Ruling::Deny(why) => json!({ "deny": why }),
-            // It has no permissions of its own.
-            Ruling::Ask(why) => json!({ "deny": call::needs_a_person(why) }),
+            // It has no permissions of its own. Our extension may have a hook wait for the person before it refuses.
+            Ruling::Ask(why) => json!({ "deny": call::needs_a_person(why), "hold": true }),
             Ruling::Note(text) => json!({ "note": text }),
             Ruling::Redact { output, .. } => json!({ "output": output }),
         }
         .to_string()
+    }
+
+    /// Silence may be that of a hook that has failed.
+    fn render_go_on(&self) -> &'static str {
+        r#"{"allow": true}"#
+    }
+
+    /// It overwrites its arguments; our extension says how it was started.
+    fn is_headless(&self, _args: &[String], env: Env<'_>) -> bool {
+        env("BATON_PI_MODE").is_some_and(|mode| mode == "print" || mode == "json")
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {

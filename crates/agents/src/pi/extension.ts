@@ -36,7 +36,7 @@ const MARK = /\[baton-offer [^\]\s]*\]/g;
 const TYPE = "baton";
 
 /** What the child says; null is an answer that says nothing, undefined is none. */
-type Answer = { text?: string; deny?: string; note?: string; output?: any } | null | undefined;
+type Answer = { text?: string; deny?: string; hold?: boolean; allow?: boolean; note?: string; output?: any } | null | undefined;
 type Push = { session_id: string; mark: string; text: string };
 
 /** The child, shared by all sessions and all copies of this extension in one process. */
@@ -119,6 +119,30 @@ class Link {
 	}
 }
 
+/** Has a person decide about a call, by a hook that waits for that. Whatever goes wrong, it stays refused. */
+function decided(payload: object, mode: string, refused: Answer): Promise<Answer> {
+	return new Promise((resolve) => {
+		const child: any = spawn(BATON, ["hook", "pi", "tool_call", "--guard", "--hold", "--home", HOME], {
+			stdio: ["pipe", "pipe", "ignore"],
+			// Its arguments are gone, and with them how it was started.
+			env: { ...process.env, BATON_PI_MODE: mode },
+		});
+		let said = "";
+		child.stdout.setEncoding("utf8");
+		child.stdout.on("data", (piece: string) => (said += piece));
+		for (const part of [child, child.stdin, child.stdout]) part.on("error", () => resolve(refused));
+		child.on("close", () => {
+			try {
+				const answer = JSON.parse(said);
+				resolve(answer?.allow === true || answer?.deny ? answer : refused);
+			} catch {
+				resolve(refused);
+			}
+		});
+		child.stdin.end(JSON.stringify(payload));
+	});
+}
+
 /** One conversation of this process. */
 class Session {
 	link: Link;
@@ -180,6 +204,7 @@ class Session {
 		let answer: Answer;
 		try {
 			answer = await this.ask("tool_call", { toolName, toolCallId, input }, JUDGE_MS);
+			if (answer?.hold) answer = await decided(this.payload("tool_call", { toolName, toolCallId, input }), this.ctx.mode, answer);
 		} catch {
 			answer = undefined;
 		}

@@ -78,7 +78,7 @@ fn hold(
     let asked = asked::of_call(agent.tools(), judged, std::process::id());
     let mut store = Store::open(home, Role::Hook)?;
     let render = |answer: &Answer| match answer {
-        Answer::Allow => Some(String::new()),
+        Answer::Allow => Some(agent.render_go_on().to_owned()),
         Answer::Deny(words) => {
             let words = if words.trim().is_empty() { NO } else { words };
             Some(agent.render_ruling(judged, &Ruling::Deny(words.to_owned())))
