@@ -6,7 +6,7 @@ use crate::stage::{LIMIT, Stage, press_until, rounds};
 use baton_testkit::agents::{Agent, Program as _, Session};
 use baton_testkit::model::{Part, Request};
 use baton_testkit::opencode::Server;
-use baton_testkit::{Script, Step, isolated, wait};
+use baton_testkit::{Script, Step, Tmux, isolated, wait};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -255,20 +255,35 @@ fn opencode_is_answered_after_its_link_was_killed_and_gone_once_it_is() {
     });
 }
 
+/// Types a prompt and sends it off. It misses an Enter that comes too soon behind the text.
+fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
+    terminal.type_text(text);
+    terminal.wait_for(text, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    press_until(terminal, &["Enter"], |_| {
+        stage.model.requests().iter().any(|request| request.last_user_text().contains(text))
+    });
+}
+
+#[test]
+fn opencode_in_a_terminal_with_a_port_is_answered() {
+    isolated(|| {
+        let stage = stage(Script::by(by_prompt));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let terminal = stage.opencode().asking().listening().open(Session::New);
+        submit(&stage, &terminal, "please");
+        let row = desk.question("bash: touch one", "waiting");
+        desk.approve_until(id(&row), "one");
+        stage.is_in_state("idle");
+    });
+}
+
 #[test]
 fn opencode_in_a_terminal_shows_its_dialog_and_takes_the_answer_from_the_inbox_too() {
     isolated(|| {
         let stage = stage(Script::by(by_prompt));
         let Some(desk) = Desk::new(&stage) else { return };
         let terminal = stage.opencode().asking().open(Session::New);
-        // It misses an Enter that comes too soon behind the text.
-        let submit = |text: &str| {
-            terminal.type_text(text);
-            terminal.wait_for(text, LIMIT).unwrap_or_else(|error| panic!("{error}"));
-            press_until(&terminal, &["Enter"], |_| {
-                stage.model.requests().iter().any(|request| request.last_user_text().contains(text))
-            });
-        };
+        let submit = |text: &str| submit(&stage, &terminal, text);
         let asks = |screen: &str| screen.contains(DIALOG);
         let quiet = |screen: &str| !screen.contains(DIALOG);
         let shown = |is: &dyn Fn(&str) -> bool| {

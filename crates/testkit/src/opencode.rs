@@ -33,6 +33,8 @@ pub struct OpenCode<'a> {
     asks: bool,
     /// Whether its server wants a password.
     locked: bool,
+    /// Whether its terminal listens at a port too.
+    listens: bool,
 }
 
 impl<'a> OpenCode<'a> {
@@ -60,7 +62,7 @@ impl<'a> OpenCode<'a> {
             });
             fs::write(config, format!("{settings:#}\n")).expect("a configuration");
         }
-        OpenCode { sandbox, asks: false, locked: false }
+        OpenCode { sandbox, asks: false, locked: false, listens: false }
     }
 
     /// The same, but shell commands ask the person.
@@ -72,6 +74,12 @@ impl<'a> OpenCode<'a> {
     /// The same, but its server wants a password.
     pub fn behind_a_password(mut self) -> Self {
         self.locked = true;
+        self
+    }
+
+    /// The same, but in a terminal it listens at a port too.
+    pub fn listening(mut self) -> Self {
+        self.listens = true;
         self
     }
 
@@ -119,6 +127,9 @@ impl<'a> Program<'a> for OpenCode<'a> {
             Session::New => {}
             Session::Resume(id) => _ = command.args(["--session", id]),
             Session::Fork(id) => _ = command.args(["--session", id, "--fork"]),
+        }
+        if self.listens {
+            command.args(["--port", "0"]);
         }
         let terminal = Tmux::start(self.sandbox, "opencode", &command);
         let shown =

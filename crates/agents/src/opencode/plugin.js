@@ -36,6 +36,8 @@ class Link {
   #pushes = new Map()
   // What OpenCode waits for, by its own id.
   #questions = new Map()
+  // The commands that are about to run, by their calls: some versions ask without saying all of it.
+  commands = new Map()
 
   // Sends an event and waits for the answer, but not for long. No answer is undefined; null is one, and says nothing.
   call(payload, patience = PATIENCE) {
@@ -442,7 +444,9 @@ export const Baton = async (context) => {
   const ways = () => [byClient(client), byAddress(new URL(context.serverUrl), directory)]
   const asked = (kind, about) => {
     const question = new Question(kind, about, ways)
-    link.asked(question, () => tell(`${kind}.asked`, about.sessionID, { asked: shortened(about) }))
+    const command = about.permission === "bash" && link.commands.get(about.tool?.callID)
+    const whole = command ? { ...about, metadata: { command, ...about.metadata } } : about
+    link.asked(question, () => tell(`${kind}.asked`, about.sessionID, { asked: shortened(whole) }))
   }
   const settled = (event, { sessionID, requestID, reply, answers }) => {
     const how = { reply, answers }
@@ -463,6 +467,8 @@ export const Baton = async (context) => {
     "session.idle": async ({ sessionID }) => {
       compacting.delete(sessionID)
       summarized.delete(sessionID)
+      // Those that were refused. Another session that is about to ask only says less then.
+      link.commands.clear()
       await forget(sessionID)
       if (!failed.delete(sessionID) && (await goesOn(sessionID).catch(() => false))) return
       return tell("session.idle", sessionID)
@@ -520,6 +526,7 @@ export const Baton = async (context) => {
         // This is how OpenCode is told not to run it; the model reads the message.
         if (answer?.deny) throw new Error(answer.deny)
       }
+      if (typeof args?.command === "string") link.commands.set(callID, args.command)
       // OpenCode does not tell a server which session calls it.
       if (!tool.startsWith("baton_")) return
       await safely(async () => {
@@ -529,6 +536,7 @@ export const Baton = async (context) => {
     },
 
     "tool.execute.after": safely(async ({ tool, sessionID, callID, args }, result) => {
+      link.commands.delete(callID)
       const parts = Array.isArray(result.content)
       const more = { tool_name: tool, tool_use_id: callID }
       const shown = { tool, callID, args, output: parts ? { content: result.content } : { output: result.output } }

@@ -101,9 +101,10 @@ async function opencode({ client = "holds", address = "knows nothing", serverUrl
     },
   }
   const hooks = await Baton({ client: sdk, directory: "/the project", serverUrl })
+  world.hooks = hooks
   world.emit = (type, more) => hooks.event({ event: { type, properties: { sessionID: session, requestID: id, ...more } } })
   world.ask = () => {
-    const about = { id, sessionID: session, permission: "bash", patterns: ["ls"], metadata: { command: "ls" }, always: ["ls *"] }
+    const about = { id, sessionID: session, permission: "bash", patterns: ["ls"], metadata: world.metadata ?? { command: "ls" }, always: ["ls *"] }
     return hooks.event({ event: { type: `${kind}.asked`, properties: { ...about, ...(tool && { tool: { messageID: "msg_1", callID: "call_1" } }) } } })
   }
   // Gives an answer as the link does, and waits for what became of it.
@@ -133,6 +134,16 @@ test("a question is told whole, and its answer goes back by the client", async (
   await world.answer({ answer: "reject" }).then((late) => assert.equal(late.outcome, "gone"))
   assert.equal(world.posts.length, 1, "there is no second answer")
   assert.equal(toldOf("permission.replied", world.id).length, 1)
+})
+
+test("a version that asks without the whole command is helped out", async () => {
+  const world = await opencode()
+  world.metadata = {}
+  await world.hooks["tool.execute.before"]({ tool: "bash", sessionID: world.session, callID: "call_1" }, { args: { command: "cd x && ls" } })
+  await world.ask()
+  const event = await eventually("the question", () => toldOf("permission.asked", world.id)[0])
+  assert.deepEqual(event.asked.metadata, { command: "cd x && ls" })
+  assert.equal((await world.answer({ answer: "once" })).outcome, "effective")
 })
 
 test("where the client reaches another part of the process, the answer goes to the address", async () => {
