@@ -119,7 +119,7 @@ impl Backend for Gemini {
             command.arg("--include-directories").arg(&task.folder);
         }
         report(Observation::Session(session.clone()));
-        let listener = Stream::new(session, task.folder.clone());
+        let listener = Stream::new(session, task.clone());
         headless::start(&mut command, &task, &task.prompt, listener, report)
     }
 
@@ -183,10 +183,21 @@ fn first_line(path: &Path) -> Option<Value> {
     serde_json::from_str(&line).ok()
 }
 
+/// The last message of the model in a session, as it is written down: before its turn is over.
+fn last_message(task: &Task, session: &str) -> Option<String> {
+    let files = transcripts(task, session).into_iter();
+    let newest = files.max_by_key(|file| file.metadata().and_then(|found| found.modified()).ok())?;
+    let text = fs::read_to_string(newest).ok()?;
+    let is_answer = |line: &Value| line["type"] == "gemini" && line["model"].is_string();
+    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let content = lines.filter(is_answer).last()?["content"].take();
+    content.as_str().map(str::to_owned)
+}
+
 /// A turn as its output tells it.
 struct Stream {
     session: String,
-    folder: PathBuf,
+    task: Task,
     /// What the model has said since the last tool.
     text: String,
     tools: Vec<Tool>,
@@ -195,16 +206,23 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(session: String, folder: PathBuf) -> Self {
-        Self { session, folder, text: String::new(), tools: Vec::new(), status: None }
+    fn new(session: String, task: Task) -> Self {
+        Self { session, task, text: String::new(), tools: Vec::new(), status: None }
     }
 
     fn result(&mut self, line: &Value, now: Moment) -> Vec<Observation> {
         let left = std::mem::take(&mut self.tools).into_iter();
         let mut told: Vec<Observation> = left.map(ended).collect();
         if line["status"] == "success" {
-            let said = Said { text: std::mem::take(&mut self.text), finish: Finish::End };
-            headless::keep_end(&self.folder, &self.session, &said);
+            let mut text = std::mem::take(&mut self.text);
+            // An answer that broke off is begun again, and its output does not tell the one from the other.
+            if let Some(last) = last_message(&self.task, &self.session)
+                .filter(|last| !last.is_empty() && text.ends_with(last))
+            {
+                text = last;
+            }
+            let said = Said { text, finish: Finish::End };
+            headless::keep_end(&self.task.folder, &self.session, &said);
             told.extend([Observation::Said(said), Observation::Idle]);
         } else {
             let words = line["error"]["message"].as_str().unwrap_or_default();

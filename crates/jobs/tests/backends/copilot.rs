@@ -83,6 +83,11 @@ fn a_limit_is_a_fault_once_it_gives_up() {
 }
 
 #[test]
+fn a_broken_answer_is_no_end() {
+    isolated(|| promises::a_broken_answer_is_no_end(AGENT, 2));
+}
+
+#[test]
 fn a_read_only_job_changes_nothing() {
     isolated(|| promises::a_read_only_job_changes_nothing(AGENT));
 }

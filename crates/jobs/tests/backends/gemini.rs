@@ -122,6 +122,11 @@ fn a_limit_and_a_failing_server_are_faults_once_it_gives_up() {
 }
 
 #[test]
+fn a_broken_answer_is_no_end() {
+    isolated(|| promises::a_broken_answer_is_no_end(AGENT, 1));
+}
+
+#[test]
 fn a_read_only_job_changes_nothing() {
     isolated(|| promises::a_read_only_job_changes_nothing(AGENT));
 }

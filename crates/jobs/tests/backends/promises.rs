@@ -146,6 +146,24 @@ pub fn a_killed_program_is_gone(agent: Agent) {
     assert!(recalled.is_none_or(|snapshot| snapshot.said.is_none()));
 }
 
+/// An answer that breaks off, and one with an error in it, are tried again or are a fault. Half a text is no part of a result.
+#[track_caller]
+pub fn a_broken_answer_is_no_end(agent: Agent, events: usize) {
+    for broken in [Step::say("half").cut(events), Step::inside("scripted failure")] {
+        let stage = Stage::steps(agent, [broken, Step::say("whole")]);
+        let job = stage.ask("hello");
+        let end = |seen: &Observation| matches!(seen, Observation::Idle | Observation::Fault(_));
+        job.wait("end", |seen| end(seen).then_some(()));
+        let faulty = job.has(|seen| matches!(seen, Observation::Fault(_)));
+        let ends = job.all().into_iter().filter_map(|seen| match seen {
+            Observation::Said(said) if said.finish == Finish::End => Some(said.text),
+            _ => None,
+        });
+        let wanted: &[&str] = if faulty { &[] } else { &["whole"] };
+        assert_eq!(ends.collect::<Vec<_>>(), wanted, "{:#?}", job.all());
+    }
+}
+
 /// A fault of the provider has our code, and the words of the program.
 #[track_caller]
 pub fn a_refused_request_is_a_fault(agent: Agent, status: u16, code: Code) -> Fault {
