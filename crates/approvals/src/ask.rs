@@ -117,7 +117,9 @@ pub fn record(
     if moved.moved {
         trail::note_in(store, Kind::Asked, &moved.row);
     }
-    let by = asker.rules.by(asked).filter(|_| moved.moved && moved.row.holder.is_some());
+    // Also if it was recorded before, by one who could not write the rest.
+    let is_ours = moved.row.state == State::Waiting && moved.row.holder == holder;
+    let by = asker.rules.by(asked).filter(|_| is_ours);
     let row = match by {
         None => moved.row,
         Some(by) => match approvals.answer(&moved.row.id, &Answer::Allow, &by, baton_mail::now())? {
@@ -129,7 +131,7 @@ pub fn record(
         },
     };
     crate::ring(asker.home);
-    let told = moved.moved && row.answer.is_none() && asker.rules.policy.notify.is_set();
+    let told = row.answer.is_none() && asker.rules.policy.notify.is_set();
     if let Some(program) = asker.rules.program.as_deref().filter(|_| told) {
         baton_jobs::notify::of(program, asker.home, row.id.as_str());
     }
