@@ -189,8 +189,8 @@ fn last_message(task: &Task, session: &str) -> Option<String> {
     let newest = files.max_by_key(|file| file.metadata().and_then(|found| found.modified()).ok())?;
     let text = fs::read_to_string(newest).ok()?;
     let is_answer = |line: &Value| line["type"] == "gemini" && line["model"].is_string();
-    let lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    let content = lines.filter(is_answer).last()?["content"].take();
+    let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let content = lines.rfind(is_answer)?["content"].take();
     content.as_str().map(str::to_owned)
 }
 
