@@ -35,7 +35,7 @@ impl Jobs {
                 command.env(name, value);
             }
         }
-        self.stage.sandbox.run(command.args(arguments).arg("--json"), LIMIT)
+        self.stage.sandbox.run(command.args(arguments).arg("--json"), LIMIT * 3)
     }
 
     fn json(&self, arguments: &[&str]) -> Value {
@@ -95,7 +95,7 @@ fn a_job_ends_with_its_result(who: Agent) {
     });
     let jobs = Jobs::new(who, script);
     let id = jobs.start("please make THE-THING");
-    let row = jobs.json(&["job", "wait", &id, "--max-wait", "2m"]);
+    let row = jobs.json(&["job", "wait", &id, "--max-wait", "5m"]);
     assert_eq!(
         (&row["status"], &row["result"]),
         (&"completed".into(), &"JOB-RESULT".into()),
@@ -114,7 +114,7 @@ fn a_job_ends_with_its_result(who: Agent) {
     assert!(of_jobs, "{sessions}");
     let again = jobs.json(&["job", "start", who.name(), "AND-THEN", "--allow", "all", "--resume", &id]);
     let second = again["job_id"].as_str().unwrap_or_else(|| panic!("{again}")).to_owned();
-    let row = jobs.json(&["job", "wait", &second, "--max-wait", "2m"]);
+    let row = jobs.json(&["job", "wait", &second, "--max-wait", "5m"]);
     assert_eq!(row["result"], "SECOND-RESULT", "{row}{}", jobs.trouble(&second));
     let last = jobs.stage.model.requests_of(Kind::Main).pop().expect("a request");
     assert!(last.shows("THE-THING"), "the same conversation");
@@ -211,11 +211,11 @@ fn a_model_that_hangs_is_a_stall(who: Agent) {
         }
     });
     let jobs = Jobs::new(who, script);
-    jobs.stage.configure("[jobs]\nidle = \"10s\"\n");
+    jobs.stage.configure("[jobs]\nidle = \"20s\"\n");
     let prompts = ["HANG-BEFORE", "HANG-WITHIN", "HANG-AT-THE-END", "STAY-OPEN"];
     let ids = prompts.map(|prompt| jobs.start(prompt));
     for (prompt, id) in prompts.iter().zip(&ids) {
-        let row = jobs.json(&["job", "wait", id, "--max-wait", "2m"]);
+        let row = jobs.json(&["job", "wait", id, "--max-wait", "5m"]);
         if row["status"] == "completed" && *prompt == "STAY-OPEN" {
             assert_eq!(row["result"], "ALL-OF-IT", "{row}");
         } else {
@@ -255,7 +255,7 @@ fn a_cancelled_job_leaves_nothing(who: Agent) {
 fn a_refused_key_is_told(who: Agent) {
     let jobs = Jobs::new(who, Script::by(|_| Step::error(401, "invalid key")));
     let id = jobs.start("please work");
-    let row = jobs.json(&["job", "wait", &id, "--max-wait", "2m"]);
+    let row = jobs.json(&["job", "wait", &id, "--max-wait", "5m"]);
     assert_eq!(row["status"], "failed", "{row}{}", jobs.trouble(&id));
     assert_eq!(row["error"]["code"], "not-logged-in", "{row}{}", jobs.trouble(&id));
     assert!(row["error"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
@@ -280,7 +280,7 @@ fn a_prompt_that_is_too_long_goes_as_a_file_and_the_job_says_so() {
         let file = prompt.to_string_lossy();
         let started = jobs.json(&["job", "start", "copilot", "--prompt-file", &file, "--read-only"]);
         let id = started["job_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
-        let row = jobs.json(&["job", "wait", &id, "--max-wait", "90s"]);
+        let row = jobs.json(&["job", "wait", &id, "--max-wait", "5m"]);
         assert_eq!(row["result"], "JOB-RESULT", "{row}{}", jobs.trouble(&id));
         assert!(row["prompt_file"].as_str().is_some_and(|file| file.ends_with("prompt.md")), "{row}");
         // It may read the file without asking, though in pieces: it shows none so long at once.
@@ -351,7 +351,7 @@ fn a_claude_command_in_the_background_is_waited_for_and_is_no_stuck_tool() {
         });
         let jobs = Jobs::new(Agent::Claude, script);
         let id = jobs.start("please run it");
-        let row = jobs.json(&["job", "wait", &id, "--max-wait", "2m"]);
+        let row = jobs.json(&["job", "wait", &id, "--max-wait", "5m"]);
         assert_eq!(row["result"], "JOB-RESULT", "{row}{}", jobs.trouble(&id));
     });
 }
