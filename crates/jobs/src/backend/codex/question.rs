@@ -69,7 +69,7 @@ pub(super) fn read(heard: &Heard, known: impl Fn(&str) -> Option<String>) -> Ask
                 (None, command) => format!("shell: {command}"),
             };
             let mut asked = permission(heard, because(what), Form::Decision);
-            if let (Asked::Person(request), None) = (&mut asked, host) {
+            if let Asked::Person(request) = &mut asked {
                 let about = tool_use(params).map(Box::new);
                 request.questions.iter_mut().for_each(|question| question.tool_use.clone_from(&about));
             }
@@ -90,9 +90,11 @@ pub(super) fn read(heard: &Heard, known: impl Fn(&str) -> Option<String>) -> Ask
     }
 }
 
-/// The command in full, for rules to be held against.
+/// The command in full, for rules to be held against; `None` where something else is asked along with it, or it would run in another environment.
 fn tool_use(params: &Value) -> Option<ToolUse> {
-    let command = params["command"].as_str()?;
+    let is_command = params["kind"].is_null() || params["kind"] == "command";
+    let is_all = params["networkApprovalContext"].is_null() && params["environmentId"].is_null();
+    let command = params["command"].as_str().filter(|_| is_command && is_all)?;
     let command = script_of(command).unwrap_or_else(|| command.to_owned());
     let folder = params["cwd"].as_str().map(str::to_owned);
     Some(ToolUse { command: Some(command), folder, ..ToolUse::new(ToolKind::Shell, "shell") })
@@ -250,6 +252,27 @@ mod tests {
         match read(&Heard { id: Some(json!(7)), method: method.to_owned(), params }, |_| None) {
             Asked::Person(request) => request,
             other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn only_a_command_and_nothing_else_is_held_against_rules() {
+        let about = |more: Value| {
+            let mut params = json!({"threadId": "t", "turnId": "u", "itemId": "i", "command": "/bin/bash -lc 'git status'", "cwd": "/p"});
+            params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            let question = asked("item/commandExecution/requestApproval", params).questions.remove(0);
+            question.tool_use.map(|tool| (tool.command.unwrap(), tool.folder.unwrap()))
+        };
+        let plain = Some(("git status".to_owned(), "/p".to_owned()));
+        assert_eq!(about(json!({})), plain);
+        assert_eq!(about(json!({"kind": "command", "environmentId": null})), plain);
+        for more in [
+            json!({"kind": "writeStdin"}),
+            json!({"environmentId": "elsewhere"}),
+            json!({"networkApprovalContext": {"host": "example.com"}}),
+            json!({"command": null}),
+        ] {
+            assert_eq!(about(more.clone()), None, "{more}");
         }
     }
 
