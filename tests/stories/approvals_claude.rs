@@ -221,3 +221,24 @@ fn claude_is_never_said_to_have_done_what_it_did_not() {
         }
     });
 }
+
+/// A pattern of the person's answers for him, without a terminal, and nothing beside it: what is left waits out the hold and is refused.
+#[test]
+fn claude_runs_what_a_rule_permits_and_nothing_beside_it() {
+    isolated(|| {
+        let stage = stage(Script::by(|request| match request.results().len() {
+            0 => Step::shell("touch made-1 && touch made-2"),
+            1 => Step::shell("touch made-3; touch other"),
+            2 => Step::shell("touch made-4 $(touch other)"),
+            _ => Step::say("finished"),
+        }));
+        stage.configure(
+            "wake = \"off\"\n[approvals]\nhold = \"1s\"\nauto_approve = [\"bash: touch made-*\"]\n",
+        );
+        let agent = stage.sandbox.start(&mut stage.claude().asking().headless(Session::New, "please begin"));
+        agent.finish(LIMIT).expect_ok();
+        let there = |file: &str| stage.sandbox.project().join(file).exists();
+        let made = ["made-1", "made-2", "made-3", "made-4", "other"].map(there);
+        assert_eq!(made, [true, true, false, false, false], "{}", stage.trouble());
+    });
+}

@@ -261,6 +261,40 @@ fn a_refused_key_is_told(who: Agent) {
     assert!(row["error"]["hint"].as_str().is_some_and(|hint| !hint.is_empty()));
 }
 
+/// What a pattern of the person's permits is answered without him, and nothing beside it.
+fn a_rule_answers_what_a_job_asks(who: Agent) {
+    let jobs = Jobs::new(
+        who,
+        Script::by(|request| match results(request) {
+            0 => Step::shell("touch made-1 && touch made-2"),
+            _ => Step::shell("touch made-3; touch other"),
+        }),
+    );
+    // What OpenCode asks is its own configuration's to say; the others ask about every command.
+    let own = jobs.stage.sandbox.project().join("opencode.json");
+    std::fs::write(own, r#"{"permission": {"bash": "ask"}}"#).expect("a file in the project");
+    jobs.stage.configure("wake = \"off\"\n[approvals]\nauto_approve = [\"bash: touch made-*\"]\n");
+    let started = jobs.json(&["job", "start", who.name(), "please make them", "--allow", "ask"]);
+    let id = started["job_id"].as_str().unwrap_or_else(|| panic!("{started}")).to_owned();
+    let asks = |row: &Value| row["questions"][0]["what"].as_str().is_some_and(|what| what.contains("other"));
+    let blocked = wait::until(LIMIT, || asks(&jobs.json(&["job", "status", &id])));
+    assert!(blocked, "{}{}", jobs.json(&["job", "status", &id]), jobs.trouble(&id));
+    let made =
+        ["made-1", "made-2", "made-3", "other"].map(|file| jobs.stage.sandbox.project().join(file).exists());
+    assert_eq!(made, [true, true, false, false], "{}", jobs.trouble(&id));
+    jobs.run(&["job", "cancel", &id]);
+}
+
+#[test]
+fn a_rule_answers_what_an_opencode_job_asks() {
+    isolated(|| a_rule_answers_what_a_job_asks(Agent::OpenCode));
+}
+
+#[test]
+fn a_rule_answers_what_a_claude_job_asks() {
+    isolated(|| a_rule_answers_what_a_job_asks(Agent::Claude));
+}
+
 #[test]
 fn a_prompt_that_is_too_long_goes_as_a_file_and_the_job_says_so() {
     isolated(|| {
