@@ -8,7 +8,7 @@ pub mod judge;
 pub mod notice;
 pub mod watch;
 
-pub use crate::approval::{Answer, Question, QuestionKind};
+use crate::approval::Question;
 use crate::time::Moment;
 use crate::{Code, Error};
 use std::fmt;

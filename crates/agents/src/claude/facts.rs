@@ -17,7 +17,7 @@ pub const FACTS: Facts = Facts {
     subagents: "`agent_id` in hooks",
     failing: "open; closed with `guard.on_failure = deny`",
     deny: "yes",
-    ask: "yes; without a terminal it is a refusal",
+    ask: "yes; without a terminal it waits at the inbox",
     rewrite: "yes",
     redact: "yes, but for a tool that failed: there the model is told not to use it",
     variables: &[

@@ -17,7 +17,7 @@ pub const FACTS: Facts = Facts {
     subagents: "`agent_id` in hooks, another thread in MCP calls",
     failing: "open; untrusted hooks are skipped silently",
     deny: "yes",
-    ask: "no: refused, and the model is told that a person has to decide",
+    ask: "at the inbox, where nobody sits at the terminal or somebody watches; else refused, and the model is told that a person has to decide",
     rewrite: "yes",
     redact: "yes: ours takes its place",
     variables: &[

@@ -17,7 +17,7 @@ pub const FACTS: Facts = Facts {
     subagents: "`agentId` in hooks",
     failing: "open on time-out and garbage, closed on exit 1",
     deny: "yes",
-    ask: "yes; without a terminal it is a refusal",
+    ask: "yes; without a terminal it waits at the inbox",
     rewrite: "yes",
     redact: "yes, but for a tool that failed",
     variables: &[

@@ -17,7 +17,7 @@ pub const FACTS: Facts = Facts {
     subagents: "the folder that they write into",
     failing: "open",
     deny: "yes",
-    ask: "no: refused, and the model is told that a person has to decide",
+    ask: "yes; without a terminal it waits at the inbox",
     rewrite: "yes",
     redact: "yes: ours takes its place, as a blocked result",
     variables: &["GEMINI_CLI", "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR"],

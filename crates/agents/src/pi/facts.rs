@@ -17,7 +17,7 @@ pub const FACTS: Facts = Facts {
     subagents: "it has none",
     failing: "open; closed with `guard.on_failure = deny`; without a terminal Pi does not start with an extension that does not load",
     deny: "yes",
-    ask: "no: refused, and the model is told that a person has to decide",
+    ask: "at the inbox, where nobody sits at the terminal; else refused, and the model is told that a person has to decide",
     rewrite: "yes",
     redact: "yes",
     variables: &["PI_CODING_AGENT", "PI_SESSION_ID", "PI_SESSION_FILE", "AI_AGENT"],

@@ -67,9 +67,6 @@ fn hold(
     }
     let cwd = event.cwd.as_deref().unwrap_or(Path::new("/"));
     let limits = settings::Settings::load(cwd).map_or_else(|_| Limits::default(), |settings| settings.limits);
-    if limits.approval_hold.0 == 0 {
-        return Ok(None);
-    }
     // What the person lets run by rule is not what a rule wants the person to see.
     let opinion = Opinion { why: Some(frame::shown(why, WHY)), by_rule: None };
     let policy = gate::open(home).approvals().unwrap_or_default();

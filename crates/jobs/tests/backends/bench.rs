@@ -1,8 +1,7 @@
 //! What the tests of a backend stand on: a task for a real program in a sandbox, what was observed of it, and prompts that are hard to pass on.
 
-use baton_core::job::{
-    Allow, Fault, Finish, Observation, Question, Said, Snapshot, Tool, ToolKind, ToolState,
-};
+use baton_core::approval::Question;
+use baton_core::job::{Allow, Fault, Finish, Observation, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_jobs::backend::{self, Backend, Task, Turn};
 use baton_mail::process;
 use baton_testkit::agents::{Agent, Session, program};

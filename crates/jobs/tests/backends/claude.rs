@@ -3,7 +3,8 @@
 use crate::bench::{self, Stage, all_gone, endless, pid_in};
 use crate::promises;
 use baton_core::Code;
-use baton_core::job::{Allow, Answer, Finish, Observation, QuestionKind, ToolKind, ToolState};
+use baton_core::approval::{Answer, QuestionKind};
+use baton_core::job::{Allow, Finish, Observation, ToolKind, ToolState};
 use baton_jobs::backend::Task;
 use baton_testkit::agents::Agent;
 use baton_testkit::claude::Claude;

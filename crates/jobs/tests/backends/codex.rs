@@ -3,7 +3,8 @@
 use crate::bench::{self, AT_ONCE, LIMIT, Stage, all_gone, hard_text};
 use crate::promises;
 use baton_core::Code;
-use baton_core::job::{Allow, Answer, Finish, Observation, QuestionKind, ToolKind, ToolState};
+use baton_core::approval::{Answer, QuestionKind};
+use baton_core::job::{Allow, Finish, Observation, ToolKind, ToolState};
 use baton_testkit::agents::Agent;
 use baton_testkit::codex::Codex;
 use baton_testkit::model::{Part, Script, Step};

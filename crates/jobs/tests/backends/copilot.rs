@@ -3,7 +3,8 @@
 use crate::bench::{self, Stage};
 use crate::promises;
 use baton_core::Code;
-use baton_core::job::{Allow, Answer, Observation, ToolKind, ToolState};
+use baton_core::approval::Answer;
+use baton_core::job::{Allow, Observation, ToolKind, ToolState};
 use baton_jobs::backend::Task;
 use baton_testkit::agents::Agent;
 use baton_testkit::isolated;

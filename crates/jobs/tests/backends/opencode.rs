@@ -2,9 +2,8 @@
 
 use crate::bench::{AT_ONCE, Job, LIMIT, Stage, all_gone, hard_text, kill, pid_in};
 use baton_core::Code;
-use baton_core::job::{
-    Allow, Answer, Channel, Finish, Observation, QuestionKind, Said, Snapshot, ToolKind, ToolState,
-};
+use baton_core::approval::{Answer, QuestionKind};
+use baton_core::job::{Allow, Channel, Finish, Observation, Said, Snapshot, ToolKind, ToolState};
 use baton_jobs::backend::opencode::{OpenCode, keeper};
 use baton_jobs::backend::{Backend as _, Task};
 use baton_mail::process;

@@ -1,7 +1,8 @@
 //! Observations in, verdict out.
 
 use super::*;
-use crate::job::{Observation as O, Question, Snapshot, Status, Tool, ToolKind, ToolState};
+use crate::approval::Question;
+use crate::job::{Observation as O, Snapshot, Status, Tool, ToolKind, ToolState};
 use proptest::prelude::*;
 
 const LOOKS: bool = true;
