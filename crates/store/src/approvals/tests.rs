@@ -1,4 +1,6 @@
 use super::*;
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 use std::thread;
 
 fn id(number: u8) -> ApprovalId {
@@ -183,4 +185,147 @@ fn the_first_version_is_brought_up_to_date_with_what_is_in_it() {
     let mut store = Approvals::open(home.path(), Role::Command).unwrap();
     assert_eq!(store.pending().unwrap().len(), 1);
     assert_eq!(store.claim_notice("s", Moment(1), Moment(2), Span(5)).unwrap(), Notice::Made);
+}
+
+/// What may happen to one of three questions of a session, in any order.
+#[derive(Clone, Copy, Debug)]
+enum Act {
+    /// A person says yes.
+    Approve,
+    /// A person says no.
+    Deny,
+    /// Its holder takes what is there.
+    Take,
+    /// What it took comes to the agent.
+    Arrive,
+    /// Its holder's time is over, or somebody found that it is gone.
+    Release,
+    /// The agent refuses it.
+    Refuse,
+    /// Its person answers the agent's own dialog.
+    Dialog(bool),
+    /// Somebody looks what the agent has done.
+    Look,
+    /// The agent asks the same again, under another id.
+    AskAgain,
+}
+
+fn acts() -> impl Strategy<Value = Vec<(usize, Act)>> {
+    let act = prop_oneof![
+        3 => Just(Act::Approve),
+        3 => Just(Act::Deny),
+        4 => Just(Act::Take),
+        4 => Just(Act::Arrive),
+        1 => Just(Act::Release),
+        1 => Just(Act::Refuse),
+        1 => any::<bool>().prop_map(Act::Dialog),
+        3 => Just(Act::Look),
+        1 => Just(Act::AskAgain),
+    ];
+    prop::collection::vec((0..3_usize, act), 1..30)
+}
+
+/// A question as its agent sees it.
+struct Asked {
+    id: ApprovalId,
+    /// What the agent did: it ran the tool, or did not.
+    did: Option<bool>,
+    /// The answers that people have given and were told to count.
+    accepted: Vec<bool>,
+    /// What its holder has taken.
+    on_its_way: Option<bool>,
+    /// How often it was taken since the last refusal.
+    taken: usize,
+}
+
+/// On memory, where there is such a place: what is counted here is moves, not what a disk takes for them.
+fn quick_folder() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
+    folder.expect("a folder")
+}
+
+#[test]
+fn no_yes_is_given_twice_or_to_another_question_or_after_a_no() {
+    let home = quick_folder();
+    let mut store = Approvals::open(home.path(), Role::Command).unwrap();
+    let mut next = 0_u64;
+    let mut fresh = |store: &mut Approvals| {
+        next += 1;
+        let id = ApprovalId::from_random(next.to_le_bytes());
+        store.record(&NewApproval { id: id.clone(), ..new(0, "") }).unwrap();
+        Asked { id, did: None, accepted: Vec::new(), on_its_way: None, taken: 0 }
+    };
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: 1000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
+    let store = std::cell::RefCell::new(&mut store);
+    let fresh = std::cell::RefCell::new(&mut fresh);
+    runner
+        .run(&acts(), |acts| {
+            let (mut store, mut fresh) = (store.borrow_mut(), fresh.borrow_mut());
+            let mut questions: Vec<Asked> = (0..3).map(|_| fresh(&mut store)).collect();
+            for (which, act) in acts {
+                let moved = |moved: Result<Option<Moved>, Error>| moved.unwrap().filter(|moved| moved.moved);
+                let asked = &mut questions[which];
+                match act {
+                    Act::Approve | Act::Deny => {
+                        let yes = matches!(act, Act::Approve);
+                        let answer = if yes { Answer::Allow } else { Answer::Deny("no".into()) };
+                        if moved(store.answer(&asked.id, &answer, "user", Moment(2))).is_some() {
+                            asked.accepted.push(yes);
+                        }
+                    }
+                    Act::Take => {
+                        if let Some(taken) = moved(store.take(&asked.id, Moment(3))) {
+                            asked.taken += 1;
+                            prop_assert_eq!(asked.taken, 1, "handed over twice");
+                            prop_assert_eq!(&taken.row.id, &asked.id);
+                            let yes = taken.row.answer == Some(Answer::Allow);
+                            prop_assert_eq!(Some(&yes), asked.accepted.last(), "not what was said last");
+                            asked.on_its_way = Some(yes);
+                        }
+                    }
+                    // The agent goes by what comes first.
+                    Act::Arrive => asked.did = asked.did.or(asked.on_its_way.take()),
+                    Act::Refuse => {
+                        if asked.on_its_way.take().is_some()
+                            && moved(store.refused(&asked.id, "404")).is_some()
+                        {
+                            asked.taken = 0;
+                        }
+                    }
+                    Act::Release => _ = moved(store.release(&asked.id)),
+                    Act::Dialog(yes) => asked.did = asked.did.or(Some(yes)),
+                    Act::Look => {
+                        let step = asked.did.map(|ran| if ran { Step::Ran } else { Step::RefusedThere });
+                        if let Some(closed) =
+                            step.and_then(|step| moved(store.close(&asked.id, step, None, Moment(4))))
+                        {
+                            match closed.row.state {
+                                State::Approved => prop_assert!(
+                                    asked.did == Some(true) && asked.accepted.last() == Some(&true)
+                                ),
+                                State::Denied => prop_assert!(
+                                    asked.did == Some(false) && asked.accepted.last() == Some(&false)
+                                ),
+                                _ => {}
+                            }
+                        }
+                    }
+                    Act::AskAgain => *asked = fresh(&mut store),
+                }
+                // After a no of which nobody knows that it did not land there is no yes.
+                let asked = &questions[which];
+                prop_assert!(
+                    asked.taken == 0
+                        || asked.accepted.last() != Some(&false)
+                        || asked.on_its_way != Some(true)
+                );
+            }
+            Ok(())
+        })
+        .unwrap();
 }
