@@ -277,6 +277,8 @@ pub struct Order<'a> {
     pub cwd: &'a Path,
     /// How long the whole may take.
     pub timeout: Span,
+    /// Whoever asks waits for its end himself, and gets no mail of it.
+    pub told: bool,
 }
 
 /// Starts the review as a job that may only read. Who does it, and the job.
@@ -303,6 +305,7 @@ pub fn ask(
             idle: host.limits.job_idle,
             retry: host.limits.job_retry,
             depth: host.limits.job_depth,
+            told: order.told,
             key: None,
         };
         start::start(host, store, me, &wish)

@@ -51,6 +51,8 @@ pub struct Wish<'a> {
     pub retry: Span,
     /// So many jobs may stand above one another.
     pub depth: u32,
+    /// Whoever starts it waits for its end himself, and gets no mail of it.
+    pub told: bool,
     /// The key for retries.
     pub key: Option<&'a str>,
 }
@@ -104,6 +106,7 @@ pub fn start(host: &Host, store: &mut Store, me: &Identity, wish: &Wish<'_>) -> 
         asker: me.participant.id,
         asker_name: &me.participant.name,
         key,
+        told: wish.told,
         now: baton_mail::now(),
     };
     backend.check(&worker::task(host, &job.as_row(), &request))?;
@@ -199,6 +202,7 @@ pub fn ready(host: &Host, backend: &dyn Backend, cwd: &Path) -> Result<(), Error
         asker: ParticipantId(0),
         asker_name: "",
         key: None,
+        told: false,
         now: baton_mail::now(),
     };
     backend.check(&worker::task(host, &job.as_row(), &request))

@@ -41,6 +41,8 @@ pub struct NewJob<'a> {
     pub asker_name: &'a str,
     /// The asker's key for retries, with a digest of the whole request.
     pub key: Option<(&'a str, [u8; 32])>,
+    /// The asker waits for its end himself, and need not be told.
+    pub told: bool,
     /// Now.
     pub now: Moment,
 }
@@ -74,7 +76,7 @@ impl NewJob<'_> {
             ended_at: None,
             elapsed: None,
             cancel: false,
-            told: false,
+            told: self.told,
             read_at: None,
         }
     }
@@ -245,8 +247,8 @@ impl Jobs {
             }
         }
         tx.execute(
-            "INSERT INTO job (public, project, agent, status, prompt, request, cwd, asker, asker_name, key, digest, created_at, resumes)
-             VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+            "INSERT INTO job (public, project, agent, status, prompt, request, cwd, asker, asker_name, key, digest, created_at, resumes, told)
+             VALUES (?1, ?2, ?3, 'queued', ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             (
                 job.id.as_str(),
                 job.project,
@@ -260,6 +262,7 @@ impl Jobs {
                 job.key.map(|(_, digest)| digest.to_vec()),
                 job.now.0,
                 job.resumes,
+                job.told,
             ),
         )
         .map_err(failure)?;
@@ -618,6 +621,7 @@ mod tests {
             asker: ParticipantId(1),
             asker_name: "a",
             key: None,
+            told: false,
             now: Moment(1),
         };
         assert_eq!(jobs.accept(&job).unwrap(), None);

@@ -37,8 +37,12 @@ impl Review {
         let changes = changes::since(&session.cwd, self.base.as_deref())?;
         let mut store = session.store()?;
         let me = session.identity(&mut store)?;
-        let order =
-            Order { agent: self.agent.as_deref(), cwd: &changes.root, timeout: host.limits.job_timeout };
+        let order = Order {
+            agent: self.agent.as_deref(),
+            cwd: &changes.root,
+            timeout: host.limits.job_timeout,
+            told: false,
+        };
         let (agent, job) = review::ask(&host, &mut store, &me, &order, &changes)?;
         let how = if changes.diff == Diff::TooLong {
             ", too much for a prompt: it is told where to look"

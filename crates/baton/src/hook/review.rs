@@ -66,8 +66,12 @@ pub fn run(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
             let me = identity(&store, name, session)?;
             let longest =
                 limits.review_timeout.to_std().min(Duration::from_secs(REVIEW_SECONDS.into()) - SPARE);
-            let order =
-                Order { agent: limits.review_agent, cwd: &changes.root, timeout: limits.review_timeout };
+            let order = Order {
+                agent: limits.review_agent,
+                cwd: &changes.root,
+                timeout: limits.review_timeout,
+                told: true,
+            };
             let rounds = review::rounds_before(event.stop_active, memory.rounds);
             match gate::run(&host, &mut store, &me, &order, &changes, begun + longest) {
                 Gate::Allow => keep(home, name, session, &found.allowed),

@@ -82,6 +82,8 @@ impl Backend for Claude {
         report(Observation::Session(session.clone()));
         let stream = Arc::new(Mutex::new(Stream::new(task.allow, task.read_only, Arc::clone(&report))));
         let (of_lines, of_end) = (Arc::clone(&stream), Arc::clone(&stream));
+        // Before there is anybody who could say that he is done.
+        report(Observation::Busy);
         let patience = patience_for_commands(task);
         // What it is told in answer to a line; the child is there before its first line.
         let (tell, told) = std::sync::mpsc::channel::<Value>();
@@ -114,7 +116,6 @@ impl Backend for Claude {
         let turn = Box::new(Running { child, stream });
         // It may have ended already; then that is told.
         turn.child.write_line(&message(&task.prompt).to_string()).ok();
-        report(Observation::Busy);
         Ok(turn)
     }
 

@@ -94,6 +94,8 @@ pub(super) fn start<L: Listener + 'static>(
     let ear =
         Arc::new(Mutex::new(Ear { listener, report: Arc::clone(&report), aborting: false, over: false }));
     let (of_lines, of_errors, of_end) = (Arc::clone(&ear), Arc::clone(&ear), Arc::clone(&ear));
+    // Before there is anybody who could say that he is done.
+    report(Observation::Busy);
     let child = Child::start_listening(
         command,
         &task.folder.join("stderr"),
@@ -105,7 +107,6 @@ pub(super) fn start<L: Listener + 'static>(
         Fault::new(Code::BackendStart, format!("{}: {error}", task.program.display()))
             .hint("check that the program works in a terminal")
     })?;
-    report(Observation::Busy);
     // It may take a while until it reads, and a pipe does not hold much.
     let (writer, prompt) = (Arc::clone(&child), prompt.to_owned());
     std::thread::spawn(move || writer.write_all_and_close(&prompt).ok());

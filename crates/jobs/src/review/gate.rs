@@ -148,8 +148,6 @@ pub fn run(
     let mut reviewed = || -> Result<Gate, Error> {
         let (agent, job) = super::ask(host, store, me, order, changes)?;
         let mut jobs = Jobs::open(&host.home)?;
-        // Whoever waits here is the only one to be told.
-        jobs.set_told(&job.id)?;
         let rows =
             wait::wait(host, &mut jobs, std::slice::from_ref(&job.id), Until::All, deadline, &mut |_| true)?;
         let Some(row) = rows.into_iter().next() else {

@@ -122,6 +122,7 @@ impl Start {
             idle: limits.job_idle,
             retry: limits.job_retry,
             depth: limits.job_depth,
+            told: false,
             key: self.key.as_deref(),
         };
         start::start(host, &mut store, &me, &wish)

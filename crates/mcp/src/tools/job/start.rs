@@ -128,6 +128,7 @@ fn wish<'a>(host: &Host, input: &'a Input) -> Result<Wish<'a>, Error> {
         idle: limits.job_idle,
         retry: limits.job_retry,
         depth: limits.job_depth,
+        told: false,
         key: given(input.key.as_ref()),
     })
 }
