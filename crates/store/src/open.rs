@@ -69,6 +69,9 @@ impl Store {
 
     fn prepare(&mut self) -> Result<(), Error> {
         self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
+        // A plan never depends on what is bound. Without it SQLite compiles most of our statements twice: once when they are prepared, and once
+        // more when they are first run with values.
+        self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(failure)?;
         let version: i32 =
             self.conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
         if version > self.layout.version() {

@@ -104,6 +104,7 @@ impl Shot {
             wall,
             cpu: duration(usage.ru_utime) + duration(usage.ru_stime),
             peak: peak(&usage),
+            faults: u64::try_from(usage.ru_minflt).unwrap_or(0),
             output,
         })
     }
@@ -118,6 +119,8 @@ pub struct Spent {
     pub cpu: Duration,
     /// The most memory it had resident, in bytes. The kernel counts the driver's own into it, which is kept small for that.
     pub peak: u64,
+    /// How often it touched a page that the kernel had yet to give it: most of what a short-lived program costs.
+    pub faults: u64,
     /// All that it printed.
     pub output: Vec<u8>,
 }

@@ -80,6 +80,7 @@ pub struct Series {
     walls: Vec<Duration>,
     cpus: Vec<Duration>,
     peak: u64,
+    faults: Vec<u64>,
 }
 
 impl Series {
@@ -87,6 +88,7 @@ impl Series {
         self.walls.push(spent.wall);
         self.cpus.push(spent.cpu);
         self.peak = self.peak.max(spent.peak);
+        self.faults.push(spent.faults);
     }
 
     /// The median wall time.
@@ -107,6 +109,13 @@ impl Series {
     /// The most memory that any run had.
     pub fn peak(&self) -> u64 {
         self.peak
+    }
+
+    /// The median of its page faults.
+    pub fn faults(&self) -> u64 {
+        let mut sorted = self.faults.clone();
+        sorted.sort_unstable();
+        sorted.get(sorted.len() / 2).copied().unwrap_or(0)
     }
 }
 

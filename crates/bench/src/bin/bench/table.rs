@@ -3,6 +3,8 @@
 use crate::rounds::Series;
 use std::time::Duration;
 
+const COLUMNS: usize = 10;
+
 /// A row.
 #[derive(Debug, Default)]
 pub struct Row {
@@ -10,6 +12,7 @@ pub struct Row {
     wall: Option<Duration>,
     cpu: Option<Duration>,
     peak: Option<u64>,
+    faults: Option<u64>,
     to_true: Option<f64>,
     wall_to_floor: Option<f64>,
     cpu_to_floor: Option<f64>,
@@ -64,6 +67,7 @@ impl Row {
         self.wall = Some(series.wall());
         self.cpu = Some(series.cpu());
         self.peak = Some(series.peak());
+        self.faults = Some(series.faults());
         self.to_true = truth.map(|truth| ratio(series.wall(), truth.wall()));
         self.wall_to_floor = floor.map(|floor| ratio(series.wall(), floor.wall()));
         self.cpu_to_floor = floor.map(|floor| ratio(series.cpu(), floor.cpu()));
@@ -123,7 +127,7 @@ impl Row {
         self.checks.iter().any(|check| check.verdict == Verdict::Missed && check.kind != Kind::Time)
     }
 
-    fn cells(&self) -> [String; 9] {
+    fn cells(&self) -> [String; COLUMNS] {
         let ms = |time: Option<Duration>| {
             time.map_or_else(String::new, |time| format!("{:.2}", time.as_secs_f64() * 1e3))
         };
@@ -146,6 +150,7 @@ impl Row {
             times(self.wall_to_floor),
             ms(self.cpu),
             times(self.cpu_to_floor),
+            self.faults.map_or_else(String::new, |faults| faults.to_string()),
             self.peak.map_or_else(String::new, |peak| format!("{:.1}", peak as f64 / f64::from(1 << 20))),
             targets.join(", "),
             verdicts.join(", "),
@@ -160,10 +165,11 @@ pub fn ratio(one: Duration, other: Duration) -> f64 {
 
 /// All rows under one head.
 pub fn render(rows: &[Row]) -> String {
-    let head = ["case", "wall ms", "×true", "×floor", "cpu ms", "×floor", "MB", "target", "reached"]
-        .map(str::to_owned);
-    let lines: Vec<[String; 9]> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
-    let widths: [usize; 9] =
+    let head =
+        ["case", "wall ms", "×true", "×floor", "cpu ms", "×floor", "faults", "MB", "target", "reached"]
+            .map(str::to_owned);
+    let lines: Vec<[String; COLUMNS]> = std::iter::once(head).chain(rows.iter().map(Row::cells)).collect();
+    let widths: [usize; COLUMNS] =
         std::array::from_fn(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0));
     let mut text = String::new();
     for line in lines {
@@ -173,7 +179,7 @@ pub fn render(rows: &[Row]) -> String {
                 .enumerate()
                 // Words to the left, numbers to the right.
                 .map(|(at, (cell, width))| {
-                    if matches!(at, 0 | 7 | 8) {
+                    if matches!(at, 0 | 8 | 9) {
                         format!("{cell:<width$}")
                     } else {
                         format!("{cell:>width$}")
