@@ -56,9 +56,10 @@ pub fn look_patiently(agent: &dyn Agent, offer: &OpenOffer, now: Option<&str>, d
     }
 }
 
-/// Whether the agent has written down a prompt of this turn already. Its id stands nowhere in the file as a rule, and then no line is read.
-pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, length: u64, turn: &str) -> bool {
-    let from = length.saturating_sub(limits::LOOK_BEHIND);
+/// Whether the agent has written down a prompt of this turn already, behind `since`, where the last turn began that is known. Its id stands nowhere in
+/// the file as a rule, and then no line is read.
+pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, since: u64, length: u64, turn: &str) -> bool {
+    let from = length.saturating_sub(limits::LOOK_BEHIND).max(if since <= length { since } else { 0 });
     let Some(mut file) = open(transcript) else { return false };
     let piece = usize::try_from(length - from).unwrap_or(PIECE).min(PIECE);
     if file.seek(SeekFrom::Start(from)).is_err()

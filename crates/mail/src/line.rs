@@ -271,9 +271,11 @@ fn step(
         seen.turn_running = event.turn.is_some() && view.turn == event.turn;
         if !seen.turn_running && turn::may_deliver(event, seen, takes.is_some(), &rules) {
             let now = *length.get_or_insert_with(|| evidence::length(transcript));
+            let same_file = transcript == view.transcript.as_deref().map(Path::new);
+            let since = if same_file { view.turn_from } else { 0 };
             seen.turn_running = transcript
                 .zip(event.turn.as_deref())
-                .is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, now, turn));
+                .is_some_and(|(file, turn)| evidence::turn_is_written(agent, file, since, now, turn));
         }
     }
     let deliver = turn::may_deliver(event, seen, takes.is_some(), &rules)

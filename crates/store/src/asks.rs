@@ -2,6 +2,7 @@
 
 use crate::failure::{failure, foreign};
 use crate::hook::{self, Claim};
+use crate::letters::Letters;
 use crate::open::Store;
 use crate::schema::{delivery_code, delivery_state};
 use crate::sessions::Process;
@@ -129,16 +130,15 @@ impl Store {
     }
 
     fn asks(&self, which: &str, participant: ParticipantId, most: usize) -> Result<Vec<Letter>, Error> {
-        let sql = format!(
-            "SELECT m.id, m.public, m.body, m.thread, m.ask, NULL, m.sent_at, 0, s.name, s.agent, s.project, s.project
-             FROM message m JOIN participant s ON s.id = m.sender WHERE m.ask = 1 AND {which} ORDER BY m.id DESC LIMIT ?2"
-        );
+        let sql = format!("SELECT id FROM message m WHERE ask = 1 AND {which} ORDER BY id DESC LIMIT ?2");
         let mut select = self.conn.prepare(&sql).map_err(failure)?;
         let mut rows =
             select.query((participant.0, i64::try_from(most).unwrap_or(i64::MAX))).map_err(failure)?;
+        let mut reader = Letters::of(&self.conn, participant)?;
         let mut letters = Vec::new();
         while let Some(row) = rows.next().map_err(failure)? {
-            letters.push(hook::letter(row)?);
+            let ask = MessageRow(row.get(0).map_err(failure)?);
+            letters.extend(reader.read(ask, false)?.map(|found| found.letter));
         }
         letters.reverse();
         Ok(letters)
@@ -178,16 +178,6 @@ fn read_letter(
     message: MessageRow,
     reader: ParticipantId,
 ) -> Result<Letter, Error> {
-    let mut select = conn
-        .prepare(
-            "SELECT m.id, m.public, m.body, m.thread, m.ask, parent.public, m.sent_at, 0, s.name, s.agent, s.project, me.project
-             FROM message m JOIN participant me ON me.id = ?2 LEFT JOIN participant s ON s.id = m.sender
-             LEFT JOIN message parent ON parent.id = m.reply_to WHERE m.id = ?1",
-        )
-        .map_err(failure)?;
-    let mut rows = select.query((message.0, reader.0)).map_err(failure)?;
-    match rows.next().map_err(failure)? {
-        Some(row) => hook::letter(row),
-        None => Err(foreign("a reply that is gone")),
-    }
+    let found = Letters::of(conn, reader)?.read(message, false)?;
+    found.map(|found| found.letter).ok_or_else(|| foreign("a reply that is gone"))
 }

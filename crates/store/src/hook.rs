@@ -4,6 +4,7 @@
 //! batch, all in one transaction; whoever comes second finds the offer settled or open and does nothing.
 
 use crate::failure::{failure, foreign};
+use crate::letters::Letters;
 use crate::open::Store;
 use crate::schema::{delivery_code, delivery_state};
 use crate::sessions::Process;
@@ -16,7 +17,7 @@ use baton_core::mail::mailbox::{self, Entry};
 use baton_core::mail::{Anchor, Delivery, Settle};
 use baton_core::session::State;
 use baton_core::time::Moment;
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql};
 
 /// What a hook knows after its one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,43 +142,13 @@ pub struct HookStep {
 
 impl Store {
     /// Everything a hook needs to know, in one read. `None` for a session that was never seen.
+    ///
+    /// Row by row, as [`Letters`] are read: one statement for all of it takes SQLite longer to plan.
     pub fn hook_view(&self, agent: &str, native: &str) -> Result<Option<HookView>, Error> {
-        self.conn
-            .prepare(
-                "SELECT s.id, s.participant, p.name, s.state, s.turn, s.turn_from, s.stops, s.pid, s.pid_start, s.transcript, p.offer,
-                    EXISTS (SELECT 1 FROM delivery d WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2),
-                    (SELECT group_concat(o.id) FROM offer o WHERE o.participant = p.id AND o.state = 0), p.wake, p.dnd_until, s.person_turn_at IS NULL, p.jobs
-                 FROM session s JOIN participant p ON p.id = s.participant WHERE s.agent = ?1 AND s.native = ?2",
-            )
-            .and_then(|mut select| {
-                select
-                    .query_row((agent, native), |row| {
-                        let state: String = row.get(3)?;
-                        let pid: Option<i32> = row.get(7)?;
-                        let start: Option<i64> = row.get(8)?;
-                        let open: Option<String> = row.get(12)?;
-                        Ok(HookView {
-                            session: SessionRow(row.get(0)?),
-                            participant: ParticipantId(row.get(1)?),
-                            name: row.get(2)?,
-                            state: State::parse(&state).unwrap_or(State::Gone),
-                            turn: row.get(4)?,
-                            turn_from: row.get::<_, i64>(5)?.cast_unsigned(),
-                            stops: row.get(6)?,
-                            process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
-                            transcript: row.get(9)?,
-                            mail_offer: row.get::<_, Option<i64>>(10)?.map(OfferId),
-                            open: open.iter().flat_map(|ids| ids.split(',')).filter_map(|id| id.parse().ok().map(OfferId)).collect(),
-                            queued: row.get(11)?,
-                            wake: row.get::<_, Option<i64>>(13)?.map(WakeId),
-                            dnd_until: row.get::<_, Option<i64>>(14)?.map(Moment),
-                            fresh: row.get(15)?,
-                            jobs: row.get(16)?,
-                        })
-                    })
-                    .optional()
-            })
-            .map_err(failure)
+        let read = self.conn.unchecked_transaction().map_err(failure)?;
+        let view = view(&read, agent, native).map_err(failure)?;
+        read.finish().map_err(failure)?;
+        Ok(view)
     }
 
     /// An offer, if it is still open.
@@ -235,18 +206,23 @@ impl Store {
 
     /// What an open offer holds, to say it once more in the same words, and when it was made.
     pub fn offered_letters(&self, offer: OfferId) -> Result<(Vec<Letter>, Moment), Error> {
-        let made_at = self
+        let (owner, made_at) = self
             .conn
-            .query_row("SELECT made_at FROM offer WHERE id = ?1", [offer.0], |row| row.get(0).map(Moment))
+            .query_row("SELECT participant, made_at FROM offer WHERE id = ?1", [offer.0], |row| {
+                Ok((ParticipantId(row.get(0)?), Moment(row.get(1)?)))
+            })
             .map_err(failure)?;
         let mut select = self
             .conn
-            .prepare(&format!("{LETTERS} WHERE d.offer = ?1 AND d.state = 1 ORDER BY d.message"))
+            .prepare(
+                "SELECT message, doubted FROM delivery WHERE recipient = ?1 AND state = 1 AND state < 2 AND offer = ?2 ORDER BY message",
+            )
             .map_err(failure)?;
-        let mut rows = select.query([offer.0]).map_err(failure)?;
+        let mut rows = select.query((owner.0, offer.0)).map_err(failure)?;
+        let mut reader = Letters::of(&self.conn, owner)?;
         let mut letters = Vec::new();
-        while let Some(row) = rows.next().map_err(failure)? {
-            letters.push(letter(row)?);
+        while let Some((message, doubted)) = next_delivery(&mut rows)? {
+            letters.extend(reader.read(message, doubted)?.map(|found| found.letter));
         }
         Ok((letters, made_at))
     }
@@ -295,26 +271,92 @@ impl Store {
     }
 }
 
+/// What is known of a session, its participant and what waits there.
+fn view(conn: &Connection, agent: &str, native: &str) -> rusqlite::Result<Option<HookView>> {
+    let session = conn
+        .prepare(
+            "SELECT id, participant, state, turn, turn_from, stops, pid, pid_start, transcript, person_turn_at FROM session WHERE agent = ?1 AND native = ?2",
+        )?
+        .query_row((agent, native), |row| {
+            let state: String = row.get(2)?;
+            let pid: Option<i32> = row.get(6)?;
+            let start: Option<i64> = row.get(7)?;
+            Ok(HookView {
+                session: SessionRow(row.get(0)?),
+                participant: ParticipantId(row.get(1)?),
+                name: String::new(),
+                state: State::parse(&state).unwrap_or(State::Gone),
+                turn: row.get(3)?,
+                turn_from: row.get::<_, i64>(4)?.cast_unsigned(),
+                stops: row.get(5)?,
+                process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
+                transcript: row.get(8)?,
+                fresh: row.get::<_, Option<i64>>(9)?.is_none(),
+                mail_offer: None,
+                open: Vec::new(),
+                queued: false,
+                wake: None,
+                dnd_until: None,
+                jobs: 0,
+            })
+        })
+        .optional()?;
+    let Some(session) = session else { return Ok(None) };
+    let id = session.participant.0;
+    let open = conn
+        .prepare("SELECT id FROM offer WHERE participant = ?1 AND state = 0")?
+        .query_map([id], |row| row.get(0).map(OfferId))?
+        .collect::<rusqlite::Result<_>>()?;
+    let queued = conn
+        .prepare("SELECT 1 FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2")?
+        .exists([id])?;
+    conn.prepare("SELECT name, offer, wake, dnd_until, jobs FROM participant WHERE id = ?1")?
+        .query_row([id], |row| {
+            Ok(HookView {
+                name: row.get(0)?,
+                mail_offer: row.get::<_, Option<i64>>(1)?.map(OfferId),
+                wake: row.get::<_, Option<i64>>(2)?.map(WakeId),
+                dnd_until: row.get::<_, Option<i64>>(3)?.map(Moment),
+                jobs: row.get(4)?,
+                open,
+                queued,
+                ..session
+            })
+        })
+        .optional()
+}
+
 /// Writes down what the session does now, in one statement where anything has changed.
 fn note_session(conn: &Connection, step: &HookStep) -> Result<(), Error> {
     if step.state.is_none() && step.turn.is_none() && step.transcript.is_none() {
         return Ok(());
     }
+    // Only what changes: to plan the rest would cost more than to write it.
+    let mut sets = Vec::new();
+    let mut values: Vec<(&str, &dyn ToSql)> = vec![(":id", &step.session.0)];
     let state = step.state.map(State::as_str);
-    let (new_turn, turn, from, by_person) = match &step.turn {
-        Some((turn, from, by_person)) => (true, turn.as_deref(), *from, *by_person),
-        None => (false, None, 0, false),
-    };
-    conn.prepare(
-        "UPDATE session SET state_since = CASE WHEN ?2 <> state THEN ?3 ELSE state_since END, state = coalesce(?2, state),
-            turn = CASE WHEN ?4 THEN ?5 ELSE turn END, turn_from = CASE WHEN ?4 THEN ?6 ELSE turn_from END,
-            stops = CASE WHEN ?7 THEN 0 ELSE stops END, person_turn_at = CASE WHEN ?7 THEN ?3 ELSE person_turn_at END, transcript = coalesce(?8, transcript) WHERE id = ?1",
-    )
-    .and_then(|mut update| {
-        update.execute((step.session.0, state, step.now.0, new_turn, turn, from.cast_signed(), by_person, &step.transcript))
-    })
-    .map(drop)
-    .map_err(failure)
+    if let Some(state) = &state {
+        sets.push("state_since = CASE WHEN state = :state THEN state_since ELSE :now END, state = :state");
+        values.push((":state", state));
+    }
+    let turn = step.turn.as_ref().map(|(turn, from, by_person)| (turn, from.cast_signed(), *by_person));
+    if let Some((turn, from, by_person)) = &turn {
+        sets.push("turn = :turn, turn_from = :from");
+        values.extend([(":turn", *turn as &dyn ToSql), (":from", from)]);
+        if *by_person {
+            sets.push("stops = 0, person_turn_at = :now");
+        }
+    }
+    if let Some(transcript) = &step.transcript {
+        sets.push("transcript = :transcript");
+        values.push((":transcript", transcript));
+    }
+    if sets.iter().any(|set| set.contains(":now")) {
+        values.push((":now", &step.now.0));
+    }
+    conn.execute(&format!("UPDATE session SET {} WHERE id = :id", sets.join(", ")), &values[..])
+        .map(drop)
+        .map_err(failure)
 }
 
 fn claim_mail(
@@ -409,12 +451,6 @@ pub(crate) struct Queue {
     pub(crate) waiting: usize,
 }
 
-/// What a letter is made of, and what decides whether it may go out.
-const LETTERS: &str = "SELECT m.id, m.public, m.body, m.thread, m.ask, parent.public, m.sent_at, d.doubted, s.name, s.agent, s.project, me.project,
-    parent.waiter, parent.waiter_start, parent.closed_by = m.id, me.offer
-    FROM delivery d JOIN message m ON m.id = d.message JOIN participant me ON me.id = d.recipient
-    LEFT JOIN participant s ON s.id = m.sender LEFT JOIN message parent ON parent.id = m.reply_to";
-
 /// The head of a participant's queue. A reply is left for the ask that waits for it, as long as its waiter lives.
 pub(crate) fn queued_letters(
     conn: &Connection,
@@ -424,42 +460,36 @@ pub(crate) fn queued_letters(
     only_urgent: bool,
     alive: &dyn Fn(Process) -> bool,
 ) -> Result<Queue, Error> {
-    let urgent = if only_urgent { "AND m.attention = 1 " } else { "" };
     let mut select = conn
-        .prepare(&format!(
-            "{LETTERS} WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.expires_at > ?2 {urgent}ORDER BY d.message"
-        ))
+        .prepare("SELECT message, doubted FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2 ORDER BY message")
         .map_err(failure)?;
-    let mut rows = select.query((participant.0, now.0)).map_err(failure)?;
-    let mut queue = Queue { held_back: false, rows: Vec::new(), letters: Vec::new(), waiting: 0 };
-    while let Some(row) = rows.next().map_err(failure)? {
+    let mut rows = select.query([participant.0]).map_err(failure)?;
+    let mut reader = Letters::of(conn, participant)?;
+    let held_back = reader.open_offer().is_some();
+    let mut queue = Queue { held_back, rows: Vec::new(), letters: Vec::new(), waiting: 0 };
+    while let Some((message, doubted)) = next_delivery(&mut rows)? {
+        let Some(found) = reader.read(message, doubted)? else { continue };
+        if found.expires_at <= now || (only_urgent && !found.urgent) {
+            continue;
+        }
         if queue.letters.len() >= most {
             // Counted by the index alone: what else waits may be thousands.
             queue.waiting = count_queued(conn, participant)?;
             break;
         }
-        let read = || -> rusqlite::Result<_> {
-            let waiter: Option<i32> = row.get(12)?;
-            let start: Option<i64> = row.get(13)?;
-            let closing: Option<bool> = row.get(14)?;
-            let reserved = (closing == Some(true)).then(|| waiter.zip(start)).flatten();
-            let offer: Option<i64> = row.get(15)?;
-            Ok((
-                reserved.map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
-                offer,
-                row.get::<_, i64>(0)?,
-            ))
-        };
-        let (reserved, offer, id) = read().map_err(failure)?;
-        queue.held_back |= offer.is_some();
-        if reserved.is_some_and(alive) {
+        if found.waiter.is_some_and(alive) {
             continue;
         }
         queue.waiting += 1;
-        queue.letters.push(letter(row)?);
-        queue.rows.push(MessageRow(id));
+        queue.letters.push(found.letter);
+        queue.rows.push(message);
     }
     Ok(queue)
+}
+
+fn next_delivery(rows: &mut Rows<'_>) -> Result<Option<(MessageRow, bool)>, Error> {
+    let row = rows.next().map_err(failure)?;
+    row.map(|row| Ok((MessageRow(row.get(0)?), row.get(1)?))).transpose().map_err(failure)
 }
 
 fn count_queued(conn: &Connection, participant: ParticipantId) -> Result<usize, Error> {
@@ -470,36 +500,6 @@ fn count_queued(conn: &Connection, participant: ParticipantId) -> Result<usize, 
     )
     .map(|count| usize::try_from(count).unwrap_or(0))
     .map_err(failure)
-}
-
-/// Columns 1 to 11 of a message row as a letter.
-pub(crate) fn letter(row: &rusqlite::Row<'_>) -> Result<Letter, Error> {
-    let read = || -> rusqlite::Result<_> {
-        let theirs: Option<String> = row.get(10)?;
-        let mine: String = row.get(11)?;
-        Ok((
-            row.get::<_, String>(1)?,
-            row.get::<_, Option<String>>(5)?,
-            Letter {
-                id: MessageId::from_random([0; 8]),
-                from: row.get::<_, Option<String>>(8)?.unwrap_or_else(|| baton_core::name::BATON.to_owned()),
-                kind: row.get::<_, Option<String>>(9)?.unwrap_or_else(|| baton_core::name::BATON.to_owned()),
-                project: theirs.filter(|theirs| !theirs.is_empty() && *theirs != mine),
-                body: row.get(2)?,
-                ask: row.get(4)?,
-                reply_to: None,
-                thread: row.get(3)?,
-                sent_at: Moment(row.get(6)?),
-                perhaps_repeated: row.get(7)?,
-            },
-        ))
-    };
-    let (public, parent, letter) = read().map_err(failure)?;
-    Ok(Letter {
-        id: MessageId::parse(&public).ok_or_else(|| foreign("a message id"))?,
-        reply_to: parent.as_deref().and_then(MessageId::parse),
-        ..letter
-    })
 }
 
 /// Settles an offer if it is still open: compare and set, so that of two lookers one wins and the other changes nothing.

@@ -11,6 +11,7 @@ mod failure;
 pub mod foreign;
 mod hook;
 mod jobs;
+mod letters;
 mod open;
 mod people;
 mod reading;

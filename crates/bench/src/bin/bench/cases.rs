@@ -5,7 +5,7 @@ use crate::child::{Shot, Spent};
 use crate::guard;
 use crate::hcom::{self, Hcom};
 use crate::homes::{Home, MARK};
-use crate::payload::Event;
+use crate::payload::{Event, LAST_TURN};
 use crate::rounds::{Case, Measured, Series};
 use crate::table::{Kind, Machine, Row, ratio};
 use crate::world::{Sized, World};
@@ -84,7 +84,7 @@ fn recipient(home: &Home, round: u32) -> &crate::homes::Peer {
 fn prompt<'a>(world: &'a World, home: &'a Home, name: &str, count: usize) -> Case<'a> {
     let peer = &home.peers[1];
     Case::new(format!("prompt {count} {name}"), move |round| {
-        home.idle(peer)?;
+        home.idle(peer, LAST_TURN)?;
         home.queue(peer, count)?;
         Ok(world.hook(home, peer, &Event::Prompt(round * 3 + count as u32 % 3)))
     })

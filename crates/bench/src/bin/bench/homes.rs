@@ -172,11 +172,11 @@ impl Home {
         self.fold()
     }
 
-    /// Ends the turn of a session, as its stop does.
-    pub fn idle(&self, peer: &Peer) -> Outcome<()> {
+    /// Ends the turn of a session, as its stop does, at whose start the transcript had that length.
+    pub fn idle(&self, peer: &Peer, turn_from: usize) -> Outcome<()> {
         self.connect()?.execute(
-            "UPDATE session SET state = 'idle' WHERE native = ?1 AND agent = 'claude'",
-            [&peer.session],
+            "UPDATE session SET state = 'idle', turn_from = ?2 WHERE native = ?1 AND agent = 'claude'",
+            (&peer.session, i64::try_from(turn_from)?),
         )?;
         self.fold()
     }

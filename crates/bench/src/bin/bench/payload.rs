@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 /// How long the transcript is: some hours of work.
 const TRANSCRIPT_BYTES: usize = 1 << 20;
+/// Where in it the last turn began: some prompts, answers and tools ago.
+pub const LAST_TURN: usize = TRANSCRIPT_BYTES - (64 << 10);
 
 /// A session's hook, called with an event.
 pub fn hook(baton: &Path, home: &Home, peer: &Peer, transcript: &Path, event: &Event) -> Shot {
