@@ -5,23 +5,21 @@ use crate::print::Out;
 use baton_core::error::Exit;
 use baton_core::{Code, Error};
 use clap::error::ErrorKind;
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Never drop the baton: mail between coding agents that is never lost and never doubled.
 #[derive(Debug, Parser)]
-#[command(name = "baton", version, disable_help_subcommand = true, max_term_width = 100)]
-pub struct Cli {
-    #[command(subcommand)]
-    command: Command,
-
-    #[command(flatten)]
-    global: Global,
-}
-
-/// What every command takes.
-#[derive(Debug, Args)]
+#[command(
+    name = "baton",
+    version,
+    disable_help_subcommand = true,
+    max_term_width = 100,
+    subcommand_required = true,
+    arg_required_else_help = true
+)]
 pub struct Global {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
@@ -105,8 +103,8 @@ enum Command {
 /// Reads the command line and runs it.
 pub fn run() -> ExitCode {
     let json = std::env::args_os().any(|argument| argument == "--json");
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
+    let (command, global) = match parse() {
+        Ok(parsed) => parsed,
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
             // Help goes to stdout; nobody is left to tell if that is closed.
             error.print().ok();
@@ -114,16 +112,34 @@ pub fn run() -> ExitCode {
         }
         Err(error) => return Out::new(json).fail(&usage(&error)),
     };
-    let out = Out::new(cli.global.json);
-    match dispatch(cli, &out) {
+    let out = Out::new(global.json);
+    match dispatch(command, global, &out) {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(error) => out.fail(&error),
     }
 }
 
-fn dispatch(cli: Cli, out: &Out) -> Result<Exit, Error> {
-    let session = Session::new(cli.global)?;
-    let done = match cli.command {
+fn parse() -> Result<(Command, Global), clap::Error> {
+    let named = std::env::args_os().nth(1);
+    let parser = named.as_deref().and_then(OsStr::to_str).and_then(parser_of).unwrap_or_else(whole_parser);
+    let matches = parser.try_get_matches()?;
+    Ok((Command::from_arg_matches(&matches)?, Global::from_arg_matches(&matches)?))
+}
+
+fn whole_parser() -> clap::Command {
+    Command::augment_subcommands(Global::command())
+}
+
+/// A parser that knows one command only: clap prepares each that it knows of, which takes longer than to send a message.
+fn parser_of(name: &str) -> Option<clap::Command> {
+    let all = Command::augment_subcommands(clap::Command::new("all"));
+    let one = all.find_subcommand(name)?.clone();
+    Some(Global::command().subcommand(one))
+}
+
+fn dispatch(command: Command, global: Global, out: &Out) -> Result<Exit, Error> {
+    let session = Session::new(global)?;
+    let done = match command {
         Command::Guard(guard) => guard.run(&session, out),
         Command::Config => return commands::config::run(&session, out),
         Command::Doctor(doctor) => return doctor.run(&session, out),
@@ -175,10 +191,25 @@ fn usage(error: &clap::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory as _;
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        whole_parser().debug_assert();
+    }
+
+    #[test]
+    fn a_command_alone_is_the_same_as_among_all() {
+        let help = |mut parser: clap::Command, name: &str| {
+            let error = parser.try_get_matches_from_mut(["baton", name, "--help"]).expect_err("help");
+            (error.kind(), error.render().to_string())
+        };
+        let names: Vec<String> =
+            whole_parser().get_subcommands().map(|one| one.get_name().to_owned()).collect();
+        assert!(names.len() > 20);
+        for name in names {
+            let alone = parser_of(&name).expect("a command");
+            assert_eq!(help(alone, &name), help(whole_parser(), &name), "{name}");
+        }
+        assert!(parser_of("sned").is_none(), "what is meant is guessed from all of them");
     }
 }

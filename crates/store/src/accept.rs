@@ -253,12 +253,8 @@ fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, E
         .map_err(failure)?;
     let mut hops = 0;
     for recipient in &mail.recipients {
-        let agent: bool = conn
-            .query_row("SELECT project <> '' FROM participant WHERE id = ?1", [recipient.id.0], |row| {
-                row.get(0)
-            })
-            .map_err(failure)?;
-        if agent {
+        // Not the person, and no script.
+        if !recipient.project.is_empty() {
             let recent = recent_between(conn, mail.sender, recipient.id, mail.now, rules)?;
             let traffic = Traffic {
                 parent: parent.map(|(h, t)| (h, Moment(t))),
@@ -280,23 +276,24 @@ fn recent_between(
     rules: &Limits,
 ) -> Result<u32, Error> {
     let since = now.0 - rules.pair_window.0;
-    let mut select = conn
-        .prepare(
-            "SELECT m.sent_at, CASE m.sender
-                WHEN ?1 THEN EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?2)
-                WHEN ?2 THEN EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?1)
-                ELSE 0 END
-             FROM message m ORDER BY m.id DESC",
-        )
-        .map_err(failure)?;
-    let mut rows = select.query((one.0, other.0)).map_err(failure)?;
+    let mut select =
+        conn.prepare("SELECT id, sender, sent_at FROM message ORDER BY id DESC").map_err(failure)?;
+    let mut went_to =
+        conn.prepare("SELECT 1 FROM delivery WHERE message = ?1 AND recipient = ?2").map_err(failure)?;
+    let mut rows = select.query([]).map_err(failure)?;
     let mut count = 0;
     while let Some(row) = rows.next().map_err(failure)? {
-        let (at, between): (i64, bool) = (row.get(0).map_err(failure)?, row.get(1).map_err(failure)?);
+        let read = || Ok((row.get::<_, i64>(0)?, row.get::<_, Option<i64>>(1)?, row.get::<_, i64>(2)?));
+        let (message, sender, at) = read().map_err(failure)?;
         if at < since || count >= rules.pair_messages {
             break;
         }
-        count += u32::from(between);
+        let to = match sender {
+            Some(sender) if sender == one.0 => other,
+            Some(sender) if sender == other.0 => one,
+            _ => continue,
+        };
+        count += u32::from(went_to.exists((message, to.0)).map_err(failure)?);
     }
     Ok(count)
 }
@@ -337,12 +334,9 @@ fn queue(
     now: Moment,
     rules: &Limits,
 ) -> Result<(), Error> {
-    let full: bool = conn
-        .query_row(
-            "SELECT EXISTS (SELECT 1 FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2 LIMIT 1 OFFSET ?2)",
-            (recipient.0, rules.mailbox.saturating_sub(1)),
-            |row| row.get(0),
-        )
+    let full = conn
+        .prepare("SELECT 1 FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2 LIMIT 1 OFFSET ?2")
+        .and_then(|mut select| select.exists((recipient.0, rules.mailbox.saturating_sub(1))))
         .map_err(failure)?;
     if full {
         return Err(Error::new(

@@ -7,7 +7,7 @@ use baton_core::id::{ParticipantId, SessionRow};
 use baton_core::session::State;
 use baton_core::time::Moment;
 use baton_core::{Code, Error, name};
-use rusqlite::{Connection, OptionalExtension as _, Row};
+use rusqlite::{Connection, OptionalExtension as _, Row, Statement};
 
 /// A mailbox owner with what its present session does.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,40 +51,72 @@ pub enum Found {
     Nobody,
 }
 
-/// The columns of a participant. Counting its mail and gathering its tags costs more than all the rest, so that is done only where it is shown.
-const SELECT: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
-    s.pid_start, 0, NULL, p.created_at FROM participant p LEFT JOIN session s ON s.id = p.session";
-/// The same by one of its sessions, with that one's row; not by its present one only.
-const SELECT_BY_SESSION: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
-    s.pid_start, 0, NULL, p.created_at, me.id
-    FROM session me JOIN participant p ON p.id = me.participant LEFT JOIN session s ON s.id = p.session";
-const SELECT_WITH_MAIL: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, s.native, s.cwd, s.transcript, s.state, s.state_since, s.pid,
-    s.pid_start, (SELECT count(*) FROM delivery d WHERE d.recipient = p.id AND d.state < 2),
-    (SELECT group_concat(t.tag, ' ') FROM tag t WHERE t.participant = p.id), p.created_at
-    FROM participant p LEFT JOIN session s ON s.id = p.session";
+/// What a participant has in its own row. Its session is looked up by its key: SQLite takes longer to plan a join of the two.
+const SELECT: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, p.created_at FROM participant p";
 
-fn participant(row: &Row<'_>) -> rusqlite::Result<Participant> {
-    let state: Option<String> = row.get(8)?;
-    let since: Option<i64> = row.get(9)?;
-    let pid: Option<i32> = row.get(10)?;
-    let start: Option<i64> = row.get(11)?;
-    let tags: Option<String> = row.get(13)?;
-    Ok(Participant {
-        id: ParticipantId(row.get(0)?),
-        project: row.get(1)?,
-        name: row.get(2)?,
-        agent: row.get(3)?,
-        session: row.get::<_, Option<i64>>(4)?.map(SessionRow),
-        native: row.get(5)?,
-        cwd: row.get(6)?,
-        transcript: row.get(7)?,
-        // Whoever has no session (the person, a script) is never busy.
-        state: state.as_deref().and_then(State::parse).unwrap_or(State::Idle),
-        state_since: Moment(since.unwrap_or(row.get(14)?)),
-        process: pid.zip(start.map(i64::cast_unsigned)),
-        unread: row.get(12)?,
-        tags: tags.map(|tags| tags.split(' ').map(str::to_owned).collect()).unwrap_or_default(),
-    })
+/// Reads participants, each with its present session.
+struct People<'a> {
+    sessions: Statement<'a>,
+    /// Counting its mail and gathering its tags costs more than all the rest, so that is done only where it is shown.
+    mail: Option<(Statement<'a>, Statement<'a>)>,
+}
+
+impl<'a> People<'a> {
+    fn new(conn: &'a Connection) -> rusqlite::Result<Self> {
+        let sessions = conn.prepare(
+            "SELECT native, cwd, transcript, state, state_since, pid, pid_start FROM session WHERE id = ?1",
+        )?;
+        Ok(Self { sessions, mail: None })
+    }
+
+    fn with_mail(conn: &'a Connection) -> rusqlite::Result<Self> {
+        let unread = conn.prepare("SELECT count(*) FROM delivery WHERE recipient = ?1 AND state < 2")?;
+        let tags = conn.prepare("SELECT tag FROM tag WHERE participant = ?1")?;
+        Ok(Self { mail: Some((unread, tags)), ..Self::new(conn)? })
+    }
+
+    fn read(&mut self, row: &Row<'_>) -> rusqlite::Result<Participant> {
+        let id: i64 = row.get(0)?;
+        let session: Option<i64> = row.get(4)?;
+        let mut found = Participant {
+            id: ParticipantId(id),
+            project: row.get(1)?,
+            name: row.get(2)?,
+            agent: row.get(3)?,
+            session: session.map(SessionRow),
+            native: None,
+            cwd: None,
+            transcript: None,
+            // Whoever has no session (the person, a script) is never busy.
+            state: State::Idle,
+            state_since: Moment(row.get(5)?),
+            process: None,
+            unread: 0,
+            tags: Vec::new(),
+        };
+        if let Some(session) = session {
+            self.sessions.query_row([session], |row| fill_in(&mut found, row)).optional()?;
+        }
+        if let Some((unread, tags)) = &mut self.mail {
+            found.unread = unread.query_row([id], |row| row.get(0))?;
+            found.tags = tags.query_map([id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        }
+        Ok(found)
+    }
+}
+
+/// What its present session does.
+fn fill_in(found: &mut Participant, row: &Row<'_>) -> rusqlite::Result<()> {
+    let state: String = row.get(3)?;
+    let pid: Option<i32> = row.get(5)?;
+    let start: Option<i64> = row.get(6)?;
+    found.native = row.get(0)?;
+    found.cwd = row.get(1)?;
+    found.transcript = row.get(2)?;
+    found.state = State::parse(&state).unwrap_or(State::Idle);
+    found.state_since = Moment(row.get(4)?);
+    found.process = pid.zip(start.map(i64::cast_unsigned));
+    Ok(())
 }
 
 pub(crate) fn one(
@@ -92,9 +124,10 @@ pub(crate) fn one(
     which: &str,
     by: impl rusqlite::Params,
 ) -> Result<Option<Participant>, Error> {
-    conn.prepare(&format!("{SELECT} WHERE {which}"))
-        .and_then(|mut select| select.query_row(by, participant).optional())
-        .map_err(failure)
+    let read = |mut people: People<'_>| {
+        conn.prepare(&format!("{SELECT} WHERE {which}"))?.query_row(by, |row| people.read(row)).optional()
+    };
+    People::new(conn).and_then(read).map_err(failure)
 }
 
 pub(crate) fn all(
@@ -102,24 +135,28 @@ pub(crate) fn all(
     which: &str,
     by: impl rusqlite::Params,
 ) -> Result<Vec<Participant>, Error> {
-    let mut select = conn.prepare(&format!("{SELECT} WHERE {which}")).map_err(failure)?;
-    let rows = select.query_map(by, participant).map_err(failure)?;
-    rows.collect::<Result<_, _>>().map_err(failure)
+    People::new(conn).and_then(|people| each(conn, people, which, by)).map_err(failure)
+}
+
+fn each(
+    conn: &Connection,
+    mut people: People<'_>,
+    which: &str,
+    by: impl rusqlite::Params,
+) -> rusqlite::Result<Vec<Participant>> {
+    let mut select = conn.prepare(&format!("{SELECT} WHERE {which}"))?;
+    select.query_map(by, |row| people.read(row))?.collect()
 }
 
 impl Store {
     fn participants(&self, which: &str, by: impl rusqlite::Params) -> Result<Vec<Participant>, Error> {
-        let mut select = self
-            .conn
-            .prepare(&format!("{SELECT_WITH_MAIL} WHERE {which} ORDER BY p.project, p.name"))
-            .map_err(failure)?;
-        let rows = select.query_map(by, participant).map_err(failure)?;
-        rows.collect::<Result<_, _>>().map_err(failure)
+        let which = format!("{which} ORDER BY p.project, p.name");
+        People::with_mail(&self.conn).and_then(|people| each(&self.conn, people, &which, by)).map_err(failure)
     }
 
     /// Everybody of a project, or of all, the gone ones included.
     pub fn everybody(&self, project: Option<&str>) -> Result<Vec<Participant>, Error> {
-        self.participants("?1 IS NULL OR p.project = ?1 OR p.project = ''", [project])
+        self.participants("(?1 IS NULL OR p.project = ?1 OR p.project = '')", [project])
     }
 
     /// A participant by its row.
@@ -134,8 +171,8 @@ impl Store {
         native: &str,
     ) -> Result<Option<(Participant, SessionRow)>, Error> {
         let found = match agent {
-            Some(agent) => self.by_session("me.agent = ?1 AND me.native = ?2", (agent, native)),
-            None => self.by_session("me.native = ?1", [native]),
+            Some(agent) => self.by_session("agent = ?1 AND native = ?2", (agent, native)),
+            None => self.by_session("native = ?1", [native]),
         };
         Ok(found?.into_iter().next())
     }
@@ -143,7 +180,7 @@ impl Store {
     /// The sessions that a process runs, the newest first.
     pub fn sessions_of_process(&self, pid: i32, start: u64) -> Result<Vec<(Participant, SessionRow)>, Error> {
         self.by_session(
-            "me.pid = ?1 AND me.pid_start = ?2 AND me.state <> 'gone' ORDER BY me.started_at DESC, me.id DESC",
+            "pid = ?1 AND pid_start = ?2 AND state <> 'gone' ORDER BY started_at DESC, id DESC",
             (pid, start.cast_signed()),
         )
     }
@@ -163,15 +200,25 @@ impl Store {
         Ok(None)
     }
 
+    /// Participants by any of their sessions, with that one's row.
     fn by_session(
         &self,
         which: &str,
         by: impl rusqlite::Params,
     ) -> Result<Vec<(Participant, SessionRow)>, Error> {
-        let mut select = self.conn.prepare(&format!("{SELECT_BY_SESSION} WHERE {which}")).map_err(failure)?;
-        let rows =
-            select.query_map(by, |row| Ok((participant(row)?, SessionRow(row.get(15)?)))).map_err(failure)?;
-        rows.collect::<Result<_, _>>().map_err(failure)
+        let read = |mut people: People<'_>| {
+            let mut sessions =
+                self.conn.prepare(&format!("SELECT id, participant FROM session WHERE {which}"))?;
+            let mut owners = self.conn.prepare(&format!("{SELECT} WHERE p.id = ?1"))?;
+            let owned = sessions.query_map(by, |row| {
+                let owner: i64 = row.get(1)?;
+                let session = SessionRow(row.get(0)?);
+                let found = owners.query_row([owner], |row| people.read(row)).optional()?;
+                Ok(found.map(|found| (found, session)))
+            })?;
+            owned.filter_map(Result::transpose).collect()
+        };
+        People::new(&self.conn).and_then(read).map_err(failure)
     }
 
     /// Whom a name means in a project. `user` and `script` exist everywhere.

@@ -19,6 +19,7 @@ use clap::Subcommand;
 
 // `baton job …`
 #[derive(Debug, Subcommand)]
+#[command(defer = true)]
 pub enum Job {
     /// Hand a task to another agent; returns at once
     Start(start::Start),
