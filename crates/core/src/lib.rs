@@ -8,6 +8,7 @@
 pub mod address;
 pub mod approval;
 pub mod body;
+pub mod bytes;
 pub mod error;
 pub mod event;
 pub mod frame;

@@ -2,8 +2,8 @@
 
 use crate::bell::Watch;
 use baton_agents::Agent;
-use baton_core::limits;
 use baton_core::mail::{Item, Look, Search, Turns};
+use baton_core::{bytes, limits};
 use baton_store::OpenOffer;
 use rustix::fs::OFlags;
 use std::fs::{File, OpenOptions};
@@ -63,7 +63,7 @@ pub fn turn_is_written(agent: &dyn Agent, transcript: &Path, since: u64, length:
     let Some(mut file) = open(transcript) else { return false };
     let piece = usize::try_from(length - from).unwrap_or(PIECE).min(PIECE);
     if file.seek(SeekFrom::Start(from)).is_err()
-        || !contains(file.take(length - from), vec![0; piece + turn.len()], turn.as_bytes())
+        || !stands_in(file.take(length - from), vec![0; piece + turn.len()], turn.as_bytes())
     {
         return false;
     }
@@ -108,7 +108,7 @@ pub fn subagent_works(folder: &Path, transcript: &Path) -> bool {
 }
 
 /// Whether these bytes stand anywhere in what is left of a file. Piece by piece, as large as the buffer: one for all of it would cost more than reading it.
-fn contains(mut file: impl std::io::Read, mut piece: Vec<u8>, bytes: &[u8]) -> bool {
+fn stands_in(mut file: impl std::io::Read, mut piece: Vec<u8>, sought: &[u8]) -> bool {
     let mut kept = 0;
     loop {
         let Ok(count) = file.read(&mut piece[kept..]) else { return false };
@@ -116,11 +116,11 @@ fn contains(mut file: impl std::io::Read, mut piece: Vec<u8>, bytes: &[u8]) -> b
             return false;
         }
         let filled = kept + count;
-        if memchr::memmem::find(&piece[..filled], bytes).is_some() {
+        if bytes::contains(&piece[..filled], sought) {
             return true;
         }
         // What may be the beginning of it goes with the next piece.
-        kept = filled.min(bytes.len().saturating_sub(1));
+        kept = filled.min(sought.len().saturating_sub(1));
         piece.copy_within(filled - kept..filled, 0);
     }
 }

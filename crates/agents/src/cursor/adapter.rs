@@ -9,6 +9,7 @@ use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
 use baton_core::Error;
+use baton_core::bytes;
 use baton_core::event::{Event, EventKind, Reply, Shown, Source};
 use baton_core::frame::Unit;
 use baton_core::mail::proof::MARK;
@@ -93,7 +94,7 @@ impl Agent for Cursor {
 
     /// Cursor runs the hooks of Claude Code's `settings.json` too, of the user and of the project.
     fn runs_foreign_hook(&self, payload: &[u8], _env: Env<'_>) -> bool {
-        let told = |key: &[u8]| memchr::memmem::find(payload, key).is_some();
+        let told = |key: &[u8]| bytes::contains(payload, key);
         // Most payloads are another agent's, and need no second reading.
         (told(b"\"cursor_version\"") || told(b"\"conversation_id\""))
             && serde_json::from_slice(payload)

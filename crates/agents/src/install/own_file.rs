@@ -39,7 +39,7 @@ impl OwnFile<'_> {
     }
 
     fn is_ours(&self, bytes: &[u8]) -> bool {
-        memchr::memmem::find(bytes, self.mark.as_bytes()).is_some()
+        baton_core::bytes::contains(bytes, self.mark.as_bytes())
     }
 }
 
