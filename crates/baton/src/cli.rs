@@ -21,14 +21,15 @@ use std::process::ExitCode;
     arg_required_else_help = true
 )]
 pub struct Global {
+    // What every command takes, below what only one does.
     /// Print one JSON document instead of text
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 900)]
     pub json: bool,
     /// Where the store lies (else BATON_HOME, else ~/.local/share/baton)
-    #[arg(long, global = true, value_name = "DIR")]
+    #[arg(long, global = true, value_name = "DIR", display_order = 901)]
     pub home: Option<PathBuf>,
     /// Act as this participant (only the person at a terminal may)
-    #[arg(long = "as", global = true, value_name = "NAME")]
+    #[arg(long = "as", global = true, value_name = "NAME", display_order = 902)]
     pub acting_as: Option<String>,
 }
 

@@ -1,3 +1,5 @@
+//! The table of steps: what each leads to, and what never happens in any order of them.
+
 use super::*;
 use proptest::prelude::*;
 

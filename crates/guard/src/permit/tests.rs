@@ -1,3 +1,5 @@
+//! What a pattern permits, and what none may.
+
 use super::*;
 use crate::world::Told;
 

@@ -1,3 +1,5 @@
+//! Questions on the real store: two who answer at once, holders that die, and a thousand interleavings.
+
 use super::*;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
