@@ -23,6 +23,8 @@ need_packages() {
     for pair in cc:gcc tmux:tmux strace:strace git:git unshare:util-linux script:bsdutils node:nodejs npm:npm; do
         command -v "${pair%%:*}" >/dev/null 2>&1 || missing+=("${pair##*:}")
     done
+    # What a program is linked with; Debian's gcc only recommends it.
+    [ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)
     [ "${#missing[@]}" -eq 0 ] && return
     say "installing ${missing[*]}"
     local root=()
