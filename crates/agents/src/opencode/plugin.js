@@ -16,6 +16,9 @@ const UNSEEN = "baton's guard gave no answer, so this output is not shown. Tell 
 const STARTS = 5 // of the link, within a minute
 const CALL = 2000 // ms that one call of OpenCode's server takes at most
 const SHOWING = 1500 // ms until an answer that was taken shows
+const MOVING = 6000 // ms until a call that was held and answered is seen to move on
+const RECENT = 20 // messages among which a call that waits is found
+const LATE = "nobody answered in time: it was refused"
 const LONGEST = 64 * 1024 // characters of one text in a question
 // Where OpenCode says that its server is when it has none. Anybody may listen there.
 const NOWHERE = "http://localhost:4096/"
@@ -153,11 +156,13 @@ class Link {
     this.tell({ hook_event_name: "push.failed", session_id, cwd: directory, shown: { marks: [mark] } })
   }
 
-  // OpenCode waits for its person. `tell` tells the link, and gives what it told.
+  // OpenCode waits for its person. `tell` tells the link, and gives what it told. Gives the question under which that is known.
   asked(question, tell) {
-    if (this.#questions.has(question.id)) return
+    const known = this.#questions.get(question.id)
+    if (known) return known
     this.#questions.set(question.id, question)
     question.told = tell().catch(() => {})
+    return question
   }
 
   // It does not wait for that any more. `how` is what it was told; nothing, if the turn has ended.
@@ -170,6 +175,11 @@ class Link {
     return tell()
   }
 
+  // What OpenCode shows of a call, for the case that it is held or was.
+  shows(session, callID, state) {
+    if (this.#questions.size) this.#questions.get(HeldCall.id(session, callID))?.shows(state)
+  }
+
   // The ids of what a session waits for.
   waitingIn(session) {
     return [...this.#questions.values()].filter((question) => question.session === session).map(({ id }) => id)
@@ -180,6 +190,7 @@ class Link {
     const { request, session_id } = reply
     const question = this.#questions.get(request)
     const outcome = question ? await question.answer(reply) : gone("it is not waited for any more")
+    if (outcome === effective || outcome.outcome === "gone") this.#questions.delete(request)
     const cwd = this.sessions.get(session_id)?.directory
     this.tell({ hook_event_name: "approval.outcome", session_id, cwd, request, ...outcome })
   }
@@ -274,6 +285,74 @@ class Question {
     const to = `/${this.kind}/${this.id}`
     if (this.kind === "permission") return [`${to}/reply`, { reply: answer, ...(message && { message }) }]
     return answers ? [`${to}/reply`, { answers }] : [`${to}/reject`, {}]
+  }
+}
+
+// A call that waits in the hook before it, because the guard wants a person to decide.
+class HeldCall {
+  #refusal
+  #stateNow
+  #decide
+  #isAnswered = false
+  // What OpenCode has shown of it since, and who waits for that.
+  #shown
+  #wake = () => {}
+  // It waits for nobody any more; `turnIsOver` if the turn does not either.
+  #over = false
+  turnIsOver = false
+  // Resolves when the hook may go on: with the words by which it refuses, or with nothing.
+  decision = new Promise((resolve) => (this.#decide = resolve))
+
+  static id(session, callID) {
+    return `held-${session}-${callID}`
+  }
+
+  // `refusal` is what the model reads where nobody decides; `stateNow` asks OpenCode for the state of the call.
+  constructor(session, callID, refusal, stateNow) {
+    Object.assign(this, { id: HeldCall.id(session, callID), session })
+    this.#refusal = refusal
+    this.#stateNow = stateNow
+  }
+
+  // OpenCode shows a state of it.
+  shows(state) {
+    this.#shown = state
+    this.#wake()
+  }
+
+  settle({ how }) {
+    this.#over = true
+    this.turnIsOver = !how
+    this.#decide(this.#refusal)
+    this.#wake()
+  }
+
+  // Lets the hook go on, and says by what OpenCode then shows of the call what came of it.
+  async answer({ answer, message }) {
+    if (this.#over) return gone("its turn has ended")
+    if (this.#isAnswered) return unsure("it was given an answer already")
+    this.#isAnswered = true
+    this.#shown = undefined
+    const no = answer === "once" ? undefined : message
+    this.#decide(no)
+    for (const until = Date.now() + MOVING; Date.now() < until; ) {
+      const woken = new Promise((resolve) => (this.#wake = resolve))
+      if (!this.#shown && !this.#over) await Promise.race([woken, pause(SHOWING)])
+      const shown = this.#shown
+      this.#shown = undefined
+      const outcome = this.#outcome(shown, no) ?? this.#outcome(await this.#stateNow().catch(() => {}), no)
+      if (outcome) return outcome
+      if (this.#over) return gone("its turn has ended")
+    }
+    return unsure("it was told, and nothing shows what came of it")
+  }
+
+  // What a state says about our answer. A call that runs was not refused, and ran on, unless its turn has ended.
+  #outcome(state, no) {
+    if (!state) return undefined
+    if (no && state.status === "error" && state.error?.includes(no)) return effective
+    if (isAborted(state)) return gone("its turn was aborted")
+    return no || (this.#over && isRunning(state)) ? undefined : effective
   }
 }
 
@@ -428,6 +507,7 @@ export const Baton = async (context) => {
     await new Promise((resolve) => setTimeout(resolve, 500).unref?.())
     const { data } = await client.session.status({})
     if (!data || data[session]) return
+    await forget(session)
     await tell("session.idle", session)
     if (pushed) await link.look(pushed)
   }
@@ -443,6 +523,7 @@ export const Baton = async (context) => {
   // Its address may not be known before somebody asks.
   const ways = () => [byClient(client), byAddress(new URL(context.serverUrl), directory)]
   const asked = (kind, about) => {
+    link.shows(about.sessionID, about.tool?.callID, { status: "running" })
     const question = new Question(kind, about, ways)
     const command = about.permission === "bash" && link.commands.get(about.tool?.callID)
     const whole = command ? { ...about, metadata: { command, ...about.metadata } } : about
@@ -457,6 +538,28 @@ export const Baton = async (context) => {
     for (const request of link.waitingIn(session)) {
       await link.settled(request, undefined, () => tell("approval.gone", session, { request }))
     }
+  }
+
+  // The state of a call, as OpenCode has it.
+  const stateOf = async (session, callID) => {
+    const { data } = await byClient(client).get(`/session/${session}/message?limit=${RECENT}`)
+    const parts = (Array.isArray(data) ? data : []).flatMap(({ parts }) => parts)
+    return parts.findLast((part) => part.callID === callID)?.state
+  }
+  // Holds a call until a person has decided, the turn has ended or the time is over. Gives the words with which it is refused, if it is.
+  const decided = async ({ tool, sessionID, callID }, args, { deny, hold }) => {
+    const request = HeldCall.id(sessionID, callID)
+    const about = () => tell("call.asked", sessionID, shortened({ request, tool, callID, args, why: hold.why }))
+    const held = link.asked(new HeldCall(sessionID, callID, deny, () => stateOf(sessionID, callID)), about)
+    const end = () => link.settled(request, LATE, () => tell("approval.outcome", sessionID, { request, ...gone(LATE) })).catch(() => {})
+    const timer = setTimeout(end, hold.ms)
+    // Where nobody can be told, nobody will answer.
+    held.told.then((event) => event ?? end())
+    const no = await held.decision
+    clearTimeout(timer)
+    // A turn that has ended says so itself.
+    if (!held.turnIsOver) await tell("call.decided", sessionID)
+    return no
   }
 
   const events = {
@@ -484,6 +587,7 @@ export const Baton = async (context) => {
       link.sessions.delete(info.id)
     },
     "session.compacted": ({ sessionID }) => void link.reminders.set(sessionID, compacted(sessionID).catch(() => {})),
+    "message.part.updated": ({ part }) => part.type === "tool" && link.shows(part.sessionID, part.callID, part.state),
     "permission.asked": (about) => asked("permission", about),
     "question.asked": (about) => asked("question", about),
     "permission.replied": (about) => settled("permission.replied", about),
@@ -524,7 +628,8 @@ export const Baton = async (context) => {
       if (GUARD !== "off") {
         const answer = await judged("tool.execute.before", sessionID, { tool, callID, args }, { deny: UNJUDGED })
         // This is how OpenCode is told not to run it; the model reads the message.
-        if (answer?.deny) throw new Error(answer.deny)
+        const no = answer?.hold ? await decided({ tool, sessionID, callID }, args, answer) : answer?.deny
+        if (no) throw new Error(no)
       }
       if (typeof args?.command === "string") link.commands.set(callID, args.command)
       // OpenCode does not tell a server which session calls it.
@@ -537,6 +642,7 @@ export const Baton = async (context) => {
 
     "tool.execute.after": safely(async ({ tool, sessionID, callID, args }, result) => {
       link.commands.delete(callID)
+      link.shows(sessionID, callID, { status: "completed" })
       const parts = Array.isArray(result.content)
       const more = { tool_name: tool, tool_use_id: callID }
       const shown = { tool, callID, args, output: parts ? { content: result.content } : { output: result.output } }
