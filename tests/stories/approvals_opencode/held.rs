@@ -96,7 +96,7 @@ fn opencode_goes_on_with_a_held_call_as_if_the_rule_had_said_nothing() {
 
         prompt(&server, &session, "please");
         desk.person(&["deny", id(&held(&desk, "bash: touch one"))]).took_effect();
-        stage.request(|request| request.shows("A person said no to this."));
+        stage.request(|request| request.shows("the person said no"));
         stage.is_in_state("idle");
         assert!(!stage.sandbox.project().join("one").exists(), "denied, and made");
     });
