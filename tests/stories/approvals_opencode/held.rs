@@ -85,7 +85,8 @@ fn opencode_goes_on_with_a_held_call_as_if_the_rule_had_said_nothing() {
         let own = wait::poll(LIMIT, || {
             desk.inbox().into_iter().find(|row| row["state"] == "waiting" && row["always"].is_string())
         });
-        let own = own.unwrap_or_else(|| panic!("it did not ask itself: {:?}{}", desk.inbox(), stage.trouble()));
+        let own =
+            own.unwrap_or_else(|| panic!("it did not ask itself: {:?}{}", desk.inbox(), stage.trouble()));
         assert_ne!(own["id"], first["id"]);
         assert!(!stage.sandbox.project().join("long").exists(), "it ran before it was allowed");
         desk.approve_until(id(&own), "long");
@@ -99,6 +100,50 @@ fn opencode_goes_on_with_a_held_call_as_if_the_rule_had_said_nothing() {
         stage.request(|request| request.shows("the person said no"));
         stage.is_in_state("idle");
         assert!(!stage.sandbox.project().join("one").exists(), "denied, and made");
+    });
+}
+
+/// A tool that shows nothing until it ends is known to run by its state, and a file is not written before the yes.
+#[test]
+fn opencode_holds_any_tool_and_a_silent_one_is_said_to_run() {
+    isolated(|| {
+        let script =
+            Script::by(|request| match (request.results().len(), request.word_after("your peer is ")) {
+                (0, Some(peer)) => Step::mcp(
+                    "baton",
+                    "ask_peer",
+                    json!({"to": peer, "body": "which port?", "timeout": "100s"}),
+                ),
+                (0, None) => Step::write("made.txt", "made"),
+                _ => Step::say("finished"),
+            });
+        let stage = stage("", script);
+        stage.configure(&format!(
+            "wake = \"off\"\n{}",
+            RULE.replace("command = \"touch **\"", "tool = [\"baton_ask_peer\", \"write\"]")
+        ));
+        let Some(desk) = Desk::new(&stage) else { return };
+        let (server, session) = session(&stage);
+        let held = |tool: &str| {
+            let row = wait::poll(LIMIT, || {
+                desk.inbox().into_iter().find(|row| row["state"] == "waiting" && row["tool"] == tool)
+            });
+            row.unwrap_or_else(|| panic!("{tool} is not held: {:?}{}", desk.inbox(), stage.trouble()))
+        };
+        prompt(&server, &session, "please write");
+        let row = held("write");
+        assert_eq!(row["detail"], "made", "{row}");
+        desk.approve_until(id(&row), "made.txt");
+        stage.is_in_state("idle");
+
+        let peer = server.session();
+        prompt(&server, &session, &format!("your peer is {peer}"));
+        desk.person(&["approve", id(&held("baton_ask_peer"))]).took_effect();
+        assert!(desk.inbox().is_empty(), "{:?}", desk.inbox());
+        let asked = || stage.json(&["mail"]).to_string().contains("which port?");
+        assert!(wait::until(LIMIT, asked), "it did not run{}", stage.trouble());
+        server.call("POST", &format!("/session/{session}/abort"), &json!({}));
+        stage.is_in_state("idle");
     });
 }
 

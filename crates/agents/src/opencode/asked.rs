@@ -47,8 +47,7 @@ pub fn is_headless(args: &[String]) -> bool {
             break;
         }
     }
-    let interactive =
-        command == Some("run") && rest.any(|arg| matches!(arg, "-i" | "--interactive"));
+    let interactive = command == Some("run") && rest.any(|arg| matches!(arg, "-i" | "--interactive"));
     command.is_some_and(|command| HEADLESS.contains(&command)) && !interactive
 }
 
@@ -311,13 +310,17 @@ mod tests {
         let payload = payload.to_string();
         let event = Event { native: HELD.into(), ..Event::new(EventKind::Blocked, "ses_1") };
         let asked = asked(payload.as_bytes(), &event).expect("a question");
-        assert_eq!((asked.question.id.as_str(), asked.call.as_deref()), ("held-ses_1-call_1", Some("call_1")));
+        assert_eq!(
+            (asked.question.id.as_str(), asked.call.as_deref()),
+            ("held-ses_1-call_1", Some("call_1"))
+        );
         assert_eq!(asked.question.what, "bash: cd src…");
         assert_eq!(asked.question.detail.as_deref(), Some("cd src\nrm -r build"), "all of it");
         assert_eq!(asked.question.why.as_deref(), Some("Files are counted."));
         assert_eq!(asked.question.always, None);
         let reply = |given: Answer| answer(payload.as_bytes(), &event, &asked, &given);
-        let yes = json!({"request": "held-ses_1-call_1", "kind": "call", "session_id": "ses_1", "answer": "once"});
+        let yes =
+            json!({"request": "held-ses_1-call_1", "kind": "call", "session_id": "ses_1", "answer": "once"});
         assert_eq!(reply(Answer::Allow), Some(yes));
         assert_eq!(reply(Answer::Deny("use trash".into())).expect("a no")["message"], "use trash");
         assert_eq!(reply(Answer::Deny(" ".into())).expect("a no")["message"], "A person said no to this.");
@@ -326,9 +329,8 @@ mod tests {
 
     #[test]
     fn nobody_sits_in_front_of_a_server_or_a_run() {
-        let headless = |line: &str| {
-            is_headless(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
-        };
+        let headless =
+            |line: &str| is_headless(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
         for line in [
             "opencode serve --port 0",
             "/usr/bin/opencode run --format json please begin",

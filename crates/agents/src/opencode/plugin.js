@@ -350,7 +350,7 @@ class HeldCall {
   // What a state says about our answer. A call that runs was not refused, and ran on, unless its turn has ended.
   #outcome(state, no) {
     if (!state) return undefined
-    if (no && state.status === "error" && state.error?.includes(no)) return effective
+    if (no && state.status === "error" && state.error?.replace(/^Error: /, "") === no) return effective
     if (isAborted(state)) return gone("its turn was aborted")
     return no || (this.#over && isRunning(state)) ? undefined : effective
   }

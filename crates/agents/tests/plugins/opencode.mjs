@@ -326,8 +326,8 @@ test("a yes counts when the tool asks its own question, or has run", async () =>
 
 test("a no is thrown in the words of the person, and counts when OpenCode has them", async () => {
   const world = await opencode()
-  // A reason that talks of an abort is none.
-  for (const message of ["use trash", "abort that plan"]) {
+  // A reason that talks of an abort is none, nor is one that is a part of those words.
+  for (const message of ["use trash", "abort that plan", "Tool"]) {
     const call = await held(world, `call_${message}`)
     const answered = world.answer({ answer: "reject", message }, call.request)
     assert.equal(await call.before, message)
@@ -375,7 +375,7 @@ test("a call in a turn that ends is refused, and closed", async () => {
 
 test("an abort in the very moment of an answer is seen", async () => {
   const world = await opencode()
-  for (const answer of [{ answer: "once" }, { answer: "reject", message: "no" }]) {
+  for (const answer of [{ answer: "once" }, { answer: "reject", message: "abort" }]) {
     const call = await held(world, `call_${answer.answer}`)
     const answered = world.answer(answer, call.request)
     await call.before

@@ -55,7 +55,10 @@ fn a_call_is_held_where_somebody_watches_and_refused_at_once_where_nobody_does()
     assert!(held["hold"]["why"].as_str().unwrap().starts_with("Files are counted."), "{held}");
     assert_eq!(plugin.before("ls"), Value::Null);
     let denied = plugin.before("sudo ls");
-    assert!(denied["deny"].is_string() && denied["hold"].is_null(), "what is denied is nobody's to allow: {denied}");
+    assert!(
+        denied["deny"].is_string() && denied["hold"].is_null(),
+        "what is denied is nobody's to allow: {denied}"
+    );
     drop(watcher);
     assert_eq!(plugin.before("touch it"), refused);
     plugin.close();
