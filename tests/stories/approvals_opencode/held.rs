@@ -181,7 +181,7 @@ fn opencode_aborted_while_a_call_is_held_takes_no_answer() {
             assert!(!made(file), "aborted, and made");
         }
         // In the moment of an abort: whatever is said of the answer is so.
-        for round in 0..3 {
+        for round in 0..3 * rounds() {
             fs::remove_file(stage.sandbox.project().join("one")).ok();
             prompt(&server, &session, "please");
             let row = held(&desk, "bash: touch one");
