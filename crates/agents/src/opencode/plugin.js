@@ -159,7 +159,7 @@ class Link {
   // OpenCode waits for its person. `tell` tells the link, and gives what it told. Gives the question under which that is known.
   asked(question, tell) {
     const known = this.#questions.get(question.id)
-    if (known) return known
+    if (known && !known.over) return known
     this.#questions.set(question.id, question)
     question.told = tell().catch(() => {})
     return question
@@ -168,21 +168,22 @@ class Link {
   // It does not wait for that any more. `how` is what it was told; nothing, if the turn has ended.
   async settled(id, how, tell) {
     const question = this.#questions.get(id)
-    this.#questions.delete(id)
+    if (!question?.answering) this.#questions.delete(id)
     question?.settle({ how })
     // The link hears of a question before it hears of its end.
     await question?.told
     return tell()
   }
 
-  // What OpenCode shows of a call, for the case that it is held or was.
-  shows(session, callID, state) {
-    if (this.#questions.size) this.#questions.get(HeldCall.id(session, callID))?.shows(state)
+  // The call, if it is held or was just let go.
+  held(session, callID) {
+    return this.#questions.size ? this.#questions.get(HeldCall.id(session, callID)) : undefined
   }
 
   // The ids of what a session waits for.
   waitingIn(session) {
-    return [...this.#questions.values()].filter((question) => question.session === session).map(({ id }) => id)
+    const waits = (question) => question.session === session && !question.over
+    return [...this.#questions.values()].filter(waits).map(({ id }) => id)
   }
 
   // Hands an answer over and says what became of it.
@@ -190,7 +191,8 @@ class Link {
     const { request, session_id } = reply
     const question = this.#questions.get(request)
     const outcome = question ? await question.answer(reply) : gone("it is not waited for any more")
-    if (outcome === effective || outcome.outcome === "gone") this.#questions.delete(request)
+    const isOver = outcome === effective || outcome.outcome === "gone"
+    if (isOver && this.#questions.get(request) === question) this.#questions.delete(request)
     const cwd = this.sessions.get(session_id)?.directory
     this.tell({ hook_event_name: "approval.outcome", session_id, cwd, request, ...outcome })
   }
@@ -294,11 +296,17 @@ class HeldCall {
   #stateNow
   #decide
   #isAnswered = false
+  // While it is not known what came of its answer.
+  answering
   // What OpenCode has shown of it since, and who waits for that.
   #shown
   #wake = () => {}
+  // Whether it was seen to go on with it, and who waits for that.
+  #goesOn = false
+  #onward
+  #isGoingOn = new Promise((resolve) => (this.#onward = resolve))
   // It waits for nobody any more; `turnIsOver` if the turn does not either.
-  #over = false
+  over = false
   turnIsOver = false
   // Resolves when the hook may go on: with the words by which it refuses, or with nothing.
   decision = new Promise((resolve) => (this.#decide = resolve))
@@ -320,8 +328,15 @@ class HeldCall {
     this.#wake()
   }
 
+  // It goes on with it, for certain.
+  goesOn() {
+    this.#goesOn = true
+    this.#onward()
+    this.#wake()
+  }
+
   settle({ how }) {
-    this.#over = true
+    this.over = true
     this.turnIsOver = !how
     this.#decide(this.#refusal)
     this.#wake()
@@ -329,30 +344,45 @@ class HeldCall {
 
   // Lets the hook go on, and says by what OpenCode then shows of the call what came of it.
   async answer({ answer, message }) {
-    if (this.#over) return gone("its turn has ended")
+    if (this.over) return gone("its turn has ended")
     if (this.#isAnswered) return unsure("it was given an answer already")
     this.#isAnswered = true
     this.#shown = undefined
     const no = answer === "once" ? undefined : message
     this.#decide(no)
+    this.answering = this.#outcome(no)
+    return this.answering.finally(() => (this.answering = undefined))
+  }
+
+  async #outcome(no) {
+    const outcome = await this.#seen(no)
+    if (no || outcome.outcome !== "gone") return outcome
+    // A turn that ends in the very moment of a yes may leave its tool running, which shows yet.
+    await Promise.race([this.#isGoingOn, pause(SHOWING)])
+    return this.#goesOn ? effective : outcome
+  }
+
+  // What shows of an answer.
+  async #seen(no) {
     for (const until = Date.now() + MOVING; Date.now() < until; ) {
       const woken = new Promise((resolve) => (this.#wake = resolve))
-      if (!this.#shown && !this.#over) await Promise.race([woken, pause(SHOWING)])
+      if (!this.#shown && !this.#goesOn && !this.over) await Promise.race([woken, pause(SHOWING)])
       const shown = this.#shown
       this.#shown = undefined
-      const outcome = this.#outcome(shown, no) ?? this.#outcome(await this.#stateNow().catch(() => {}), no)
+      const outcome = this.#said(shown, no) ?? this.#said(await this.#stateNow().catch(() => {}), no)
       if (outcome) return outcome
-      if (this.#over) return gone("its turn has ended")
+      if (this.over) return gone("its turn has ended")
     }
     return unsure("it was told, and nothing shows what came of it")
   }
 
   // What a state says about our answer. A call that runs was not refused, and ran on, unless its turn has ended.
-  #outcome(state, no) {
+  #said(state, no) {
+    if (this.#goesOn && !no) return effective
     if (!state) return undefined
     if (no && state.status === "error" && state.error?.replace(/^Error: /, "") === no) return effective
     if (isAborted(state)) return gone("its turn was aborted")
-    return no || (this.#over && isRunning(state)) ? undefined : effective
+    return no || (this.over && isRunning(state)) ? undefined : effective
   }
 }
 
@@ -499,15 +529,16 @@ export const Baton = async (context) => {
     const marks = taken.filter((mark) => !stay.includes(mark))
     return (await call("session.compacted", session, { shown: { marks } }))?.text
   }
-  // After an error there may be no word of the end.
+  // After an error there may be no word of the end. What waits then does not wait any more; another turn may have begun since.
   const idleAfterError = async (session) => {
+    const waited = link.waitingIn(session)
     // A push that begins now is none of its business, and may still be on its way.
     const pushed = link.lastPush(session)
     await pushed?.sent.catch(() => {})
     await new Promise((resolve) => setTimeout(resolve, 500).unref?.())
     const { data } = await client.session.status({})
     if (!data || data[session]) return
-    await forget(session)
+    await forget(session, waited)
     await tell("session.idle", session)
     if (pushed) await link.look(pushed)
   }
@@ -523,7 +554,7 @@ export const Baton = async (context) => {
   // Its address may not be known before somebody asks.
   const ways = () => [byClient(client), byAddress(new URL(context.serverUrl), directory)]
   const asked = (kind, about) => {
-    link.shows(about.sessionID, about.tool?.callID, { status: "running" })
+    link.held(about.sessionID, about.tool?.callID)?.goesOn()
     const question = new Question(kind, about, ways)
     const command = about.permission === "bash" && link.commands.get(about.tool?.callID)
     const whole = command ? { ...about, metadata: { command, ...about.metadata } } : about
@@ -534,8 +565,9 @@ export const Baton = async (context) => {
     return link.settled(requestID, how, () => tell(event, sessionID, { request: requestID, ...how }))
   }
   // Nobody waits in a session that is idle, whatever OpenCode lists.
-  const forget = async (session) => {
-    for (const request of link.waitingIn(session)) {
+  const forget = async (session, waited = link.waitingIn(session)) => {
+    const waits = link.waitingIn(session)
+    for (const request of waited.filter((id) => waits.includes(id))) {
       await link.settled(request, undefined, () => tell("approval.gone", session, { request }))
     }
   }
@@ -587,7 +619,7 @@ export const Baton = async (context) => {
       link.sessions.delete(info.id)
     },
     "session.compacted": ({ sessionID }) => void link.reminders.set(sessionID, compacted(sessionID).catch(() => {})),
-    "message.part.updated": ({ part }) => part.type === "tool" && link.shows(part.sessionID, part.callID, part.state),
+    "message.part.updated": ({ part }) => part.type === "tool" && link.held(part.sessionID, part.callID)?.shows(part.state),
     "permission.asked": (about) => asked("permission", about),
     "question.asked": (about) => asked("question", about),
     "permission.replied": (about) => settled("permission.replied", about),
@@ -642,7 +674,7 @@ export const Baton = async (context) => {
 
     "tool.execute.after": safely(async ({ tool, sessionID, callID, args }, result) => {
       link.commands.delete(callID)
-      link.shows(sessionID, callID, { status: "completed" })
+      link.held(sessionID, callID)?.goesOn()
       const parts = Array.isArray(result.content)
       const more = { tool_name: tool, tool_use_id: callID }
       const shown = { tool, callID, args, output: parts ? { content: result.content } : { output: result.output } }
@@ -681,6 +713,7 @@ export const Baton = async (context) => {
     }),
 
     "shell.env": safely(async ({ sessionID, callID }, { env }) => {
+      link.held(sessionID, callID)?.goesOn()
       const event = await payload("shell", sessionID)
       if (!event) return
       env.BATON_SESSION_ID = event.session_id

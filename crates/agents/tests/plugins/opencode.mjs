@@ -311,10 +311,11 @@ test("a held call is told with all of it, and waits", async () => {
   assert.equal(toldOf("call.asked", call.request).length, 1)
 })
 
-test("a yes counts when the tool asks its own question, or has run", async () => {
+test("a yes counts when the tool starts a shell, asks its own question, or has run", async () => {
   const world = await opencode()
   world.state = undefined
-  for (const moves of [(call) => call.after(), (call) => world.emit("permission.asked", { id: "per_own", tool: { callID: call.callID } })]) {
+  const env = (call) => world.hooks["shell.env"]({ sessionID: world.session, callID: call.callID }, { env: {} })
+  for (const moves of [env, (call) => call.after(), (call) => world.emit("permission.asked", { id: "per_own", tool: { callID: call.callID } })]) {
     const call = await held(world)
     const answered = world.answer({ answer: "once" }, call.request)
     await call.before
@@ -387,6 +388,26 @@ test("an abort in the very moment of an answer is seen", async () => {
     await world.emit("session.idle")
     assert.equal((await late).outcome, "gone")
   }
+  // It had been let go before, and its tool runs on.
+  const left = await held(world, "call_left")
+  const answered = world.answer({ answer: "once" }, left.request)
+  await left.before
+  await world.show(left.callID, { status: "error", error: "Tool execution aborted" })
+  await world.emit("session.idle")
+  await world.hooks["shell.env"]({ sessionID: world.session, callID: left.callID }, { env: {} })
+  assert.equal((await answered).outcome, "effective")
+})
+
+test("an error ends what waited then, and nothing that waits since", async () => {
+  const world = await opencode()
+  const first = await held(world, "call_before")
+  const failed = world.emit("session.error")
+  await world.emit("session.idle")
+  assert.equal(await first.before, REFUSAL)
+  const second = await held(world, "call_since")
+  await failed
+  assert.equal(second.is, undefined, "it waits")
+  assert.deepEqual(await words(world, second, { answer: "once" }), ["effective", "goes on"])
 })
 
 test("two calls are answered each on its own", async () => {
