@@ -87,7 +87,7 @@ class Link {
       this.#child = undefined
       for (const id of [...this.#calls.keys()]) this.#answer(id, undefined)
       // The next one has to hear what is waited for.
-      for (const { told } of this.#questions.values()) told.then((event) => event && this.tell(event))
+      for (const question of this.#questions.values()) question.told.then((event) => this.#retell(question, event))
     }
     child.on("error", gone)
     child.on("exit", gone)
@@ -99,6 +99,13 @@ class Link {
     child.stdin.unref?.()
     child.stdout.unref?.()
     return child
+  }
+
+  // Tells of a question anew, unless nothing could be told of it.
+  #retell(question, event) {
+    if (event) this.tell(event)
+    // A call that was let go waits for nobody, but for what became of its answer.
+    if (event && question.answering) this.tell({ ...event, hook_event_name: "call.decided" })
   }
 
   #read(text) {

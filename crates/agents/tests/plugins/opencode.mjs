@@ -290,7 +290,13 @@ async function held(world, callID = `call_of_${world.session}`, { ms = LIMIT, ho
   return call
 }
 
-const words = async (world, call, answer) => [(await world.answer(answer, call.request)).outcome, await call.before]
+// What comes of an answer, and what the hook does, if OpenCode shows nothing of the call.
+const silently = async (world, call, answer) => [(await world.answer(answer, call.request)).outcome, await call.before]
+// The same if it shows its state.
+const openly = (world, call, answer) => {
+  call.before.then(() => world.show(call.callID, world.calls[call.callID]))
+  return silently(world, call, answer)
+}
 
 test("a held call is told with all of it, and waits", async () => {
   const world = await opencode()
@@ -341,13 +347,13 @@ test("a no is thrown in the words of the person, and counts when OpenCode has th
 
 test("a tool that shows nothing counts by its state", async () => {
   const world = await opencode()
-  assert.deepEqual(await words(world, await held(world, "call_silent"), { answer: "once" }), ["effective", "goes on"])
+  assert.deepEqual(await silently(world, await held(world, "call_silent"), { answer: "once" }), ["effective", "goes on"])
   const refused = await held(world, "call_refused")
   world.calls.call_refused = { status: "error", error: "not now" }
-  assert.deepEqual(await words(world, refused, { answer: "reject", message: "not now" }), ["effective", "not now"])
+  assert.deepEqual(await silently(world, refused, { answer: "reject", message: "not now" }), ["effective", "not now"])
   const dark = await held(world, "call_dark")
   world.state = undefined
-  assert.deepEqual(await words(world, dark, { answer: "once" }), ["unsure", "goes on"])
+  assert.deepEqual(await silently(world, dark, { answer: "once" }), ["unsure", "goes on"])
   assert.deepEqual((await world.answer({ answer: "once" }, dark.request)).outcome, "unsure", "there is no second answer")
 })
 
@@ -407,23 +413,23 @@ test("an error ends what waited then, and nothing that waits since", async () =>
   const second = await held(world, "call_since")
   await failed
   assert.equal(second.is, undefined, "it waits")
-  assert.deepEqual(await words(world, second, { answer: "once" }), ["effective", "goes on"])
+  assert.deepEqual(await openly(world, second, { answer: "once" }), ["effective", "goes on"])
 })
 
 test("two calls are answered each on its own", async () => {
   const world = await opencode()
   const [first, second] = [await held(world, "call_first"), await held(world, "call_second")]
   world.calls.call_second = { status: "error", error: "not this" }
-  assert.deepEqual(await words(world, second, { answer: "reject", message: "not this" }), ["effective", "not this"])
+  assert.deepEqual(await openly(world, second, { answer: "reject", message: "not this" }), ["effective", "not this"])
   assert.equal(first.is, undefined)
-  assert.deepEqual(await words(world, first, { answer: "once" }), ["effective", "goes on"])
+  assert.deepEqual(await openly(world, first, { answer: "once" }), ["effective", "goes on"])
 })
 
 test("a call that two plugins of one process see is asked about once", async () => {
   const world = await opencode()
   const first = await held(world, "call_twice")
   const second = await held(world, "call_twice")
-  assert.deepEqual(await words(world, first, { answer: "once" }), ["effective", "goes on"])
+  assert.deepEqual(await openly(world, first, { answer: "once" }), ["effective", "goes on"])
   assert.equal(await second.before, "goes on")
   assert.equal(toldOf("call.asked", first.request).length, 1)
 })
@@ -433,7 +439,16 @@ test("the next link hears of a held call, and its answer is taken", async () => 
   const call = await held(world)
   link.destroy()
   await eventually("the question again", () => toldOf("call.asked", call.request)[1])
-  assert.deepEqual(await words(world, call, { answer: "once" }), ["effective", "goes on"])
+  assert.deepEqual(await openly(world, call, { answer: "once" }), ["effective", "goes on"])
+  // One that was let go is told too, so that its link learns what came of that; but it does not wait.
+  const gone = await held(world, "call_let_go")
+  const answered = world.answer({ answer: "once" }, gone.request)
+  await gone.before
+  link.destroy()
+  await eventually("the question again", () => toldOf("call.asked", gone.request)[1])
+  assert.equal((await answered).outcome, "effective")
+  const names = told.filter((event) => event.request === gone.request).map((event) => event.hook_event_name)
+  assert.deepEqual(names, ["call.asked", "call.asked", "call.decided", "approval.outcome"])
 })
 
 test("where nobody can be told of a call, nobody is waited for", async () => {
