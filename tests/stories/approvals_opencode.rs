@@ -1,5 +1,7 @@
 //! Questions of OpenCode: its plugin tells of them, hands the answers over, and looks whether that helped.
 
+mod held;
+
 use crate::desk::{Desk, PROMPT, print_times};
 use crate::gate::{UNTIL_TOLD, end_tools};
 use crate::stage::{LIMIT, Stage, press_until, rounds};

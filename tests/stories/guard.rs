@@ -211,6 +211,11 @@ fn codex_waits_at_the_inbox_for_what_a_person_has_to_decide() {
 }
 
 #[test]
+fn opencode_waits_at_the_inbox_for_what_a_person_has_to_decide() {
+    isolated(|| waits_at_the_inbox(Agent::OpenCode));
+}
+
+#[test]
 fn gemini_waits_at_the_inbox_for_what_a_person_has_to_decide() {
     isolated(|| waits_at_the_inbox(Agent::Gemini));
 }

@@ -129,6 +129,12 @@ pub trait Agent: Sync {
         None
     }
 
+    /// What makes our plugin hold a call that a rule of ours wants to be asked about, for so long at most, and tell of it as of a question; `None` where
+    /// it does not do that.
+    fn render_hold(&self, _call: &Call, _why: &str, _hold: Span) -> Option<String> {
+        None
+    }
+
     /// What lets a call go on that our rules asked a person about; empty where silence does.
     fn render_go_on(&self) -> &'static str {
         ""

@@ -173,7 +173,11 @@ pub fn is_of_call(id: &str) -> bool {
 
 /// What is asked about a call where a rule of ours wants that, by a process of ours.
 pub fn of_call(table: &Tools, call: &Call, process: u32) -> Asked {
-    let id = format!("{OF_CALL}{process}");
+    about_call(table, call, format!("{OF_CALL}{process}"))
+}
+
+/// The same under an id of the caller's.
+pub fn about_call(table: &Tools, call: &Call, id: String) -> Asked {
     let question = Question { id, ..permission(table, &call.tool.native, &call.input) };
     let input = fingerprint(&call.tool.native, &call.input);
     Asked { question, call: call.id.clone(), input, native: Value::Null }
@@ -270,7 +274,7 @@ pub fn from_json(value: &Value) -> Option<Question> {
         paths: list("paths"),
         always: text("always"),
         choices: list("choices"),
-        tool_use: None,
+        ..Question::default()
     })
 }
 
@@ -305,7 +309,7 @@ mod tests {
             detail: Some("a\nb".into()),
             paths: vec!["/x".into()],
             always: Some("bash *".into()),
-            tool_use: None,
+            ..Question::default()
         };
         assert_eq!(from_json(&to_json(&question)), Some(question));
         assert_eq!(from_json(&json!({"id": "1", "what": "x"})), Some(Question::permission("1", "x")));

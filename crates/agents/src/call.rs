@@ -206,6 +206,14 @@ pub(crate) fn needs_a_person(why: &str) -> String {
     format!("{why} A person has to decide this: tell them what you need it for, and go on without it.")
 }
 
+/// What the model is told where a person gave no reason for a no.
+const NO: &str = "A person said no to this.";
+
+/// What the model is told where a person said no to a call, with these words or none.
+pub fn said_no(words: &str) -> &str {
+    if words.trim().is_empty() { NO } else { words }
+}
+
 /// What the model is told about a secret that its agent lets nobody take out.
 pub(crate) fn not_taken_out(why: &str) -> String {
     format!(

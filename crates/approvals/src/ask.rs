@@ -9,7 +9,7 @@ use baton_core::approval::{Answer, QuestionKind, State, Step};
 use baton_core::event::Event;
 use baton_core::id::ApprovalId;
 use baton_core::time::Span;
-use baton_core::{Code, Error};
+use baton_core::{Code, Error, frame};
 use baton_gate::Gate;
 use baton_gate::approvals::{Access, Opinion, Policy};
 use baton_mail::bell::Bell;
@@ -18,6 +18,9 @@ use baton_mail::{identity, process, project};
 use baton_store::{ApprovalRow, Approvals, NewApproval, Process, Role, Store};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+/// How much of why is kept, in characters.
+const WHY: usize = 400;
 
 /// Where a question comes from.
 pub struct Asker<'a> {
@@ -51,6 +54,12 @@ impl Rules {
         Self { opinion: gate.opinion_of_question(agent, payload), policy, program }
     }
 
+    /// Those for a call that a rule of ours wants to be asked about. What the person lets run by rule is not what a rule wants the person to see.
+    pub fn of_call(gate: &Gate, why: &str, program: Option<PathBuf>) -> Self {
+        let opinion = Opinion { why: Some(frame::shown(why, WHY)), by_rule: None };
+        Self { opinion, policy: gate.approvals().unwrap_or_default(), program }
+    }
+
     /// Those for a question that says itself which call it is about.
     pub fn of_asked(
         gate: &Gate,
@@ -59,6 +68,9 @@ impl Rules {
         asked: &Asked,
         program: Option<PathBuf>,
     ) -> Self {
+        if let Some(why) = &asked.question.why {
+            return Self::of_call(gate, why, program);
+        }
         let Ok(policy) = gate.approvals() else { return Self::default() };
         let about = asked.question.tool_use.as_deref();
         let opinion =
@@ -196,8 +208,19 @@ pub fn hold(
     Ok(taken)
 }
 
-/// The same for a call that a rule of ours wants to be asked about, in the hook before it: where nobody sits at the terminal, or somebody watches. `render`
-/// gives what the hook prints. `None`: nobody has answered, and the call must not run.
+/// Whether a call that a rule of ours wants to be asked about may be held for an answer: where nobody sits at the terminal, or somebody watches. Never a
+/// job's: its worker has that from the backend.
+pub fn may_hold_call(store: &mut Store, asker: &Asker<'_>, event: &Event) -> bool {
+    if is_a_jobs(asker.env) {
+        return false;
+    }
+    let asking = identity::agent_process(asker.agent, asker.env);
+    let arguments = asking.map(|asking| process::arguments(asking.pid)).unwrap_or_default();
+    asker.agent.is_headless(&arguments, asker.env) || is_watched(store, asker, event)
+}
+
+/// The same for a call that a rule of ours wants to be asked about, in the hook before it, where it [may be held](may_hold_call). `render` gives what
+/// the hook prints. `None`: nobody has answered, and the call must not run.
 pub fn hold_call(
     store: &mut Store,
     asker: &Asker<'_>,
@@ -205,11 +228,10 @@ pub fn hold_call(
     asked: &Asked,
     render: &dyn Fn(&Answer) -> Option<String>,
 ) -> Result<Option<Taken>, Error> {
-    let asking = identity::agent_process(asker.agent, asker.env);
-    let arguments = asking.map(|asking| process::arguments(asking.pid)).unwrap_or_default();
-    if !asker.agent.is_headless(&arguments, asker.env) && !is_watched(store, asker, event) {
+    if !may_hold_call(store, asker, event) {
         return Ok(None);
     }
+    let asking = identity::agent_process(asker.agent, asker.env);
     let mut bell = crate::listen(asker.home)?;
     let mut approvals = Approvals::open(asker.home, Role::Hook)?;
     let holder = Some(process::this());

@@ -39,6 +39,8 @@ pub struct Question {
     pub choices: Vec<String>,
     /// The call that it is about, all of it, where its holder knows that; not kept.
     pub tool_use: Option<Box<ToolUse>>,
+    /// Why a rule of ours wants it asked, where not the agent itself asks; not kept with it.
+    pub why: Option<String>,
 }
 
 impl Question {

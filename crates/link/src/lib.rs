@@ -5,7 +5,7 @@
 //!
 //! ```text
 //! plugin → baton   {"id": 7, "payload": {"hook_event_name": …, "session_id": …, …}}
-//! baton → plugin   {"id": 7, "answer": …}          null: nothing to say; about a tool call: what the guard says
+//! baton → plugin   {"id": 7, "answer": …}          null: nothing to say; about a tool call: what the guard says, and whether to hold it for a person
 //! baton → plugin   {"push": {…}}                    unasked
 //! baton → plugin   {"reply": {…}}                   the answer to a question of its agent; what became of it comes as an event
 //! ```
@@ -17,7 +17,7 @@ mod lines;
 mod questions;
 mod sessions;
 
-use baton_agents::{Agent, Push};
+use baton_agents::{Agent, Call as ToolCall, Push, Ruling};
 use baton_approvals::ask::{self, Asker, Rules};
 use baton_approvals::settle;
 use baton_core::event::{Event, EventKind, Reply};
@@ -251,12 +251,36 @@ impl<O: Write> Link<O> {
     }
 
     /// What the guard says about the tool call of an event.
-    fn judged(&self, event: &Event, payload: &[u8]) -> Option<String> {
-        let gate = (self.options.gate)();
-        gate.answer(self.options.agent, payload, None).unwrap_or_else(|error| {
+    fn judged(&mut self, event: &Event, payload: &[u8]) -> Option<String> {
+        let (gate, agent) = ((self.options.gate)(), self.options.agent);
+        let (call, ruling) = match gate.ruling(agent, payload, None) {
+            Ok(ruled) => ruled?,
+            Err(error) => {
+                self.note(&format!("{}: {}: {error}", event.native, error.code()));
+                return gate.unjudged(agent, &event.native);
+            }
+        };
+        let held = match &ruling {
+            Ruling::Ask(why) => self.hold(&gate, event, &call, why),
+            _ => None,
+        };
+        let said = held.unwrap_or_else(|| agent.render_ruling(&call, &ruling));
+        (!said.is_empty()).then_some(said)
+    }
+
+    /// What makes the plugin hold a call for the person; `None` where it is refused at once.
+    fn hold(&mut self, gate: &Gate, event: &Event, call: &ToolCall, why: &str) -> Option<String> {
+        let Options { agent, env, .. } = self.options;
+        let hold = (self.options.limits)(event.cwd.as_deref().unwrap_or(Path::new("/"))).approval_hold;
+        let held = agent.render_hold(call, why, hold)?;
+        let home = self.options.home.clone();
+        let asker = Asker { home: &home, agent, env: &env, hold, rules: Rules::of_call(gate, why, None) };
+        let may = self.with_store(event, |store, _| Ok(ask::may_hold_call(store, &asker, event)));
+        let may = may.unwrap_or_else(|error| {
             self.note(&format!("{}: {}: {error}", event.native, error.code()));
-            gate.unjudged(self.options.agent, &event.native)
-        })
+            false
+        });
+        may.then_some(held)
     }
 
     /// What keeps a turn from ending, in the words of the plugin. What can't be found out holds nothing.

@@ -210,7 +210,7 @@ impl Questions {
         let moved = match (&settled.how, &held.handed) {
             // The plugin says next what came of our answer.
             (Settlement::Answered(_) | Settlement::Dropped(_), Some(_)) if !held.lost => return Ok(()),
-            (Settlement::Answered(how) | Settlement::Dropped(how), None) => {
+            (Settlement::Answered(how) | Settlement::Dropped(how) | Settlement::Gone(how), None) => {
                 approvals.close(&held.id, Step::Over, Some(how), now)?
             }
             (_, None) => return Ok(()),

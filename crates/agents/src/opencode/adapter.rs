@@ -21,7 +21,7 @@ use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
 use baton_core::id::Nonce;
 use baton_core::mail::{self};
-use baton_core::time::Moment;
+use baton_core::time::{Moment, Span};
 use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -72,12 +72,18 @@ impl Agent for OpenCode {
     fn render_ruling(&self, _call: &Call, ruling: &Ruling) -> String {
         match ruling {
             Ruling::Deny(why) => json!({ "deny": why }),
-            // A plugin can't make it ask its person.
+            // A plugin can't make it ask its person. Where it may be held for one, `render_hold` says so.
             Ruling::Ask(why) => json!({ "deny": call::needs_a_person(why) }),
             Ruling::Note(text) => json!({ "note": text }),
             Ruling::Redact { output, .. } => json!({ "output": output }),
         }
         .to_string()
+    }
+
+    /// The plugin waits before the call; what it throws when nobody has answered is said along.
+    fn render_hold(&self, _call: &Call, why: &str, hold: Span) -> Option<String> {
+        let refused = call::needs_a_person(why);
+        Some(json!({"deny": refused, "hold": {"ms": hold.0, "why": why}}).to_string())
     }
 
     fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
@@ -90,6 +96,11 @@ impl Agent for OpenCode {
 
     fn settled(&self, payload: &[u8], event: &Event) -> Option<Settled> {
         asked::settled(payload, event)
+    }
+
+    /// What is attached to such a process shows the sessions of it, but nobody knows whether anything is.
+    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
+        asked::is_headless(args)
     }
 
     fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
@@ -140,10 +151,7 @@ impl Agent for OpenCode {
     }
 
     fn is_process(&self, args: &[String]) -> bool {
-        args.iter().take(2).any(|arg| {
-            let name = Path::new(arg).file_name().and_then(|name| name.to_str());
-            name.is_some_and(|name| matches!(name, "opencode" | ".opencode" | "opencode.exe"))
-        })
+        args.iter().take(2).any(|arg| is_program(arg))
     }
 
     fn screen(&self, capture: &str) -> Screen {
@@ -165,6 +173,12 @@ impl Agent for OpenCode {
     }
 }
 
+/// Whether that is OpenCode, by its path.
+pub(super) fn is_program(arg: &str) -> bool {
+    let name = Path::new(arg).file_name().and_then(|name| name.to_str());
+    name.is_some_and(|name| matches!(name, "opencode" | ".opencode" | "opencode.exe"))
+}
+
 /// An id as OpenCode makes them: the time, which it sorts by, and 14 letters.
 fn id(prefix: &str, nonce: &Nonce, made_at: Moment) -> String {
     let time = (made_at.0.cast_unsigned() << 12 | 1) & 0xffff_ffff_ffff;
@@ -183,9 +197,11 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         // Told by our plugin before the next one, unless the turn failed.
         "turn.done" => EventKind::Stop,
         "session.idle" => EventKind::IdleNotice,
-        "permission.asked" | "question.asked" => EventKind::Blocked,
+        "permission.asked" | "question.asked" | "call.asked" => EventKind::Blocked,
         // Whatever was answered: if it was a refusal, the session says next that it is idle.
-        "permission.replied" | "question.replied" | "question.rejected" => EventKind::BeforeTool,
+        "permission.replied" | "question.replied" | "question.rejected" | "call.decided" => {
+            EventKind::BeforeTool
+        }
         // About questions only: it says the same of its turn by other events.
         "approval.gone" | "approval.outcome" => EventKind::Other,
         "push.failed" => EventKind::PushFailed,

@@ -1,6 +1,10 @@
-//! What OpenCode asks its person, as our plugin forwards it, and the answer in the plugin's words.
+//! What OpenCode asks its person, as our plugin forwards it, and the answer in the plugin's words. A call that the plugin holds because a rule of ours wants
+//! it asked about is one of these questions.
 
-use crate::asked::{Asked, Settled, Settlement, fingerprint};
+use super::adapter::is_program;
+use super::tools::{CALLS, TOOLS};
+use crate::asked::{Asked, Settled, Settlement, about_call, fingerprint};
+use crate::call;
 use baton_core::approval::{Answer, Question, QuestionKind};
 use baton_core::event::Event;
 use baton_core::tool::{ToolKind, ToolUse};
@@ -9,9 +13,48 @@ use serde_json::{Value, json};
 /// Where a permission says in so many words what it is about.
 const ABOUT: [&str; 4] = ["command", "filepath", "url", "query"];
 
+/// What our plugin says when it holds a call.
+const HELD: &str = "call.asked";
+
+/// Commands of OpenCode in which nobody sits in front of its process.
+const HEADLESS: [&str; 5] = ["acp", "github", "run", "serve", "web"];
+
+/// Its options before a command that have a value in the next argument.
+const VALUED: [&str; 11] = [
+    "--agent",
+    "--cors",
+    "--hostname",
+    "--log-level",
+    "--mdns-domain",
+    "--model",
+    "--port",
+    "--prompt",
+    "--session",
+    "-m",
+    "-s",
+];
+
+/// Whether nobody sits in front of a process with these arguments.
+pub fn is_headless(args: &[String]) -> bool {
+    let own = args.iter().take(2).position(|arg| is_program(arg)).map_or(0, |at| at + 1);
+    let mut rest = args[own.min(args.len())..].iter().map(String::as_str);
+    let mut command = None;
+    while let Some(arg) = rest.next() {
+        if VALUED.contains(&arg) {
+            rest.next();
+        } else if !arg.starts_with('-') {
+            command = Some(arg);
+            break;
+        }
+    }
+    let interactive = command == Some("run") && rest.any(|arg| matches!(arg, "-i" | "--interactive"));
+    command.is_some_and(|command| HEADLESS.contains(&command)) && !interactive
+}
+
 /// What is asked with an event.
 pub fn asked(payload: &[u8], event: &Event) -> Option<Asked> {
     let read = match event.native.as_str() {
+        HELD => return held(payload),
         "permission.asked" => permission,
         "question.asked" => question,
         _ => return None,
@@ -23,6 +66,15 @@ pub fn asked(payload: &[u8], event: &Event) -> Option<Asked> {
     let tool = question.tool.as_deref().unwrap_or_default();
     let input = fingerprint(tool, &json!([about["patterns"], about["metadata"], about["questions"]]));
     Some(Asked { question, call, input, native: Value::Null })
+}
+
+/// A call that our plugin holds, in the fields of the event before it.
+fn held(payload: &[u8]) -> Option<Asked> {
+    let call = call::read(payload, CALLS.before.first().copied(), &CALLS, &TOOLS).ok()??;
+    let told: Value = serde_json::from_slice(payload).ok()?;
+    let asked = about_call(&TOOLS, &call, told["request"].as_str()?.to_owned());
+    let why = told["why"].as_str().unwrap_or_default().to_owned();
+    Some(Asked { question: Question { why: Some(why), ..asked.question }, ..asked })
 }
 
 /// Reads a permission, as events and `GET /permission` have it. Old servers name the kind of the tool `type`.
@@ -122,11 +174,18 @@ fn texts(list: &Value) -> Vec<String> {
 /// An answer, for the plugin to give.
 pub fn answer(payload: &[u8], event: &Event, asked: &Asked, answer: &Answer) -> Option<Value> {
     let kind = match asked.question.kind {
+        _ if event.native == HELD => "call",
         QuestionKind::Permission => "permission",
         QuestionKind::Input => "question",
     };
     let mut reply = json!({"request": asked.question.id, "kind": kind, "session_id": event.session_id});
     match (asked.question.kind, answer) {
+        (_, Answer::AllowAlways) if event.native == HELD => return None,
+        // The plugin throws it, and the model reads it.
+        (_, Answer::Deny(words)) if event.native == HELD => {
+            reply["answer"] = json!("reject");
+            reply["message"] = json!(call::said_no(words));
+        }
         (QuestionKind::Permission, Answer::Allow) => reply["answer"] = json!("once"),
         (QuestionKind::Permission, Answer::AllowAlways) => reply["answer"] = json!("always"),
         (_, Answer::Deny(words)) if words.trim().is_empty() => reply["answer"] = json!("reject"),
@@ -240,6 +299,59 @@ mod tests {
             |command: &str| told("bash", json!([command]), json!({ "command": command }), json!([])).input;
         assert_eq!(of("ls"), of("ls"));
         assert_ne!(of("ls"), of("ls -l"));
+    }
+
+    #[test]
+    fn a_held_call_says_what_it_is_about_and_why_and_takes_a_yes_or_a_no() {
+        let payload = json!({
+            "hook_event_name": "call.asked", "session_id": "ses_1", "request": "held-ses_1-call_1", "tool": "bash",
+            "callID": "call_1", "args": {"command": "cd src\nrm -r build", "workdir": "/p"}, "why": "Files are counted.",
+        });
+        let payload = payload.to_string();
+        let event = Event { native: HELD.into(), ..Event::new(EventKind::Blocked, "ses_1") };
+        let asked = asked(payload.as_bytes(), &event).expect("a question");
+        assert_eq!(
+            (asked.question.id.as_str(), asked.call.as_deref()),
+            ("held-ses_1-call_1", Some("call_1"))
+        );
+        assert_eq!(asked.question.what, "bash: cd src…");
+        assert_eq!(asked.question.detail.as_deref(), Some("cd src\nrm -r build"), "all of it");
+        assert_eq!(asked.question.why.as_deref(), Some("Files are counted."));
+        assert_eq!(asked.question.always, None);
+        let reply = |given: Answer| answer(payload.as_bytes(), &event, &asked, &given);
+        let yes =
+            json!({"request": "held-ses_1-call_1", "kind": "call", "session_id": "ses_1", "answer": "once"});
+        assert_eq!(reply(Answer::Allow), Some(yes));
+        assert_eq!(reply(Answer::Deny("use trash".into())).expect("a no")["message"], "use trash");
+        assert_eq!(reply(Answer::Deny(" ".into())).expect("a no")["message"], "A person said no to this.");
+        assert_eq!((reply(Answer::AllowAlways), reply(Answer::Words("so".into()))), (None, None));
+    }
+
+    #[test]
+    fn nobody_sits_in_front_of_a_server_or_a_run() {
+        let headless =
+            |line: &str| is_headless(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+        for line in [
+            "opencode serve --port 0",
+            "/usr/bin/opencode run --format json please begin",
+            "node /usr/bin/opencode --print-logs --log-level INFO web",
+            "opencode acp",
+            "opencode --port 0 serve",
+        ] {
+            assert!(headless(line), "{line}");
+        }
+        for line in [
+            "opencode",
+            "opencode /p",
+            "opencode --session run",
+            "opencode --prompt serve --port 0",
+            "opencode attach http://127.0.0.1:4096",
+            "opencode run -i",
+            "opencode ./run",
+            "",
+        ] {
+            assert!(!headless(line), "{line}");
+        }
     }
 
     #[test]

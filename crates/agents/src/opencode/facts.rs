@@ -17,7 +17,7 @@ pub const FACTS: Facts = Facts {
     subagents: "sessions with a parent",
     failing: "open; closed with `guard.on_failure = deny`; a plugin that does not load is skipped silently",
     deny: "yes",
-    ask: "no: refused, and the model is told that a person has to decide",
+    ask: "at the inbox, where nobody sits at the terminal or somebody watches; else refused, and the model is told that a person has to decide",
     rewrite: "yes",
     redact: "yes",
     variables: &["AGENT", "OPENCODE", "OPENCODE_PID", "BATON_SESSION_ID", "BATON_CALL_ID", "BATON_SUBAGENT"],

@@ -16,6 +16,9 @@ const UNSEEN = "baton's guard gave no answer, so this output is not shown. Tell 
 const STARTS = 5 // of the link, within a minute
 const CALL = 2000 // ms that one call of OpenCode's server takes at most
 const SHOWING = 1500 // ms until an answer that was taken shows
+const MOVING = 6000 // ms until a call that was held and answered is seen to move on
+const RECENT = 20 // messages among which a call that waits is found
+const LATE = "nobody answered in time: it was refused"
 const LONGEST = 64 * 1024 // characters of one text in a question
 // Where OpenCode says that its server is when it has none. Anybody may listen there.
 const NOWHERE = "http://localhost:4096/"
@@ -84,7 +87,7 @@ class Link {
       this.#child = undefined
       for (const id of [...this.#calls.keys()]) this.#answer(id, undefined)
       // The next one has to hear what is waited for.
-      for (const { told } of this.#questions.values()) told.then((event) => event && this.tell(event))
+      for (const question of this.#questions.values()) question.told.then((event) => this.#retell(question, event))
     }
     child.on("error", gone)
     child.on("exit", gone)
@@ -96,6 +99,13 @@ class Link {
     child.stdin.unref?.()
     child.stdout.unref?.()
     return child
+  }
+
+  // Tells of a question anew, unless nothing could be told of it.
+  #retell(question, event) {
+    if (event) this.tell(event)
+    // A call that was let go waits for nobody, but for what became of its answer.
+    if (event && question.answering) this.tell({ ...event, hook_event_name: "call.decided" })
   }
 
   #read(text) {
@@ -153,26 +163,34 @@ class Link {
     this.tell({ hook_event_name: "push.failed", session_id, cwd: directory, shown: { marks: [mark] } })
   }
 
-  // OpenCode waits for its person. `tell` tells the link, and gives what it told.
+  // OpenCode waits for its person. `tell` tells the link, and gives what it told. Gives the question under which that is known.
   asked(question, tell) {
-    if (this.#questions.has(question.id)) return
+    const known = this.#questions.get(question.id)
+    if (known && !known.over) return known
     this.#questions.set(question.id, question)
     question.told = tell().catch(() => {})
+    return question
   }
 
   // It does not wait for that any more. `how` is what it was told; nothing, if the turn has ended.
   async settled(id, how, tell) {
     const question = this.#questions.get(id)
-    this.#questions.delete(id)
+    if (!question?.answering) this.#questions.delete(id)
     question?.settle({ how })
     // The link hears of a question before it hears of its end.
     await question?.told
     return tell()
   }
 
+  // The call, if it is held or was just let go.
+  held(session, callID) {
+    return this.#questions.size ? this.#questions.get(HeldCall.id(session, callID)) : undefined
+  }
+
   // The ids of what a session waits for.
   waitingIn(session) {
-    return [...this.#questions.values()].filter((question) => question.session === session).map(({ id }) => id)
+    const waits = (question) => question.session === session && !question.over
+    return [...this.#questions.values()].filter(waits).map(({ id }) => id)
   }
 
   // Hands an answer over and says what became of it.
@@ -180,6 +198,8 @@ class Link {
     const { request, session_id } = reply
     const question = this.#questions.get(request)
     const outcome = question ? await question.answer(reply) : gone("it is not waited for any more")
+    const isOver = outcome === effective || outcome.outcome === "gone"
+    if (isOver && this.#questions.get(request) === question) this.#questions.delete(request)
     const cwd = this.sessions.get(session_id)?.directory
     this.tell({ hook_event_name: "approval.outcome", session_id, cwd, request, ...outcome })
   }
@@ -274,6 +294,102 @@ class Question {
     const to = `/${this.kind}/${this.id}`
     if (this.kind === "permission") return [`${to}/reply`, { reply: answer, ...(message && { message }) }]
     return answers ? [`${to}/reply`, { answers }] : [`${to}/reject`, {}]
+  }
+}
+
+// A call that waits in the hook before it, because the guard wants a person to decide.
+class HeldCall {
+  #refusal
+  #stateNow
+  #decide
+  #isAnswered = false
+  // While it is not known what came of its answer.
+  answering
+  // What OpenCode has shown of it since, and who waits for that.
+  #shown
+  #wake = () => {}
+  // Whether it was seen to go on with it, and who waits for that.
+  #goesOn = false
+  #onward
+  #isGoingOn = new Promise((resolve) => (this.#onward = resolve))
+  // It waits for nobody any more; `turnIsOver` if the turn does not either.
+  over = false
+  turnIsOver = false
+  // Resolves when the hook may go on: with the words by which it refuses, or with nothing.
+  decision = new Promise((resolve) => (this.#decide = resolve))
+
+  static id(session, callID) {
+    return `held-${session}-${callID}`
+  }
+
+  // `refusal` is what the model reads where nobody decides; `stateNow` asks OpenCode for the state of the call.
+  constructor(session, callID, refusal, stateNow) {
+    Object.assign(this, { id: HeldCall.id(session, callID), session })
+    this.#refusal = refusal
+    this.#stateNow = stateNow
+  }
+
+  // OpenCode shows a state of it.
+  shows(state) {
+    this.#shown = state
+    this.#wake()
+  }
+
+  // It goes on with it, for certain.
+  goesOn() {
+    this.#goesOn = true
+    this.#onward()
+    this.#wake()
+  }
+
+  settle({ how }) {
+    this.over = true
+    this.turnIsOver = !how
+    this.#decide(this.#refusal)
+    this.#wake()
+  }
+
+  // Lets the hook go on, and says by what OpenCode then shows of the call what came of it.
+  async answer({ answer, message }) {
+    if (this.over) return gone("its turn has ended")
+    if (this.#isAnswered) return unsure("it was given an answer already")
+    this.#isAnswered = true
+    this.#shown = undefined
+    const no = answer === "once" ? undefined : message
+    this.#decide(no)
+    this.answering = this.#outcome(no)
+    return this.answering.finally(() => (this.answering = undefined))
+  }
+
+  async #outcome(no) {
+    const outcome = await this.#seen(no)
+    if (no || outcome.outcome !== "gone") return outcome
+    // A turn that ends in the very moment of a yes may leave its tool running, which shows yet.
+    await Promise.race([this.#isGoingOn, pause(SHOWING)])
+    return this.#goesOn ? effective : outcome
+  }
+
+  // What shows of an answer.
+  async #seen(no) {
+    for (const until = Date.now() + MOVING; Date.now() < until; ) {
+      const woken = new Promise((resolve) => (this.#wake = resolve))
+      if (!this.#shown && !this.#goesOn && !this.over) await Promise.race([woken, pause(SHOWING)])
+      const shown = this.#shown
+      this.#shown = undefined
+      const outcome = this.#said(shown, no) ?? this.#said(await this.#stateNow().catch(() => {}), no)
+      if (outcome) return outcome
+      if (this.over) return gone("its turn has ended")
+    }
+    return unsure("it was told, and nothing shows what came of it")
+  }
+
+  // What a state says about our answer. A call that runs was not refused, and ran on, unless its turn has ended.
+  #said(state, no) {
+    if (this.#goesOn && !no) return effective
+    if (!state) return undefined
+    if (no && state.status === "error" && state.error?.replace(/^Error: /, "") === no) return effective
+    if (isAborted(state)) return gone("its turn was aborted")
+    return no || (this.over && isRunning(state)) ? undefined : effective
   }
 }
 
@@ -420,14 +536,16 @@ export const Baton = async (context) => {
     const marks = taken.filter((mark) => !stay.includes(mark))
     return (await call("session.compacted", session, { shown: { marks } }))?.text
   }
-  // After an error there may be no word of the end.
+  // After an error there may be no word of the end. What waits then does not wait any more; another turn may have begun since.
   const idleAfterError = async (session) => {
+    const waited = link.waitingIn(session)
     // A push that begins now is none of its business, and may still be on its way.
     const pushed = link.lastPush(session)
     await pushed?.sent.catch(() => {})
     await new Promise((resolve) => setTimeout(resolve, 500).unref?.())
     const { data } = await client.session.status({})
     if (!data || data[session]) return
+    await forget(session, waited)
     await tell("session.idle", session)
     if (pushed) await link.look(pushed)
   }
@@ -443,6 +561,7 @@ export const Baton = async (context) => {
   // Its address may not be known before somebody asks.
   const ways = () => [byClient(client), byAddress(new URL(context.serverUrl), directory)]
   const asked = (kind, about) => {
+    link.held(about.sessionID, about.tool?.callID)?.goesOn()
     const question = new Question(kind, about, ways)
     const command = about.permission === "bash" && link.commands.get(about.tool?.callID)
     const whole = command ? { ...about, metadata: { command, ...about.metadata } } : about
@@ -453,10 +572,33 @@ export const Baton = async (context) => {
     return link.settled(requestID, how, () => tell(event, sessionID, { request: requestID, ...how }))
   }
   // Nobody waits in a session that is idle, whatever OpenCode lists.
-  const forget = async (session) => {
-    for (const request of link.waitingIn(session)) {
+  const forget = async (session, waited = link.waitingIn(session)) => {
+    const waits = link.waitingIn(session)
+    for (const request of waited.filter((id) => waits.includes(id))) {
       await link.settled(request, undefined, () => tell("approval.gone", session, { request }))
     }
+  }
+
+  // The state of a call, as OpenCode has it.
+  const stateOf = async (session, callID) => {
+    const { data } = await byClient(client).get(`/session/${session}/message?limit=${RECENT}`)
+    const parts = (Array.isArray(data) ? data : []).flatMap(({ parts }) => parts)
+    return parts.findLast((part) => part.callID === callID)?.state
+  }
+  // Holds a call until a person has decided, the turn has ended or the time is over. Gives the words with which it is refused, if it is.
+  const decided = async ({ tool, sessionID, callID }, args, { deny, hold }) => {
+    const request = HeldCall.id(sessionID, callID)
+    const about = () => tell("call.asked", sessionID, shortened({ request, tool, callID, args, why: hold.why }))
+    const held = link.asked(new HeldCall(sessionID, callID, deny, () => stateOf(sessionID, callID)), about)
+    const end = () => link.settled(request, LATE, () => tell("approval.outcome", sessionID, { request, ...gone(LATE) })).catch(() => {})
+    const timer = setTimeout(end, hold.ms)
+    // Where nobody can be told, nobody will answer.
+    held.told.then((event) => event ?? end())
+    const no = await held.decision
+    clearTimeout(timer)
+    // A turn that has ended says so itself.
+    if (!held.turnIsOver) await tell("call.decided", sessionID)
+    return no
   }
 
   const events = {
@@ -484,6 +626,7 @@ export const Baton = async (context) => {
       link.sessions.delete(info.id)
     },
     "session.compacted": ({ sessionID }) => void link.reminders.set(sessionID, compacted(sessionID).catch(() => {})),
+    "message.part.updated": ({ part }) => part.type === "tool" && link.held(part.sessionID, part.callID)?.shows(part.state),
     "permission.asked": (about) => asked("permission", about),
     "question.asked": (about) => asked("question", about),
     "permission.replied": (about) => settled("permission.replied", about),
@@ -524,7 +667,8 @@ export const Baton = async (context) => {
       if (GUARD !== "off") {
         const answer = await judged("tool.execute.before", sessionID, { tool, callID, args }, { deny: UNJUDGED })
         // This is how OpenCode is told not to run it; the model reads the message.
-        if (answer?.deny) throw new Error(answer.deny)
+        const no = answer?.hold ? await decided({ tool, sessionID, callID }, args, answer) : answer?.deny
+        if (no) throw new Error(no)
       }
       if (typeof args?.command === "string") link.commands.set(callID, args.command)
       // OpenCode does not tell a server which session calls it.
@@ -537,6 +681,7 @@ export const Baton = async (context) => {
 
     "tool.execute.after": safely(async ({ tool, sessionID, callID, args }, result) => {
       link.commands.delete(callID)
+      link.held(sessionID, callID)?.goesOn()
       const parts = Array.isArray(result.content)
       const more = { tool_name: tool, tool_use_id: callID }
       const shown = { tool, callID, args, output: parts ? { content: result.content } : { output: result.output } }
@@ -575,6 +720,7 @@ export const Baton = async (context) => {
     }),
 
     "shell.env": safely(async ({ sessionID, callID }, { env }) => {
+      link.held(sessionID, callID)?.goesOn()
       const event = await payload("shell", sessionID)
       if (!event) return
       env.BATON_SESSION_ID = event.session_id

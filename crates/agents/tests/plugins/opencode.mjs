@@ -13,6 +13,8 @@ process.env.OPENCODE_SERVER_PASSWORD = "secret"
 
 // What the links were told, all of them in one list.
 const told = []
+// What a link says about calls, by their ids; nothing about others.
+const verdicts = new Map()
 let link
 const server = createServer((socket) => {
   link = socket
@@ -21,7 +23,11 @@ const server = createServer((socket) => {
   socket.on("data", (text) => {
     const lines = (rest + text).split("\n")
     rest = lines.pop()
-    for (const line of lines) told.push(JSON.parse(line).payload)
+    for (const { id, payload } of lines.map((line) => JSON.parse(line))) {
+      told.push(payload)
+      const answer = payload.hook_event_name === "tool.execute.before" ? verdicts.get(payload.callID) : null
+      if (id) socket.write(`${JSON.stringify({ id, answer: answer ?? null })}\n`)
+    }
   })
   socket.on("error", () => {})
 })
@@ -54,7 +60,7 @@ async function opencode({ client = "holds", address = "knows nothing", serverUrl
   const name = `${++number}`
   const id = `${kind}_${name}`
   const session = `ses_${name}`
-  const world = { id, session, kind, waits: true, busy: true, state: { status: "running" }, posts: [], headers: [] }
+  const world = { id, session, kind, waits: true, busy: true, state: { status: "running" }, calls: {}, posts: [], headers: [] }
   const answered = (path, body) => {
     if (path.endsWith("/reject")) return world.emit("question.rejected", {})
     return world.emit(`${kind}.replied`, body.answers ? { answers: body.answers } : { reply: body.reply })
@@ -73,6 +79,10 @@ async function opencode({ client = "holds", address = "knows nothing", serverUrl
     }
     if (path === `/${kind}`) return [200, knows && world.waits ? [{ id: "another" }, { id }] : []]
     if (path === "/session/status") return [200, world.busy ? { [session]: { type: "busy" } } : {}]
+    if (path.startsWith(`/session/${session}/message?`)) {
+      if (!world.state) throw new Error("nobody answers")
+      return [200, [{ parts: [{ type: "text" }] }, { parts: Object.entries(world.calls).map(([callID, state]) => ({ callID, state })) }]]
+    }
     if (path === `/session/${session}/message/msg_1`) return [200, { parts: [{ type: "text" }, { callID: "call_1", state: world.state }] }]
     throw new Error(`unexpected ${method} ${path}`)
   }
@@ -108,10 +118,15 @@ async function opencode({ client = "holds", address = "knows nothing", serverUrl
     return hooks.event({ event: { type: `${kind}.asked`, properties: { ...about, ...(tool && { tool: { messageID: "msg_1", callID: "call_1" } }) } } })
   }
   // Gives an answer as the link does, and waits for what became of it.
-  world.answer = async (answer) => {
-    const before = toldOf("approval.outcome", id).length
-    link.write(`${JSON.stringify({ reply: { request: id, kind, session_id: session, ...answer } })}\n`)
-    return eventually(`what became of ${id}`, () => toldOf("approval.outcome", id)[before])
+  world.answer = async (answer, request = id) => {
+    const before = toldOf("approval.outcome", request).length
+    link.write(`${JSON.stringify({ reply: { request, kind, session_id: session, ...answer } })}\n`)
+    return eventually(`what became of ${request}`, () => toldOf("approval.outcome", request)[before])
+  }
+  // OpenCode shows a state of a call.
+  world.show = (callID, state) => {
+    world.calls[callID] = state
+    return hooks.event({ event: { type: "message.part.updated", properties: { part: { type: "tool", sessionID: session, callID, state } } } })
   }
   return world
 }
@@ -255,4 +270,191 @@ test("the next link hears what is waited for, and its answer is taken", async ()
   await eventually("the question again", () => toldOf("permission.asked", world.id)[1])
   assert.notEqual(link, killed)
   assert.equal((await world.answer({ answer: "once" })).outcome, "effective")
+})
+
+const REFUSAL = "Files are counted. A person has to decide this."
+const LATE = "nobody answered in time: it was refused"
+
+// A call that the guard wants asked about, in the hook before it. `before` is what the hook does: "goes on", or the words that it throws.
+async function held(world, callID = `call_of_${world.session}`, { ms = LIMIT, hooks = world.hooks } = {}) {
+  verdicts.set(callID, { deny: REFUSAL, hold: { ms, why: "Files are counted." } })
+  world.calls[callID] = { status: "running" }
+  const about = [{ tool: "bash", sessionID: world.session, callID }, { args: { command: "touch it" } }]
+  const call = { callID, request: `held-${world.session}-${callID}` }
+  call.before = hooks["tool.execute.before"](...about).then(
+    () => (call.is = "goes on"),
+    (error) => (call.is = error.message),
+  )
+  call.after = () => hooks["tool.execute.after"]({ ...about[0], args: about[1].args }, { output: "" })
+  await eventually(`the question ${call.request}`, () => toldOf("call.asked", call.request)[0])
+  return call
+}
+
+// What comes of an answer, and what the hook does, if OpenCode shows nothing of the call.
+const silently = async (world, call, answer) => [(await world.answer(answer, call.request)).outcome, await call.before]
+// The same if it shows its state.
+const openly = (world, call, answer) => {
+  call.before.then(() => world.show(call.callID, world.calls[call.callID]))
+  return silently(world, call, answer)
+}
+
+test("a held call is told with all of it, and waits", async () => {
+  const world = await opencode()
+  const call = await held(world)
+  const [event] = toldOf("call.asked", call.request)
+  assert.deepEqual([event.session_id, event.cwd, event.tool, event.callID], [world.session, "/the project", "bash", call.callID])
+  assert.deepEqual([event.args, event.why], [{ command: "touch it" }, "Files are counted."])
+  await world.show(call.callID, { status: "running" })
+  assert.equal(call.is, undefined, "nobody has answered")
+  world.state = undefined
+  const answered = world.answer({ answer: "once" }, call.request)
+  assert.equal(await call.before, "goes on")
+  await eventually("that it goes on", () => told.find((event) => event.hook_event_name === "call.decided" && event.session_id === world.session))
+  assert.deepEqual(toldOf("approval.outcome", call.request), [], "nothing shows yet what came of it")
+  await world.show(call.callID, { status: "running", metadata: {} })
+  assert.equal((await answered).outcome, "effective")
+  assert.equal((await world.answer({ answer: "reject", message: "no" }, call.request)).outcome, "gone")
+  assert.equal(toldOf("call.asked", call.request).length, 1)
+})
+
+test("a yes counts when the tool starts a shell, asks its own question, or has run", async () => {
+  const world = await opencode()
+  world.state = undefined
+  const env = (call) => world.hooks["shell.env"]({ sessionID: world.session, callID: call.callID }, { env: {} })
+  for (const moves of [env, (call) => call.after(), (call) => world.emit("permission.asked", { id: "per_own", tool: { callID: call.callID } })]) {
+    const call = await held(world)
+    const answered = world.answer({ answer: "once" }, call.request)
+    await call.before
+    await moves(call)
+    assert.equal((await answered).outcome, "effective")
+    told.splice(0)
+  }
+})
+
+test("a no is thrown in the words of the person, and counts when OpenCode has them", async () => {
+  const world = await opencode()
+  // A reason that talks of an abort is none, nor is one that is a part of those words.
+  for (const message of ["use trash", "abort that plan", "Tool"]) {
+    const call = await held(world, `call_${message}`)
+    const answered = world.answer({ answer: "reject", message }, call.request)
+    assert.equal(await call.before, message)
+    await world.show(call.callID, { status: "running" })
+    assert.deepEqual(toldOf("approval.outcome", call.request), [])
+    await world.show(call.callID, { status: "error", error: `Error: ${message}` })
+    assert.equal((await answered).outcome, "effective")
+  }
+})
+
+test("a tool that shows nothing counts by its state", async () => {
+  const world = await opencode()
+  assert.deepEqual(await silently(world, await held(world, "call_silent"), { answer: "once" }), ["effective", "goes on"])
+  const refused = await held(world, "call_refused")
+  world.calls.call_refused = { status: "error", error: "not now" }
+  assert.deepEqual(await silently(world, refused, { answer: "reject", message: "not now" }), ["effective", "not now"])
+  const dark = await held(world, "call_dark")
+  world.state = undefined
+  assert.deepEqual(await silently(world, dark, { answer: "once" }), ["unsure", "goes on"])
+  assert.deepEqual((await world.answer({ answer: "once" }, dark.request)).outcome, "unsure", "there is no second answer")
+})
+
+test("what nobody answers in time is refused, and a late answer is told so", async () => {
+  const world = await opencode()
+  const call = await held(world, "call_late", { ms: 100 })
+  assert.equal(await call.before, REFUSAL)
+  const [over] = await eventually("its end", () => toldOf("approval.outcome", call.request)[0] && toldOf("approval.outcome", call.request))
+  assert.deepEqual([over.outcome, over.detail], ["gone", LATE])
+  assert.equal((await world.answer({ answer: "once" }, call.request)).outcome, "gone")
+  await eventually("that it goes on", () => told.find((event) => event.hook_event_name === "call.decided" && event.session_id === world.session))
+})
+
+test("a call in a turn that ends is refused, and closed", async () => {
+  const world = await opencode()
+  const ended = { "session.idle": {}, "session.error": {}, "session.deleted": { info: { id: world.session } } }
+  for (const [type, more] of Object.entries(ended)) {
+    const call = await held(world, `call_${type}`)
+    await world.emit(type, more)
+    assert.equal(await call.before, REFUSAL)
+    await eventually("its end", () => toldOf("approval.gone", call.request)[0])
+    assert.equal((await world.answer({ answer: "once" }, call.request)).outcome, "gone")
+  }
+  assert.ok(!told.some((event) => event.hook_event_name === "call.decided" && event.session_id === world.session), "nothing goes on")
+})
+
+test("an abort in the very moment of an answer is seen", async () => {
+  const world = await opencode()
+  for (const answer of [{ answer: "once" }, { answer: "reject", message: "abort" }]) {
+    const call = await held(world, `call_${answer.answer}`)
+    const answered = world.answer(answer, call.request)
+    await call.before
+    await world.show(call.callID, { status: "error", error: "Tool execution aborted" })
+    assert.equal((await answered).outcome, "gone")
+    const over = await held(world, `call_over_${answer.answer}`)
+    const late = world.answer(answer, over.request)
+    await over.before
+    await world.emit("session.idle")
+    assert.equal((await late).outcome, "gone")
+  }
+  // It had been let go before, and its tool runs on.
+  const left = await held(world, "call_left")
+  const answered = world.answer({ answer: "once" }, left.request)
+  await left.before
+  await world.show(left.callID, { status: "error", error: "Tool execution aborted" })
+  await world.emit("session.idle")
+  await world.hooks["shell.env"]({ sessionID: world.session, callID: left.callID }, { env: {} })
+  assert.equal((await answered).outcome, "effective")
+})
+
+test("an error ends what waited then, and nothing that waits since", async () => {
+  const world = await opencode()
+  const first = await held(world, "call_before")
+  const failed = world.emit("session.error")
+  await world.emit("session.idle")
+  assert.equal(await first.before, REFUSAL)
+  const second = await held(world, "call_since")
+  await failed
+  assert.equal(second.is, undefined, "it waits")
+  assert.deepEqual(await openly(world, second, { answer: "once" }), ["effective", "goes on"])
+})
+
+test("two calls are answered each on its own", async () => {
+  const world = await opencode()
+  const [first, second] = [await held(world, "call_first"), await held(world, "call_second")]
+  world.calls.call_second = { status: "error", error: "not this" }
+  assert.deepEqual(await openly(world, second, { answer: "reject", message: "not this" }), ["effective", "not this"])
+  assert.equal(first.is, undefined)
+  assert.deepEqual(await openly(world, first, { answer: "once" }), ["effective", "goes on"])
+})
+
+test("a call that two plugins of one process see is asked about once", async () => {
+  const world = await opencode()
+  const first = await held(world, "call_twice")
+  const second = await held(world, "call_twice")
+  assert.deepEqual(await openly(world, first, { answer: "once" }), ["effective", "goes on"])
+  assert.equal(await second.before, "goes on")
+  assert.equal(toldOf("call.asked", first.request).length, 1)
+})
+
+test("the next link hears of a held call, and its answer is taken", async () => {
+  const world = await opencode()
+  const call = await held(world)
+  link.destroy()
+  await eventually("the question again", () => toldOf("call.asked", call.request)[1])
+  assert.deepEqual(await openly(world, call, { answer: "once" }), ["effective", "goes on"])
+  // One that was let go is told too, so that its link learns what came of that; but it does not wait.
+  const gone = await held(world, "call_let_go")
+  const answered = world.answer({ answer: "once" }, gone.request)
+  await gone.before
+  link.destroy()
+  await eventually("the question again", () => toldOf("call.asked", gone.request)[1])
+  assert.equal((await answered).outcome, "effective")
+  const names = told.filter((event) => event.request === gone.request).map((event) => event.hook_event_name)
+  assert.deepEqual(names, ["call.asked", "call.asked", "call.decided", "approval.outcome"])
+})
+
+test("where nobody can be told of a call, nobody is waited for", async () => {
+  verdicts.set("call_nowhere", { deny: REFUSAL, hold: { ms: LIMIT, why: "" } })
+  const session = { get: async () => Promise.reject(new Error("no such session")) }
+  const hooks = await Baton({ client: { session }, directory: "/", serverUrl: "http://127.0.0.1:7777/" })
+  const before = hooks["tool.execute.before"]({ tool: "bash", sessionID: "ses_nowhere", callID: "call_nowhere" }, { args: {} })
+  await assert.rejects(before, { message: REFUSAL })
 })

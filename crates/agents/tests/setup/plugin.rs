@@ -19,7 +19,7 @@ fn opencode_questions_are_told_and_their_answers_land_where_they_are_asked() {
     let node = String::from_utf8(node.stdout).unwrap();
     // With Node in the place of baton the plugin runs the file `link` of the folder that it is in.
     let install = Install::new(Path::new(node.trim()), folder.path(), Scope::User).unwrap();
-    let target = OpenCode::new(install.with_guard(Guard::Off), Path::new("/home/dev"), None).unwrap();
+    let target = OpenCode::new(install.with_guard(Guard::On), Path::new("/home/dev"), None).unwrap();
     let (files, _) = Files::default().installed(&target).unwrap();
     let plugin = folder.path().join("plugin.mjs");
     std::fs::write(&plugin, files.text(target.plugin_path())).unwrap();

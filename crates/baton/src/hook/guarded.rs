@@ -9,18 +9,12 @@ use baton_agents::Agent;
 use baton_agents::asked;
 use baton_agents::call::{self, Ruling};
 use baton_approvals::ask::{self, Asker, Rules, Taken};
+use baton_core::Error;
 use baton_core::approval::Answer;
 use baton_core::limits::{self, Limits};
-use baton_core::{Error, frame};
-use baton_gate::approvals::Opinion;
 use baton_store::{Role, Store};
 use std::path::Path;
 use std::time::Instant;
-
-/// What the model is told where the person gave no reason.
-const NO: &str = "A person said no to this.";
-/// How much of why is kept, in characters.
-const WHY: usize = 400;
 
 /// Has a person decide, and says what came of it.
 pub(super) fn ask(
@@ -67,18 +61,14 @@ fn hold(
     }
     let cwd = event.cwd.as_deref().unwrap_or(Path::new("/"));
     let limits = settings::Settings::load(cwd).map_or_else(|_| Limits::default(), |settings| settings.limits);
-    // What the person lets run by rule is not what a rule wants the person to see.
-    let opinion = Opinion { why: Some(frame::shown(why, WHY)), by_rule: None };
-    let policy = gate::open(home).approvals().unwrap_or_default();
-    let rules = Rules { opinion, policy, program: environment::own_program().ok() };
+    let rules = Rules::of_call(&gate::open(home), why, environment::own_program().ok());
     let asker = Asker { home, agent, env, hold: limits.approval_hold, rules };
     let asked = asked::of_call(agent.tools(), judged, std::process::id());
     let mut store = Store::open(home, Role::Hook)?;
     let render = |answer: &Answer| match answer {
         Answer::Allow => Some(agent.render_go_on().to_owned()),
         Answer::Deny(words) => {
-            let words = if words.trim().is_empty() { NO } else { words };
-            Some(agent.render_ruling(judged, &Ruling::Deny(words.to_owned())))
+            Some(agent.render_ruling(judged, &Ruling::Deny(call::said_no(words).to_owned())))
         }
         Answer::AllowAlways | Answer::Words(_) => None,
     };

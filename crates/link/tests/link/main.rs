@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
+mod held;
 mod questions;
 mod wake;
 
@@ -13,6 +14,7 @@ use baton_gate::{Gate, Places};
 use baton_link::Options;
 use baton_store::{NewMail, Role, Store, Verb};
 use serde_json::{Value, json};
+use std::ffi::OsString;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -34,7 +36,7 @@ struct Plugin {
 }
 
 impl Plugin {
-    fn start(home: &Path, agent: &'static str) -> Self {
+    fn start(home: &Path, agent: &'static str, env: Env) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_read_timeout(Some(LIMIT)).unwrap();
         let (home, guarded) = (home.to_owned(), home.to_owned());
@@ -43,7 +45,7 @@ impl Plugin {
                 home,
                 agent: baton_agents::by_name(agent).unwrap(),
                 program: None,
-                env: |_| None,
+                env,
                 limits: Box::new(|_| Limits::default()),
                 gate: Box::new(move || {
                     Gate::open(Places {
@@ -109,9 +111,13 @@ impl Plugin {
     }
 }
 
+/// Reads the environment of the link.
+type Env = fn(&str) -> Option<OsString>;
+
 struct World {
     home: TempDir,
     agent: &'static str,
+    env: Env,
 }
 
 impl World {
@@ -120,11 +126,11 @@ impl World {
     }
 
     fn of(agent: &'static str) -> Self {
-        Self { home: tempfile::tempdir().unwrap(), agent }
+        Self { home: tempfile::tempdir().unwrap(), agent, env: |_| None }
     }
 
     fn plugin(&self) -> Plugin {
-        Plugin::start(self.home.path(), self.agent)
+        Plugin::start(self.home.path(), self.agent, self.env)
     }
 
     fn store(&self) -> Store {

@@ -11,26 +11,26 @@ use std::time::Duration;
 const SILENCE: Duration = Duration::from_millis(300);
 
 impl World {
-    fn approvals(&self) -> Approvals {
+    pub(super) fn approvals(&self) -> Approvals {
         Approvals::open(self.home.path(), Role::Command).unwrap()
     }
 
     /// The question about that request, however it stands.
-    fn question(&self, request: &str) -> ApprovalRow {
+    pub(super) fn question(&self, request: &str) -> ApprovalRow {
         let found =
             |world: &Self| world.approvals().latest(50).unwrap().into_iter().find(|row| row.asked == request);
         until("it is not recorded", || found(self).is_some());
         found(self).unwrap()
     }
 
-    fn becomes(&self, row: &ApprovalRow, state: State) -> ApprovalRow {
+    pub(super) fn becomes(&self, row: &ApprovalRow, state: State) -> ApprovalRow {
         let now = || self.approvals().get(&row.id).unwrap().unwrap();
         until(&format!("it does not become {state}"), || now().state == state);
         now()
     }
 
     /// Answers a question; whether that was the first answer.
-    fn answer(&self, row: &ApprovalRow, answer: &Answer) -> bool {
+    pub(super) fn answer(&self, row: &ApprovalRow, answer: &Answer) -> bool {
         let moved = self.approvals().answer(&row.id, answer, "user", baton_mail::now()).unwrap().unwrap();
         baton_approvals::ring(self.home.path());
         moved.moved
@@ -49,13 +49,13 @@ impl Plugin {
     }
 
     /// The next line, which has to be an answer.
-    fn replied(&mut self) -> Value {
+    pub(super) fn replied(&mut self) -> Value {
         let line = self.read();
         assert!(line["reply"].is_object(), "{line}");
         line["reply"].clone()
     }
 
-    fn outcome(&mut self, request: &str, outcome: &str) {
+    pub(super) fn outcome(&mut self, request: &str, outcome: &str) {
         self.tell(
             "approval.outcome",
             &json!({"request": request, "outcome": outcome, "detail": "so it was"}),
@@ -63,7 +63,7 @@ impl Plugin {
     }
 
     /// Nothing comes.
-    fn is_silent(&mut self) {
+    pub(super) fn is_silent(&mut self) {
         self.stream.set_read_timeout(Some(SILENCE)).unwrap();
         let line = self.lines.fill_buf().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         assert!(line.is_err(), "{line:?}");

@@ -1,3 +1,5 @@
+//! What Claude Code asks, how it is answered, and how one sees that it is over.
+
 use super::*;
 use crate::Agent as _;
 use crate::claude::Claude;

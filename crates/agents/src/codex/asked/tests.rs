@@ -1,3 +1,5 @@
+//! What Codex asks, how it is answered, and how one sees that it is over.
+
 use super::*;
 use crate::Agent as _;
 use crate::codex::Codex;
