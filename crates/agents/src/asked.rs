@@ -187,7 +187,13 @@ pub fn about_call(table: &Tools, call: &Call, id: String) -> Asked {
 /// refuse it gives back why.
 pub fn standing_of_call(agent: &dyn Agent, asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
     let allowed = !matches!(asking.handed?, Answer::Deny(_));
-    let command = asking.question.detail.as_deref().filter(|_| allowed);
+    let is_shell = |tool: &String| {
+        matches!(tools::kind(agent.tools(), tool, &[]), ToolKind::Shell | ToolKind::TypedInput)
+    };
+    // What another tool is given stands in no process's arguments, unless by chance.
+    let command = asking.question.detail.as_deref().filter(|command| {
+        allowed && !command.trim().is_empty() && asking.question.tool.as_ref().is_some_and(is_shell)
+    });
     if let Some((command, pid)) = command.zip(asking.pid)
         && (look.started_below)(pid).iter().flatten().any(|argument| argument.contains(command))
     {
@@ -296,6 +302,33 @@ mod tests {
             assert_ne!(fingerprint("Bash", &one), fingerprint(tool, &other), "{tool} {other}");
         }
         assert_ne!(fingerprint("t", &json!(["a", "b"])), fingerprint("t", &json!(["ab"])));
+    }
+
+    #[test]
+    fn only_a_command_is_seen_to_run_by_a_process() {
+        let started = |_: i32| vec![vec!["bash".to_owned(), "-c".to_owned(), "make x".to_owned()]];
+        let stands = |tool: &str, detail: &str, answer: &Answer| {
+            let question =
+                Question { tool: Some(tool.into()), detail: Some(detail.into()), ..Question::default() };
+            let asking = Asking {
+                session_id: "s",
+                subagent: None,
+                pid: Some(1),
+                transcript: None,
+                question: &question,
+                call: None,
+                input: 0,
+                since: Moment(0),
+                handed: Some(answer),
+            };
+            let look = Look { read: &|_| None, started_below: &started };
+            standing_of_call(&crate::pi::Pi, &asking, look)
+        };
+        assert_eq!(stands("bash", "make x", &Answer::Allow), Some(Standing::Ran));
+        assert_eq!(stands("bash", "make y", &Answer::Allow), None);
+        assert_eq!(stands("bash", "make x", &Answer::Deny("no".into())), None);
+        assert_eq!(stands("bash", " ", &Answer::Allow), None);
+        assert_eq!(stands("write", "x", &Answer::Allow), None, "the text of a file, by chance");
     }
 
     #[test]
