@@ -17,6 +17,7 @@ use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
 use baton_approvals::ask::{self, Asker, Rules};
 use baton_approvals::settle;
+use baton_core::error::Exit;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::id::ParticipantId;
 use baton_core::limits::{self, Limits};
@@ -32,7 +33,6 @@ use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -45,16 +45,16 @@ const QUICKLY_JUDGED: usize = 64 << 10;
 const CHUNK: usize = 4096;
 
 /// Runs the hook. Always exit 0, but for a command line that names no agent: that is a mistake of a person.
-pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
+pub fn run(arguments: impl Iterator<Item = OsString>) -> u8 {
     let deadline = Instant::now() + limits::HOOK_BUDGET.to_std();
     let Some(call) = Call::read(arguments) else {
         eprintln!("error: usage: baton hook AGENT [EVENT] [--home DIR]");
         eprintln!("hint: this is called by the agents; `baton setup` installs it");
-        return ExitCode::from(64);
+        return Exit::Usage as u8;
     };
     let home = match environment::home(call.home.clone()) {
         Ok(home) => home,
-        Err(_) => return ExitCode::SUCCESS,
+        Err(_) => return 0,
     };
     let log = home.clone();
     // A bug of ours must not become a failed tool call.

@@ -6,7 +6,6 @@ use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal as _, Write as _};
 use std::os::fd::AsFd;
-use std::process::ExitCode;
 
 /// Where output goes and how.
 #[derive(Clone, Copy, Debug)]
@@ -89,7 +88,7 @@ impl Out {
     }
 
     /// Prints a failure the way cli.md says.
-    pub fn fail(self, error: &Error) -> ExitCode {
+    pub fn fail(self, error: &Error) -> u8 {
         eprintln!("error: {}", error.message());
         if let Some(hint) = error.hint_text() {
             eprintln!("hint: {hint}");
@@ -99,7 +98,7 @@ impl Out {
             // If stdout is closed, stderr has said it already.
             writeln!(io::stdout(), "{document}").ok();
         }
-        ExitCode::from(error.code().exit() as u8)
+        error.code().exit() as u8
     }
 }
 

@@ -278,8 +278,8 @@ fn recent_between(
     let since = now.0 - rules.pair_window.0;
     let mut select =
         conn.prepare("SELECT id, sender, sent_at FROM message ORDER BY id DESC").map_err(failure)?;
-    let mut went_to =
-        conn.prepare("SELECT 1 FROM delivery WHERE message = ?1 AND recipient = ?2").map_err(failure)?;
+    // Most who write to each other have not done so lately.
+    let mut went_to = None;
     let mut rows = select.query([]).map_err(failure)?;
     let mut count = 0;
     while let Some(row) = rows.next().map_err(failure)? {
@@ -292,6 +292,13 @@ fn recent_between(
             Some(sender) if sender == one.0 => other,
             Some(sender) if sender == other.0 => one,
             _ => continue,
+        };
+        let went_to = match &mut went_to {
+            Some(went_to) => went_to,
+            none => none.insert(
+                conn.prepare("SELECT 1 FROM delivery WHERE message = ?1 AND recipient = ?2")
+                    .map_err(failure)?,
+            ),
         };
         count += u32::from(went_to.exists((message, to.0)).map_err(failure)?);
     }

@@ -223,8 +223,10 @@ impl Store {
 
     /// Whom a name means in a project. `user` and `script` exist everywhere.
     pub fn find_name(&self, project: &str, name: &str) -> Result<Found, Error> {
-        if let Some(found) = one(&self.conn, "p.name = ?2 AND p.project IN (?1, '')", (project, name))? {
-            return Ok(Found::One(Box::new(found)));
+        for home in [project, ""] {
+            if let Some(found) = one(&self.conn, "p.project = ?1 AND p.name = ?2", (home, name))? {
+                return Ok(Found::One(Box::new(found)));
+            }
         }
         let elsewhere: Vec<String> =
             self.participants("p.name = ?1", [name])?.into_iter().map(|found| found.project).collect();
