@@ -1,6 +1,6 @@
 //! The person at the inbox: sees what agents ask, and answers.
 
-use crate::stage::{LIMIT, Stage};
+use crate::stage::{LIMIT, Stage, rounds};
 use baton_testkit::process::{Finished, Running};
 use baton_testkit::wait;
 use serde_json::Value;
@@ -93,6 +93,35 @@ impl<'a> Desk<'a> {
         assert!(file.exists(), "{} is not there{}", file.display(), self.stage.trouble());
         took
     }
+
+    /// Says yes to `touch made-1`, no to `touch made-2`, and so on for all rounds: each takes effect, the reason of a no reaches the model, and
+    /// neither is answered again. `question` gives what waits about a file.
+    #[track_caller]
+    pub fn answers_in_turns(&self, who: &str, question: impl Fn(&str) -> Value) {
+        let mut took = Vec::new();
+        for number in 1..=2 * rounds() {
+            let file = format!("made-{number}");
+            let row = question(&file);
+            assert_eq!((&row["agent"], &row["kind"]), (&who.into(), &"permission".into()), "{row}");
+            if number % 2 == 1 {
+                took.push(self.approve_until(id(&row), &file));
+            } else {
+                let why = format!("not {file}, it's late");
+                self.person(&["deny", id(&row), "--reason", &why]).took_effect();
+                self.stage.request(|request| request.shows(&why));
+                let made = self.stage.sandbox.project().join(&file).exists();
+                assert!(!made, "denied, and made all the same");
+            }
+            self.person(&["approve", id(&row)]).was_refused("already-answered");
+        }
+        let median = print_times(&format!("{who}: from approve to the tool running"), took);
+        assert!(rounds() < 20 || median < PROMPT, "{median:?}");
+    }
+}
+
+/// The id of a question.
+pub fn id(row: &Value) -> &str {
+    row["id"].as_str().expect("a question has an id")
 }
 
 /// A terminal shows both streams: the document is the line that is one.
@@ -102,7 +131,7 @@ fn answered(done: Finished) -> Answered {
 }
 
 /// Prints how long something took, in the line that `scripts/prove` shows.
-pub fn print_times(what: &str, mut times: Vec<Duration>) -> Duration {
+fn print_times(what: &str, mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     let (median, late) = (times[times.len() / 2], times[times.len() * 95 / 100]);
     println!("{what}: median {} ms, p95 {} ms of {}", median.as_millis(), late.as_millis(), times.len());
@@ -110,4 +139,4 @@ pub fn print_times(what: &str, mut times: Vec<Duration>) -> Duration {
 }
 
 /// What is asked for: from an answer to the running tool.
-pub const PROMPT: Duration = Duration::from_millis(300);
+const PROMPT: Duration = Duration::from_millis(300);
