@@ -1,6 +1,6 @@
 //! The transactions of the hook path: look first, and write only if something changes.
 //!
-//! [`Store::hook_view`] is one indexed read. [`Store::hook_step`] settles the open offer, notes what the session does and claims the next
+//! [`Store::hook_view`] is one read. [`Store::hook_step`] settles the open offer, notes what the session does and claims the next
 //! batch, all in one transaction; whoever comes second finds the offer settled or open and does nothing.
 
 use crate::failure::{failure, foreign};
