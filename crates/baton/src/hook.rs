@@ -214,7 +214,8 @@ fn judge(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
     let Some((judged, ruling)) = ruled else { return Ok(()) };
     match &ruling {
         Ruling::Ask(why) if call.may_wait && judged.kind == EventKind::BeforeTool => {
-            guarded::ask(call, home, agent, &payload, &judged, why)
+            let payload = &payload;
+            guarded::Asked { home, agent, event: named, payload, call: &judged, why }.decide()
         }
         _ => print(&agent.render_ruling(&judged, &ruling), deadline).map_err(|error| output_closed(&error)),
     }
