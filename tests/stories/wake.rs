@@ -194,10 +194,9 @@ fn gemini_is_woken_in_its_terminal() {
         terminal.type_text("half a sentence");
         wait_for_screen(&terminal, Agent::Gemini, &Screen::Draft("half a sentence".to_owned()));
         let sent = stage.json(&["send", &name, "WHILE-TYPING"]);
-        assert!(
-            ["skipped_draft", "skipped_debounced"].contains(&sent["wake"].as_str().unwrap_or_default()),
-            "{sent}"
-        );
+        // Under load a hook of before may still run; what its screen shows then is no place to type into either.
+        let left_alone = ["skipped_draft", "skipped_debounced", "skipped_busy", "no_route"];
+        assert!(left_alone.contains(&sent["wake"].as_str().unwrap_or_default()), "{sent}");
         assert!(terminal.screen().contains("half a sentence"), "{}", terminal.screen());
         terminal.press(&["Enter"]);
         stage.request(|request| request.shows("half a sentence") && request.shows("WHILE-TYPING"));
