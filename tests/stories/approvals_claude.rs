@@ -9,6 +9,7 @@ use baton_testkit::model::{Kind, Part};
 use baton_testkit::{Script, Step, Tmux, isolated, wait};
 use serde_json::json;
 use std::collections::HashSet;
+use std::fs;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -186,8 +187,15 @@ fn claude_is_never_said_to_have_done_what_it_did_not() {
         let stage = stage(runs_what_is_named());
         let Some(desk) = Desk::new(&stage) else { return };
         let _watcher = desk.start(&["approvals", "--watch"]);
-        let terminal = stage.claude().asking().open("claude", Session::New);
+        let claude = stage.claude().asking();
+        let terminal = claude.open("claude", Session::New);
+        // How often it says itself that a call was refused.
+        let refusals = || -> usize {
+            let written = claude.transcripts().into_iter().filter_map(|file| fs::read_to_string(file).ok());
+            written.map(|text| text.matches("\"toolDenialKind\"").count()).sum()
+        };
         for number in 0..2 * rounds() {
+            let refused = refusals();
             let command = format!("touch made-{number}; sleep 1");
             ask(&terminal, &command);
             let row = desk.question(&format!("Bash: {command}"), "waiting");
@@ -198,6 +206,10 @@ fn claude_is_never_said_to_have_done_what_it_did_not() {
             wait_for_screen(&terminal, WHO, &Screen::Ready);
             let ran = stage.sandbox.project().join(format!("made-{number}")).exists();
             match answered.code {
+                // Where the yes came first, Escape ends what runs already, perhaps before it has made anything.
+                Some(0) if answer == "approve" && !ran => {
+                    assert_eq!(refusals(), refused, "{key}, {answer}: {}", answered.document);
+                }
                 Some(0) => assert_eq!(ran, answer == "approve", "{key}, {answer}: {}", answered.document),
                 _ => assert_eq!(ran, key == "Enter", "{key}, {answer}: {}", answered.document),
             }
