@@ -1,7 +1,7 @@
 //! Where the program begins.
 //!
 //! Rust's own beginning reads the map of the process and makes a second stack, so that it finds words for a stack that overflows: a fortieth of all that a
-//! hook costs (`scripts/bench`). So the C library calls `main` here, and what else Rust does at its beginning is done here too.
+//! hook costs. So the C library calls `main` here, and what else Rust does at its beginning is done here too.
 
 #[cfg(not(test))]
 use core::ffi::{c_char, c_int};

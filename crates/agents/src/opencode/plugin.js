@@ -355,7 +355,8 @@ class HeldCall {
     if (this.#isAnswered) return unsure("it was given an answer already")
     this.#isAnswered = true
     this.#shown = undefined
-    const no = answer === "once" ? undefined : message
+    // Only the one word is a yes.
+    const no = answer === "once" ? undefined : message || this.#refusal
     this.#decide(no)
     this.answering = this.#outcome(no)
     return this.answering.finally(() => (this.answering = undefined))
