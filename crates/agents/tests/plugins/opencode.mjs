@@ -345,6 +345,17 @@ test("a no is thrown in the words of the person, and counts when OpenCode has th
   }
 })
 
+test("whatever is not a yes in so many words refuses the call", async () => {
+  const world = await opencode()
+  for (const reply of [{ answer: "reject" }, { answer: "reject", message: "" }, { answer: "always" }, {}]) {
+    const call = await held(world, `call_${JSON.stringify(reply)}`)
+    const answered = world.answer(reply, call.request)
+    assert.equal(await call.before, REFUSAL)
+    await world.show(call.callID, { status: "error", error: `Error: ${REFUSAL}` })
+    assert.equal((await answered).outcome, "effective")
+  }
+})
+
 test("a tool that shows nothing counts by its state", async () => {
   const world = await opencode()
   assert.deepEqual(await silently(world, await held(world, "call_silent"), { answer: "once" }), ["effective", "goes on"])
