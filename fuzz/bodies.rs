@@ -1,16 +1,17 @@
-//! What is fuzzed: whatever an agent's payload or an agent's file holds, nothing panics, and what was put in comes out again.
+//! Fuzzes agents' payloads and files: nothing panics, and what was put in comes out again.
 //!
-//! `cargo +nightly fuzz run payload_claude` (or `config_claude`, and so on for each agent). On a stable toolchain: `cargo fuzz run --sanitizer none
-//! payload_claude`. The corpus beside this file is replayed by the tests of crate `agents`.
+//! `cargo +nightly fuzz run payload_claude` (or `config_claude`, and so on for each agent). On a
+//! stable toolchain: `cargo fuzz run --sanitizer none payload_claude`. The tests of crate `agents`
+//! replay the corpus beside this file.
 
 use baton_agents::call::change_texts;
-use baton_agents::install::{Current, Guard, Install, Records, Scope};
+use baton_agents::install::{Current, GuardHooks, Install, Records, Scope};
 use baton_agents::{Ruling, by_name};
 use baton_core::event::Reply;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// A payload of an agent, for every event that it may have been installed for.
+/// The input as an agent's payload, for every event that may be installed.
 pub fn payload(agent: &str, data: &[u8]) {
     let agent = by_name(agent).expect("a known agent");
     let calls = agent.facts().calls;
@@ -45,11 +46,11 @@ fn is_json(text: &str) {
     assert!(text.is_empty() || serde_json::from_str::<Value>(text).is_ok(), "{text}");
 }
 
-/// Each of an agent's files with this in it, alone: either it is refused, or all of it comes back.
+/// The input as each of an agent's files, alone: it is refused, or all of it comes back.
 pub fn config(agent: &str, data: &[u8]) {
     let agent = by_name(agent).expect("a known agent");
     for scope in [Scope::User, Scope::Project("/p".into())] {
-        for guard in [Guard::On, Guard::Closed] {
+        for guard in [GuardHooks::On, GuardHooks::Closed] {
             let install = Install::new(Path::new("/bin/baton"), Path::new("/h"), scope.clone());
             let install = install.expect("plain paths").with_guard(guard);
             let target = agent.target(install, Path::new("/home/dev"), &|_| None).expect("plain paths");

@@ -1,4 +1,4 @@
-//! Whatever bytes come in the place of a command, an output or a rule file: a decision, in time.
+//! Any bytes as a command, an output or a rule file: a decision, in time.
 #![no_main]
 
 #[path = "../guard.rs"]

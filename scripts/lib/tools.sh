@@ -1,29 +1,33 @@
-# What the scripts need on the machine, and how it gets there. Sourced, not run.
+# What the scripts need on the machine, and how they install it. Sourced, not run.
 
 say() { printf '\n== %s\n' "$*"; }
 
 # Outside the checkout, so that a clean clone finds it again.
 cache="${BATON_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/baton-test}"
 
-# The versions that the adapters were verified with.
-claude_version=2.1.325
-codex_version=0.166.0
-opencode_version=1.18.33
-gemini_version=0.61.0
-copilot_version=1.0.102
-pi_version=0.87.1
-# Versions of OpenCode whose plugins reach another part of the process than the one that asks: an answer is dropped there, or refused.
-opencode_old_versions=(1.15.3 1.15.13 1.17.0)
-# What the agents run on: Debian's is too old for Gemini CLI (20) and Pi (22).
-node_version=22.22.0
+# The agents, their npm packages and their pinned versions.
+agent_names=()
+declare -A package_by_name version_by_name
+while IFS=$'\t' read -r name package version; do
+    [[ "$name" == "#"* ]] && continue
+    package_by_name[$name]="$package"
+    version_by_name[$name]="$version"
+    [ "$name" = node ] || agent_names+=("$name")
+done <"${BASH_SOURCE[0]%/*}/../../crates/agents/versions.tsv"
+unset name package version
 
-# Debian packages that provide commands: command:package …
+# Versions of OpenCode whose plugins don't reach the part of the process that asks: it drops or refuses an answer.
+opencode_old_versions=(1.15.3 1.15.13 1.17.0)
+# The agents run on this node: Debian's is too old for Gemini CLI (20) and Pi (22).
+node_version="${version_by_name[node]}"
+
+# The Debian packages that the scripts need, each as command:package.
 need_packages() {
     local missing=() pair
     for pair in cc:gcc tmux:tmux strace:strace git:git unshare:util-linux script:bsdutils node:nodejs npm:npm; do
         command -v "${pair%%:*}" >/dev/null 2>&1 || missing+=("${pair##*:}")
     done
-    # What a program is linked with; Debian's gcc only recommends it.
+    # A program is linked with it, but Debian's gcc only recommends it.
     [ -e /usr/include/stdlib.h ] || missing+=(libc6-dev)
     [ "${#missing[@]}" -eq 0 ] && return
     say "installing ${missing[*]}"
@@ -33,7 +37,7 @@ need_packages() {
     DEBIAN_FRONTEND=noninteractive "${root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}"
 }
 
-# install_npm NAME PACKAGE VERSION PROGRAM: one folder per version; the marker is written last, so a broken install is made again.
+# install_npm NAME PACKAGE VERSION PROGRAM: one folder per version. The marker is written last, so a broken install is repeated.
 install_npm() {
     local folder="$cache/agents/$1-$3"
     [ -e "$folder/.complete" ] && return
@@ -42,7 +46,7 @@ install_npm() {
     mkdir -p "$folder"
     echo '{"private":true}' >"$folder/package.json"
     (cd "$folder" && npm install --no-audit --no-fund --loglevel=error "$2@$3") || return
-    # Newer npm does not run a package's install script unasked, and this one puts the native program into place.
+    # Newer npm does not run install scripts by itself, and this one puts the native program in place.
     if [ -f "$folder/node_modules/$2/install.cjs" ]; then
         (cd "$folder/node_modules/$2" && node install.cjs) || return
     fi
@@ -50,31 +54,21 @@ install_npm() {
     touch "$folder/.complete"
 }
 
-agent_names=(claude codex opencode gemini copilot pi)
-
-# package_of NAME: what npm calls it.
+# package_of NAME: the npm package of an agent.
 package_of() {
-    case "$1" in
-    claude) echo @anthropic-ai/claude-code ;;
-    codex) echo @openai/codex ;;
-    opencode) echo opencode-ai ;;
-    gemini) echo @google/gemini-cli ;;
-    copilot) echo @github/copilot ;;
-    pi) echo @earendil-works/pi-coding-agent ;;
-    *)
+    if [[ " ${agent_names[*]} " != *" $1 "* ]]; then
         echo "unknown agent $1; there are: ${agent_names[*]}" >&2
         return 64
-        ;;
-    esac
+    fi
+    echo "${package_by_name[$1]}"
 }
 
 # pinned NAME: the version that its adapter was verified with.
 pinned() {
-    local version="$1_version"
-    echo "${!version}"
+    echo "${version_by_name[$1]}"
 }
 
-# need_agent NAME [VERSION]: the pinned version unless told. From then on `node` is the pinned one, for the tests too.
+# need_agent NAME [VERSION]: installs an agent, by default in the pinned version. From then on `node` is the pinned one, for the tests too.
 need_agent() {
     local package node="$cache/agents/node-$node_version/node_modules/.bin"
     package="$(package_of "$1")" || return
@@ -98,9 +92,9 @@ need_partners() {
 
 # stories NAME: runs the stories of one agent.
 stories() {
-    # In these modules the names of stories begin with that of their agent.
+    # In these modules, the names of stories begin with the name of their agent.
     local chosen=("guard::$1_" "wake::$1_" "terminal::$1_" "approvals_$1::")
-    # These two share theirs; BATON_ONLY leaves out what a story does with the other one.
+    # Claude Code and Codex share modules. BATON_ONLY leaves out what a story does with the other agent.
     case "$1" in
     claude) chosen+=(delivery:: life:: asks:: setup:: cost:: --skip a_subagent_of_codex) ;;
     codex) chosen+=(delivery:: asks:: setup:: life::killed life::both_agents life::a_subagent_of_codex) ;;

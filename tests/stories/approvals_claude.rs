@@ -1,8 +1,9 @@
-//! Questions of Claude Code: its dialog and a held hook live side by side, the first answer wins, and an answer counts once it is seen to take effect.
+//! Questions of Claude Code: its dialog and a held hook live side by side, the first answer wins,
+//! and an answer counts when it has taken effect.
 
-use crate::desk::{Desk, id};
-use crate::gate::{UNTIL_TOLD, end_tools};
-use crate::stage::{LIMIT, Stage, press_until, rounds, submit, wait_for_screen};
+use crate::inbox_user::{InboxUser, id};
+use crate::sandbox::{LIMIT, StorySandbox, press_until, rounds, submit, wait_for_screen};
+use crate::sync_points::{UNTIL_TOLD, end_tools};
 use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Part};
@@ -19,8 +20,8 @@ const DIALOG: &str = "Do you want to proceed?";
 const READING: Duration = Duration::from_millis(300);
 const COLOUR: &str = "Which colour?";
 
-fn stage(script: Script) -> Stage {
-    Stage::with(&[WHO], script).without_waking()
+fn stage(script: Script) -> StorySandbox {
+    StorySandbox::with(&[WHO], script).without_waking()
 }
 
 #[test]
@@ -35,23 +36,31 @@ fn claude_without_a_terminal_waits_for_the_person_at_the_inbox() {
             number if number == 2 * times + 3 => Step::shell("touch unasked"),
             _ => Step::say("finished"),
         }));
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let agent = stage.sandbox.start(&mut stage.claude().asking().headless(Session::New, "please begin"));
-        desk.answers_in_turns("claude", |file| {
-            let row = desk.question(&format!("Bash: touch {file}"), "waiting");
+        user.answers_in_turns("claude", |file| {
+            let row = user.question(&format!("Bash: touch {file}"), "waiting");
             assert!(row["always"].as_str().is_some_and(|always| always.contains("of the session")), "{row}");
             row
         });
         // Said while it still runs.
-        let long = desk.question(&format!("Bash: touch long; {UNTIL_TOLD}"), "waiting");
-        desk.approve_until(id(&long), "long");
+        let long = user.question(&format!("Bash: touch long; {UNTIL_TOLD}"), "waiting");
+        user.approve_until(id(&long), "long");
         end_tools(&stage);
-        let always = desk.question("Bash: touch always", "waiting");
-        desk.person(&["approve", id(&always), "--always", "--yes"]).took_effect();
+        let always = user.question("Bash: touch always", "waiting");
+        user.person(&[
+            "approve",
+            id(&always),
+            "--always",
+            "--yes",
+            "--digest",
+            always["digest"].as_str().expect("a digest"),
+        ])
+        .took_effect();
         agent.finish(LIMIT).expect_ok();
         assert!(stage.sandbox.project().join("unasked").exists(), "it was asked about again");
         assert!(!stage.sandbox.project().join(".claude").exists(), "the project has nothing of it");
-        assert!(desk.inbox().is_empty(), "{:?}", desk.inbox());
+        assert!(user.inbox().is_empty(), "{:?}", user.inbox());
         stage.nothing_unknown();
     });
 }
@@ -76,21 +85,21 @@ fn claude_asks_for_each_subagent_and_its_questions_die_with_it() {
             }
         });
         let stage = stage(script);
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let mut agent =
             stage.sandbox.start(&mut stage.claude().asking().headless(Session::New, "please begin"));
         // All at once.
         let [first, second, third] =
-            ["first", "second", "third"].map(|name| desk.question(&format!("Bash: touch {name}"), "waiting"));
-        desk.person(&["deny", id(&second), "--reason", "not that one"]).took_effect();
+            ["first", "second", "third"].map(|name| user.question(&format!("Bash: touch {name}"), "waiting"));
+        user.person(&["deny", id(&second), "--reason", "not that one"]).took_effect();
         let told = |request: &baton_testkit::model::Request| {
             request.kind == Kind::Subagent && request.shows("make second") && request.shows("not that one")
         };
         assert!(stage.model.wait_for(LIMIT, told).is_some(), "{}", stage.trouble());
-        desk.approve_until(id(&first), "first");
+        user.approve_until(id(&first), "first");
         agent.kill();
-        desk.person(&["approve", id(&third)]).was_refused("asker-gone");
-        desk.is_empty();
+        user.person(&["approve", id(&third)]).was_refused("asker-gone");
+        user.is_empty();
         for name in ["second", "third"] {
             assert!(!stage.sandbox.project().join(name).exists(), "{name} was never allowed");
         }
@@ -127,66 +136,75 @@ fn claude_in_a_terminal_takes_the_first_answer_wherever_it_comes_from() {
     isolated(|| {
         let stage = stage(runs_what_is_named());
         stage.configure("wake = \"off\"\n[approvals]\nhold = \"20s\"\n");
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let made = |name: &str| stage.sandbox.project().join(name).exists();
         let terminal = stage.claude().asking().open("claude", Session::New);
         let gone = |screen: &str| !screen.contains(DIALOG);
 
         // Nobody watches: nothing is held.
         ask(&terminal, "touch one");
-        let row = desk.question("Bash: touch one", "only-in-terminal");
-        desk.person(&["approve", id(&row)]).was_refused("only-in-terminal");
+        let row = user.question("Bash: touch one", "only-in-terminal");
+        user.person(&["approve", id(&row)]).was_refused("only-in-terminal");
         press_until(&terminal, &["Enter"], gone);
-        desk.is_empty();
+        user.is_empty();
         assert!(wait::until(LIMIT, || made("one")), "{}", terminal.screen());
         ask(&terminal, "touch two");
-        desk.question("Bash: touch two", "only-in-terminal");
+        user.question("Bash: touch two", "only-in-terminal");
         press_until(&terminal, &["Escape"], gone);
-        desk.is_empty();
+        user.is_empty();
         assert!(!made("two"));
 
-        // Somebody watches: whoever is first.
-        let watcher = desk.start(&["approvals", "--watch"]);
+        // Someone watches: the first answer wins.
+        let watcher = user.start(&["approvals", "--watch"]);
         ask(&terminal, "touch three");
-        let row = desk.question("Bash: touch three", "waiting");
-        desk.approve_until(id(&row), "three");
+        let row = user.question("Bash: touch three", "waiting");
+        user.approve_until(id(&row), "three");
         assert!(wait::until(LIMIT, || gone(&terminal.screen())), "{}", terminal.screen());
         assert!(wait::until(LIMIT, || watcher.stdout().contains("\"approved\"")), "{}", watcher.stdout());
 
         let long = format!("touch four; {UNTIL_TOLD}");
         ask(&terminal, &long);
-        let row = desk.question(&format!("Bash: {long}"), "waiting");
+        let row = user.question(&format!("Bash: {long}"), "waiting");
         press_until(&terminal, &["Enter"], gone);
-        // It runs, and nobody's no changes that.
-        desk.is_empty();
+        // It runs, and a no does not change that.
+        user.is_empty();
         assert!(wait::until(LIMIT, || made("four")), "{}", terminal.screen());
-        desk.person(&["deny", id(&row)]).was_refused("already-answered");
+        user.person(&["deny", id(&row)]).was_refused("already-answered");
         end_tools(&stage);
 
         ask(&terminal, "touch five");
-        let row = desk.question("Bash: touch five", "waiting");
+        let row = user.question("Bash: touch five", "waiting");
         press_until(&terminal, &["Escape"], gone);
-        desk.is_empty();
-        desk.person(&["approve", id(&row)]).was_refused("already-answered");
+        user.is_empty();
+        user.person(&["approve", id(&row)]).was_refused("already-answered");
         assert!(!made("five"));
 
         // What takes words.
         wait_for_screen(&terminal, WHO, &Screen::Ready);
         submit(&terminal, WHO, "run: a question");
-        let row = desk.question(COLOUR, "waiting");
+        let row = user.long_question(&format!("AskUserQuestion: {COLOUR}"), "waiting");
         assert_eq!((&row["kind"], &row["choices"]), (&"question".into(), &json!(["Red", "Blue"])), "{row}");
-        desk.person(&["approve", id(&row), "--answer", "Blue"]).took_effect();
+        user.person(&[
+            "approve",
+            id(&row),
+            "--answer",
+            "Blue",
+            "--digest",
+            row["digest"].as_str().expect("a digest"),
+        ])
+        .took_effect();
         stage.request(|request| request.shows("\"Which colour?\"=\"Blue\""));
     });
 }
 
-/// Its own dialog is answered, and at the same instant somebody says the opposite. What is reported is what became of it.
+/// Its own dialog is answered, and at the same instant the inbox gets the opposite answer. What is
+/// reported is what became of it.
 #[test]
 fn claude_is_never_said_to_have_done_what_it_did_not() {
     isolated(|| {
         let stage = stage(runs_what_is_named());
-        let Some(desk) = Desk::new(&stage) else { return };
-        let _watcher = desk.start(&["approvals", "--watch"]);
+        let Some(user) = InboxUser::new(&stage) else { return };
+        let _watcher = user.start(&["approvals", "--watch"]);
         let claude = stage.claude().asking();
         let terminal = claude.open("claude", Session::New);
         // How often it says itself that a call was refused.
@@ -198,15 +216,16 @@ fn claude_is_never_said_to_have_done_what_it_did_not() {
             let refused = refusals();
             let command = format!("touch made-{number}; sleep 1");
             ask(&terminal, &command);
-            let row = desk.question(&format!("Bash: {command}"), "waiting");
+            let row = user.question(&format!("Bash: {command}"), "waiting");
             let (key, answer) = if number % 2 == 0 { ("Enter", "deny") } else { ("Escape", "approve") };
             terminal.press(&[key]);
-            let answered = desk.person(&[answer, id(&row)]);
-            desk.is_empty();
+            let answered = user.person(&[answer, id(&row)]);
+            user.is_empty();
             wait_for_screen(&terminal, WHO, &Screen::Ready);
             let ran = stage.sandbox.project().join(format!("made-{number}")).exists();
             match answered.code {
-                // Where the yes came first, Escape ends what runs already, perhaps before it has made anything.
+                // Where the yes came first, Escape ends what runs already, perhaps before it has
+                // made anything.
                 Some(0) if answer == "approve" && !ran => {
                     assert_eq!(refusals(), refused, "{key}, {answer}: {}", answered.document);
                 }
@@ -217,7 +236,8 @@ fn claude_is_never_said_to_have_done_what_it_did_not() {
     });
 }
 
-/// A pattern of the person's answers for him, without a terminal, and nothing beside it: what is left waits out the hold and is refused.
+/// A pattern of the person's answers for him, without a terminal, and nothing beside it: what is
+/// left waits out the hold and is refused.
 #[test]
 fn claude_runs_what_a_rule_permits_and_nothing_beside_it() {
     isolated(|| {

@@ -1,9 +1,9 @@
-//! Questions of Codex: its person sees nothing of them while a hook is held, several are held at once, and an answer counts once it is seen to take effect.
-//! Without a terminal it never asks.
+//! Questions of Codex: its person sees nothing of them while a hook is held, several are held at
+//! once, and an answer counts when it has taken effect. Without a terminal it never asks.
 
-use crate::desk::{Desk, id};
-use crate::gate::{UNTIL_TOLD, end_tools};
-use crate::stage::{LIMIT, Stage, press_until, rounds, submit, wait_for_screen};
+use crate::inbox_user::{InboxUser, id};
+use crate::sandbox::{LIMIT, StorySandbox, press_until, rounds, submit, wait_for_screen};
+use crate::sync_points::{UNTIL_TOLD, end_tools};
 use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::Part;
@@ -15,8 +15,8 @@ use std::sync::Mutex;
 const WHO: Agent = Agent::Codex;
 const DIALOG: &str = "Would you like to run the following command?";
 
-fn stage(script: Script) -> Stage {
-    Stage::with(&[WHO], script).without_waking()
+fn stage(script: Script) -> StorySandbox {
+    StorySandbox::with(&[WHO], script).without_waking()
 }
 
 /// A command that needs the person.
@@ -28,10 +28,10 @@ fn asks(command: &str) -> Part {
 
 /// What is asked then.
 fn asked(command: &str) -> String {
-    format!("Bash: {command} (a reason)")
+    format!("Bash: {command}")
 }
 
-fn open(stage: &Stage) -> Tmux<'_> {
+fn open(stage: &StorySandbox) -> Tmux<'_> {
     stage.codex().asking().open("codex", Session::New)
 }
 
@@ -50,18 +50,18 @@ fn codex_waits_for_the_person_who_watches_the_inbox() {
             number if number == 2 * times + 1 => Step::parts([asks(&format!("touch long; {UNTIL_TOLD}"))]),
             _ => Step::say("finished"),
         }));
-        let Some(desk) = Desk::new(&stage) else { return };
-        let watcher = desk.start(&["approvals", "--watch"]);
+        let Some(user) = InboxUser::new(&stage) else { return };
+        let watcher = user.start(&["approvals", "--watch"]);
         let terminal = open(&stage);
         prompt(&terminal, "please begin");
-        desk.answers_in_turns("codex", |file| desk.question(&asked(&format!("touch {file}")), "waiting"));
+        user.answers_in_turns("codex", |file| user.question(&asked(&format!("touch {file}")), "waiting"));
         // Said while it still runs.
-        let long = desk.question(&asked(&format!("touch long; {UNTIL_TOLD}")), "waiting");
-        desk.approve_until(id(&long), "long");
+        let long = user.question(&asked(&format!("touch long; {UNTIL_TOLD}")), "waiting");
+        user.approve_until(id(&long), "long");
         assert!(!terminal.screen().contains(DIALOG), "{}", terminal.screen());
         end_tools(&stage);
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
-        desk.is_empty();
+        user.is_empty();
         assert!(watcher.stdout().contains("\"denied\""), "{}", watcher.stdout());
         stage.nothing_unknown();
     });
@@ -74,17 +74,17 @@ fn codex_asks_about_parallel_calls_at_once_and_its_questions_die_with_it() {
             0 => Step::parts(["touch first", "touch second", "touch third"].map(asks)),
             _ => Step::say("finished"),
         }));
-        let Some(desk) = Desk::new(&stage) else { return };
-        let _watcher = desk.start(&["approvals", "--watch"]);
+        let Some(user) = InboxUser::new(&stage) else { return };
+        let _watcher = user.start(&["approvals", "--watch"]);
         let terminal = open(&stage);
         prompt(&terminal, "please begin");
         let [first, second, third] = ["first", "second", "third"]
-            .map(|name| desk.question(&asked(&format!("touch {name}")), "waiting"));
-        desk.approve_until(id(&first), "first");
-        desk.person(&["deny", id(&second), "--reason", "not that one"]).took_effect();
+            .map(|name| user.question(&asked(&format!("touch {name}")), "waiting"));
+        user.approve_until(id(&first), "first");
+        user.person(&["deny", id(&second), "--reason", "not that one"]).took_effect();
         terminal.kill();
-        desk.person(&["approve", id(&third)]).was_refused("asker-gone");
-        desk.is_empty();
+        user.person(&["approve", id(&third)]).was_refused("asker-gone");
+        user.is_empty();
         for name in ["second", "third"] {
             assert!(!stage.sandbox.project().join(name).exists(), "{name} was never allowed");
         }
@@ -107,7 +107,7 @@ fn codex_in_a_terminal_is_held_only_while_somebody_watches() {
     isolated(|| {
         let stage = stage(runs_what_is_named());
         stage.configure("wake = \"off\"\n[approvals]\nhold = \"4s\"\n");
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let made = |name: &str| stage.sandbox.project().join(name).exists();
         let terminal = open(&stage);
         let gone = |screen: &str| !screen.contains(DIALOG);
@@ -115,33 +115,34 @@ fn codex_in_a_terminal_is_held_only_while_somebody_watches() {
         // Nobody watches: its own dialog, at once.
         let long = format!("touch one; {UNTIL_TOLD}");
         prompt(&terminal, &format!("run: {long}"));
-        let row = desk.question(&asked(&long), "only-in-terminal");
-        desk.person(&["approve", id(&row)]).was_refused("only-in-terminal");
+        let row = user.question(&asked(&long), "only-in-terminal");
+        user.person(&["approve", id(&row)]).was_refused("only-in-terminal");
         terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
         press_until(&terminal, &["y"], gone);
         // While it runs.
-        desk.is_empty();
+        user.is_empty();
         assert!(wait::until(LIMIT, || made("one")), "{}", terminal.screen());
         end_tools(&stage);
 
         // Somebody watches, and the person takes the turn back.
-        let _watcher = desk.start(&["approvals", "--watch"]);
+        let _watcher = user.start(&["approvals", "--watch"]);
         prompt(&terminal, "run: touch two");
-        let row = desk.question(&asked("touch two"), "waiting");
+        let row = user.question(&asked("touch two"), "waiting");
+        assert_eq!(row["notes"], json!(["a reason"]), "{row}");
         press_until(&terminal, &["Escape"], |screen| screen.contains("interrupted"));
-        desk.is_empty();
-        desk.person(&["approve", id(&row)]).was_refused("already-answered");
+        user.is_empty();
+        user.person(&["approve", id(&row)]).was_refused("already-answered");
         assert!(!made("two"));
 
         // Nobody answers: the dialog comes, and the question is still one.
         prompt(&terminal, "run: touch three");
-        let held = desk.question(&asked("touch three"), "waiting");
+        let held = user.question(&asked("touch three"), "waiting");
         terminal.wait_for(DIALOG, LIMIT).unwrap_or_else(|error| panic!("{error}"));
-        let row = desk.question(&asked("touch three"), "only-in-terminal");
+        let row = user.question(&asked("touch three"), "only-in-terminal");
         assert_eq!(row["id"], held["id"]);
         press_until(&terminal, &["y"], gone);
-        desk.is_empty();
+        user.is_empty();
         assert!(wait::until(LIMIT, || made("three")));
-        desk.person(&["deny", id(&row)]).was_refused("already-answered");
+        user.person(&["deny", id(&row)]).was_refused("already-answered");
     });
 }

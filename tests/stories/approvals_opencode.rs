@@ -1,10 +1,11 @@
-//! Questions of OpenCode: its plugin tells of them, hands the answers over, and looks whether that helped.
+//! Questions of OpenCode: its plugin tells of them, hands the answers over, and looks whether that
+//! helped.
 
 mod held;
 
-use crate::desk::{Desk, id};
-use crate::gate::{UNTIL_TOLD, end_tools};
-use crate::stage::{LIMIT, Stage, press_until, rounds};
+use crate::inbox_user::{InboxUser, id};
+use crate::sandbox::{LIMIT, StorySandbox, press_until, rounds};
+use crate::sync_points::{UNTIL_TOLD, end_tools};
 use baton_testkit::agents::{Agent, Program as _, Session};
 use baton_testkit::model::{Part, Request};
 use baton_testkit::opencode::Server;
@@ -15,12 +16,12 @@ use std::fs;
 const WHO: Agent = Agent::OpenCode;
 const DIALOG: &str = "Permission required";
 
-fn stage(script: Script) -> Stage {
-    Stage::with(&[WHO], script).without_waking()
+fn stage(script: Script) -> StorySandbox {
+    StorySandbox::with(&[WHO], script).without_waking()
 }
 
 /// A server whose shell commands ask, and a session of it.
-fn session(stage: &Stage) -> (Server, String) {
+fn session(stage: &StorySandbox) -> (Server, String) {
     let server = Server::start(&stage.opencode().asking());
     let session = server.session();
     (server, session)
@@ -41,16 +42,16 @@ fn opencode_serving_waits_for_the_person_at_the_inbox() {
             number if number <= 2 * times => Step::shell(format!("touch made-{number}")),
             _ => Step::say("finished"),
         }));
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let (server, session) = session(&stage);
         prompt(&server, &session, "please begin");
-        desk.answers_in_turns("opencode", |file| {
-            let row = desk.question(&format!("bash: touch {file}"), "waiting");
+        user.answers_in_turns("opencode", |file| {
+            let row = user.question(&format!("bash: touch {file}"), "waiting");
             assert!(row["always"].as_str().is_some_and(|always| always.contains("bash: touch *")), "{row}");
             row
         });
         stage.is_in_state("idle");
-        assert!(desk.inbox().is_empty(), "{:?}", desk.inbox());
+        assert!(user.inbox().is_empty(), "{:?}", user.inbox());
         stage.nothing_unknown();
     });
 }
@@ -60,13 +61,13 @@ fn opencode_serving_waits_for_the_person_at_the_inbox() {
 fn opencode_serving_behind_a_password_is_answered() {
     isolated(|| {
         let stage = stage(Script::by(by_prompt));
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let server = Server::start(&stage.opencode().asking().behind_a_password());
         let session = server.session();
         for _ in 0..rounds() {
             fs::remove_file(stage.sandbox.project().join("one")).ok();
             prompt(&server, &session, "please");
-            desk.approve_until(id(&desk.question("bash: touch one", "waiting")), "one");
+            user.approve_until(id(&user.question("bash: touch one", "waiting")), "one");
             stage.is_in_state("idle");
         }
     });
@@ -106,31 +107,48 @@ fn which() -> Value {
 fn opencode_takes_words_an_always_and_the_answers_to_its_subagents() {
     isolated(|| {
         let stage = stage(Script::by(by_prompt));
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let (server, session) = session(&stage);
         let made = |name: &str| stage.sandbox.project().join(name).exists();
 
         // A line for each question, and the labels as OpenCode has them.
         prompt(&server, &session, "a QUESTION please");
-        let row = desk.question("Which port? / For whom?", "waiting");
+        let row = user.long_question("question: Which port?", "waiting");
         assert_eq!((&row["kind"], &row["tool"]), (&"question".into(), &"question".into()), "{row}");
-        assert!(row["detail"].as_str().is_some_and(|all| all.contains("Eighty: the usual one")), "{row}");
-        desk.person(&["approve", id(&row), "--answer", "eighty\nme, You"]).took_effect();
+        for words in ["Eighty: the usual one", "For whom?"] {
+            assert!(row["detail"].as_str().is_some_and(|all| all.contains(words)), "{row}");
+        }
+        user.person(&[
+            "approve",
+            id(&row),
+            "--answer",
+            "eighty\nme, You",
+            "--digest",
+            row["digest"].as_str().expect("a digest"),
+        ])
+        .took_effect();
         stage.request(|request| request.shows("\"Eighty\"") && request.shows("\"Me, You\""));
 
         // The subagent's question is listed under its session, and its answer goes to the subagent.
         prompt(&server, &session, "DELEGATE it");
-        let row = desk.question("bash: touch by-the-child", "waiting");
-        desk.approve_until(id(&row), "by-the-child");
+        let row = user.question("bash: touch by-the-child", "waiting");
+        user.approve_until(id(&row), "by-the-child");
 
         // From then on nothing like it is asked.
         stage.is_in_state("idle");
         prompt(&server, &session, "and AGAIN");
-        let row = desk.question("bash: touch one", "waiting");
-        let always = desk.person(&["approve", id(&row), "--always", "--yes"]);
+        let row = user.question("bash: touch one", "waiting");
+        let always = user.person(&[
+            "approve",
+            id(&row),
+            "--always",
+            "--yes",
+            "--digest",
+            row["digest"].as_str().expect("a digest"),
+        ]);
         always.took_effect();
-        assert!(wait::until(LIMIT, || made("again")), "it was asked again: {:?}", desk.inbox());
-        desk.is_empty();
+        assert!(wait::until(LIMIT, || made("again")), "it was asked again: {:?}", user.inbox());
+        user.is_empty();
         stage.nothing_unknown();
     });
 }
@@ -139,7 +157,7 @@ fn opencode_takes_words_an_always_and_the_answers_to_its_subagents() {
 fn opencode_answered_elsewhere_aborted_or_denied_takes_no_other_answer() {
     isolated(|| {
         let stage = stage(Script::by(by_prompt));
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let (server, session) = session(&stage);
         let made = |name: &str| stage.sandbox.project().join(name).exists();
         let listed =
@@ -147,44 +165,44 @@ fn opencode_answered_elsewhere_aborted_or_denied_takes_no_other_answer() {
 
         // In OpenCode's own window.
         prompt(&server, &session, "please");
-        let row = desk.question("bash: touch one", "waiting");
+        let row = user.question("bash: touch one", "waiting");
         let own = listed()[0]["id"].as_str().expect("an id").to_owned();
         server.call(
             "POST",
             &format!("/permission/{own}/reply"),
             &json!({"reply": "reject", "message": "not now"}),
         );
-        desk.is_empty();
-        desk.person(&["approve", id(&row)]).was_refused("already-answered");
+        user.is_empty();
+        user.person(&["approve", id(&row)]).was_refused("already-answered");
         assert!(!made("one"));
 
         // Its turn was aborted: OpenCode still lists it, and would say yes to an answer.
         stage.is_in_state("idle");
         prompt(&server, &session, "please");
-        let row = desk.question("bash: touch one", "waiting");
+        let row = user.question("bash: touch one", "waiting");
         server.call("POST", &format!("/session/{session}/abort"), &json!({}));
-        desk.is_empty();
-        desk.person(&["approve", id(&row)]).was_refused("already-answered");
+        user.is_empty();
+        user.person(&["approve", id(&row)]).was_refused("already-answered");
         assert!(!made("one"));
 
         // One no is a no to all that the session waits for.
         stage.is_in_state("idle");
         prompt(&server, &session, "TWO of them");
-        let first = desk.question("bash: touch first", "waiting");
-        let second = desk.question("bash: touch second", "waiting");
-        desk.person(&["deny", id(&first), "--reason", "neither"]).took_effect();
-        desk.is_empty();
-        desk.person(&["approve", id(&second)]).was_refused("already-answered");
+        let first = user.question("bash: touch first", "waiting");
+        let second = user.question("bash: touch second", "waiting");
+        user.person(&["deny", id(&first), "--reason", "neither"]).took_effect();
+        user.is_empty();
+        user.person(&["approve", id(&second)]).was_refused("already-answered");
 
         // Two people at once: one of them is heard, and it does what that one said.
         for round in 0..3 {
             stage.is_in_state("idle");
             fs::remove_file(stage.sandbox.project().join("one")).ok();
             prompt(&server, &session, "please");
-            let row = desk.question("bash: touch one", "waiting");
+            let row = user.question("bash: touch one", "waiting");
             let (yes, no) = std::thread::scope(|scope| {
-                let yes = scope.spawn(|| desk.person(&["approve", id(&row)]));
-                let no = scope.spawn(|| desk.person(&["deny", id(&row), "--reason", "no"]));
+                let yes = scope.spawn(|| user.person(&["approve", id(&row)]));
+                let no = scope.spawn(|| user.person(&["deny", id(&row), "--reason", "no"]));
                 (yes.join().expect("a yes"), no.join().expect("a no"))
             });
             assert_eq!(
@@ -200,7 +218,7 @@ fn opencode_answered_elsewhere_aborted_or_denied_takes_no_other_answer() {
 }
 
 /// The pids of the links of a stage.
-fn links(stage: &Stage) -> Vec<i32> {
+fn links(stage: &StorySandbox) -> Vec<i32> {
     let home = stage.sandbox.home().display().to_string();
     let pids = fs::read_dir("/proc").expect("a list of processes").flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
@@ -217,32 +235,32 @@ fn links(stage: &Stage) -> Vec<i32> {
 fn opencode_is_answered_after_its_link_was_killed_and_gone_once_it_is() {
     isolated(|| {
         let stage = stage(Script::by(by_prompt));
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let (mut server, session) = session(&stage);
         prompt(&server, &session, "please");
-        let first = desk.question("bash: touch one", "waiting");
+        let first = user.question("bash: touch one", "waiting");
         let [link] = links(&stage)[..] else { panic!("one link: {:?}", links(&stage)) };
         stage.sandbox.run(stage.sandbox.command("kill").args(["-9", &link.to_string()]), LIMIT).expect_ok();
         // The plugin starts another, and tells it what is open.
         let row = wait::poll(LIMIT, || {
-            desk.inbox().into_iter().find(|row| row["state"] == "waiting" && row["id"] != first["id"])
+            user.inbox().into_iter().find(|row| row["state"] == "waiting" && row["id"] != first["id"])
         });
-        let row = row.unwrap_or_else(|| panic!("nobody holds it: {:?}{}", desk.inbox(), stage.trouble()));
-        desk.person(&["approve", id(&first)]).was_refused("already-answered");
-        desk.approve_until(id(&row), "one");
+        let row = row.unwrap_or_else(|| panic!("nobody holds it: {:?}{}", user.inbox(), stage.trouble()));
+        user.person(&["approve", id(&first)]).was_refused("already-answered");
+        user.approve_until(id(&row), "one");
 
         stage.is_in_state("idle");
         prompt(&server, &session, "TWO of them");
-        let row = desk.question("bash: touch first", "waiting");
-        desk.question("bash: touch second", "waiting");
+        let row = user.question("bash: touch first", "waiting");
+        user.question("bash: touch second", "waiting");
         server.running().kill();
-        desk.person(&["approve", id(&row)]).was_refused("asker-gone");
-        desk.is_empty();
+        user.person(&["approve", id(&row)]).was_refused("asker-gone");
+        user.is_empty();
     });
 }
 
 /// Types a prompt and sends it off. It misses an Enter that comes too soon behind the text.
-fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
+fn submit(stage: &StorySandbox, terminal: &Tmux<'_>, text: &str) {
     terminal.type_text(text);
     terminal.wait_for(text, LIMIT).unwrap_or_else(|error| panic!("{error}"));
     press_until(terminal, &["Enter"], |_| {
@@ -254,11 +272,11 @@ fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
 fn opencode_in_a_terminal_with_a_port_is_answered() {
     isolated(|| {
         let stage = stage(Script::by(by_prompt));
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let terminal = stage.opencode().asking().listening().open(Session::New);
         submit(&stage, &terminal, "please");
-        let row = desk.question("bash: touch one", "waiting");
-        desk.approve_until(id(&row), "one");
+        let row = user.question("bash: touch one", "waiting");
+        user.approve_until(id(&row), "one");
         stage.is_in_state("idle");
     });
 }
@@ -267,7 +285,7 @@ fn opencode_in_a_terminal_with_a_port_is_answered() {
 fn opencode_in_a_terminal_shows_its_dialog_and_takes_the_answer_from_the_inbox_too() {
     isolated(|| {
         let stage = stage(Script::by(by_prompt));
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let terminal = stage.opencode().asking().open(Session::New);
         let submit = |text: &str| submit(&stage, &terminal, text);
         let asks = |screen: &str| screen.contains(DIALOG);
@@ -279,35 +297,36 @@ fn opencode_in_a_terminal_shows_its_dialog_and_takes_the_answer_from_the_inbox_t
         for round in 0..rounds() {
             fs::remove_file(stage.sandbox.project().join("one")).ok();
             submit(&format!("please, for time {round}"));
-            let row = desk.question("bash: touch one", "waiting");
+            let row = user.question("bash: touch one", "waiting");
             shown(&asks);
-            desk.approve_until(id(&row), "one");
+            user.approve_until(id(&row), "one");
             shown(&quiet);
             stage.is_in_state("idle");
         }
 
         submit("something LONG");
-        let row = desk.question(&format!("bash: touch long; {UNTIL_TOLD}"), "waiting");
+        let row = user.question(&format!("bash: touch long; {UNTIL_TOLD}"), "waiting");
         shown(&asks);
         press_until(&terminal, &["Enter"], quiet);
-        desk.is_empty();
-        desk.person(&["deny", id(&row)]).was_refused("already-answered");
+        user.is_empty();
+        user.person(&["deny", id(&row)]).was_refused("already-answered");
         end_tools(&stage);
         stage.is_in_state("idle");
     });
 }
 
-/// `opencode run` says no to everything by itself, within milliseconds. That is seen, and nothing stays behind.
+/// `opencode run` says no to everything by itself, within milliseconds. baton notices, and nothing
+/// stays behind.
 #[test]
 fn opencode_run_refuses_by_itself_and_leaves_nothing_waiting() {
     isolated(|| {
         let stage = stage(Script::by(by_prompt));
-        let Some(desk) = Desk::new(&stage) else { return };
+        let Some(user) = InboxUser::new(&stage) else { return };
         let run = stage.sandbox.run(&mut stage.opencode().asking().headless(Session::New, "please"), LIMIT);
         let run = run.expect_ok();
         let said = format!("{}{}", run.stdout, run.stderr);
         assert!(said.contains("auto-rejecting"), "it did not ask: {said}");
-        desk.is_empty();
+        user.is_empty();
         assert!(!stage.sandbox.project().join("one").exists());
     });
 }

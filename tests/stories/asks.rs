@@ -1,8 +1,8 @@
 //! Ask and reply end to end by MCP, in both directions between the two agents.
 
-use crate::gate::Gate;
 use crate::moments;
-use crate::stage::{LIMIT, Stage};
+use crate::sandbox::{LIMIT, StorySandbox};
+use crate::sync_points::Barrier;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::{Script, Step, isolated};
 use serde_json::json;
@@ -20,8 +20,8 @@ fn codex_asks_claude_and_gets_its_answer() {
 #[test]
 fn a_model_reads_and_sends_by_tool_and_nothing_is_shown_twice() {
     isolated(|| {
-        for who in crate::stage::both() {
-            let sent = Gate::default();
+        for who in crate::sandbox::both() {
+            let sent = Barrier::default();
             let before = sent.clone();
             let script = Script::by(move |request| {
                 let results = request.results().len();
@@ -32,7 +32,7 @@ fn a_model_reads_and_sends_by_tool_and_nothing_is_shown_twice() {
                     _ => Step::say("finished"),
                 }
             });
-            let stage = Stage::new(script);
+            let stage = StorySandbox::new(script);
             let agent = stage.start(who, Session::New, "read your mail");
             stage.request(|_| true);
             stage.send(&stage.name_of(who), "MAIL-READ-1");

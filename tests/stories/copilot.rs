@@ -1,10 +1,11 @@
-//! GitHub Copilot CLI: mail at a prompt, between tools, at a stop and on resume; its tools, its subagents, its clear, and its files.
+//! GitHub Copilot CLI: mail at a prompt, between tools, at a stop and on resume; its tools, its
+//! subagents, its clear, and its files.
 
 pub mod idle;
 
-use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, press_until, screen_of};
+use crate::sandbox::{LIMIT, StorySandbox, press_until, screen_of};
+use crate::sync_points::{Barrier, UNTIL_TOLD, end_tools};
 use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::copilot::Copilot;
@@ -17,8 +18,8 @@ use std::path::PathBuf;
 
 const WHO: Agent = Agent::Copilot;
 
-fn stage(script: Script) -> Stage {
-    Stage::with(&[WHO], script)
+fn stage(script: Script) -> StorySandbox {
+    StorySandbox::with(&[WHO], script)
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn claude_asks_copilot_and_gets_its_answer() {
 #[test]
 fn copilot_a_model_reads_by_tool_and_by_command_and_nothing_is_shown_twice() {
     isolated(|| {
-        let sent = Gate::default();
+        let sent = Barrier::default();
         let before = sent.clone();
         let script = Script::by(move |request| {
             let results = request.results().len();
@@ -126,7 +127,7 @@ fn copilot_a_subagent_does_not_eat_its_parents_mail() {
 #[test]
 fn what_was_typed_ahead_goes_first_and_the_mail_still_comes_once() {
     isolated(|| {
-        let typed = Gate::default();
+        let typed = Barrier::default();
         let before = typed.clone();
         let script = Script::by(move |request| {
             before.wait(1);
@@ -202,7 +203,7 @@ fn after_clear_the_participant_goes_on_in_the_new_session() {
     });
 }
 
-fn files(stage: &Stage) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+fn files(stage: &StorySandbox) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     [
         ".copilot/hooks/baton.json",
         ".copilot/extensions/baton/extension.mjs",
@@ -217,7 +218,7 @@ fn files(stage: &Stage) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 #[test]
 fn copilot_setup_and_remove_give_every_byte_back() {
     isolated(|| {
-        let stage = Stage::bare(Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::bare(Script::by(|_| Step::say("finished")));
         Copilot::new(&stage.sandbox, &stage.model);
         let servers = stage.sandbox.home().join(".copilot/mcp-config.json");
         fs::write(
@@ -247,7 +248,7 @@ fn copilot_setup_and_remove_give_every_byte_back() {
 #[test]
 fn one_server_of_a_project_serves_claude_and_copilot() {
     isolated(|| {
-        let stage = Stage::bare(Script::by(|request| match request.results().len() {
+        let stage = StorySandbox::bare(Script::by(|request| match request.results().len() {
             0 => Step::mcp("baton", "read_messages", json!({})),
             1 => Step::mcp(
                 "baton",
@@ -282,8 +283,8 @@ fn one_server_of_a_project_serves_claude_and_copilot() {
     });
 }
 
-/// What lies in the project's folder.
-fn project_files(stage: &Stage) -> Vec<String> {
+/// What is in the project's folder.
+fn project_files(stage: &StorySandbox) -> Vec<String> {
     let entries = fs::read_dir(stage.sandbox.project()).expect("the project's folder");
     let names = entries.map(|entry| entry.expect("an entry of it").file_name());
     let mut names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
@@ -294,13 +295,14 @@ fn project_files(stage: &Stage) -> Vec<String> {
 #[test]
 fn hooks_of_claude_in_the_project_stay_silent_under_copilot() {
     isolated(|| {
-        let stage = Stage::bare(moments::tools(1, 0.1));
+        let stage = StorySandbox::bare(moments::tools(1, 0.1));
         Copilot::new(&stage.sandbox, &stage.model);
         stage.baton(&["setup", "claude", "copilot", "--project"]).expect_ok();
         let log = stage.sandbox.path("ran");
         let settings = stage.sandbox.project().join(".claude/settings.json");
         let mut json: Value = serde_json::from_slice(&fs::read(&settings).unwrap()).unwrap();
-        // With hooks that call an MCP tool in it, Copilot 1.0.102 ignores the whole file; another version may not.
+        // With hooks that call an MCP tool in it, Copilot 1.0.102 ignores the whole file; another
+        // version may not.
         let hooks = json["hooks"].as_object_mut().unwrap();
         hooks.retain(|_, groups| groups[0]["hooks"][0]["type"] == "command");
         assert!(hooks.contains_key("Stop"), "{hooks:?}");

@@ -1,6 +1,7 @@
-//! What a hook costs the agent, by its own count: as a process, and as a call of the session's MCP server. Printed for `scripts/bench`.
+//! What a hook costs the agent, by its own count: as a process, and as a call of the session's MCP
+//! server. Printed for `scripts/bench`.
 
-use crate::stage::Stage;
+use crate::sandbox::StorySandbox;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::{Script, Step, isolated, transcript};
 use serde_json::{Value, json};
@@ -15,7 +16,7 @@ fn tools() -> Script {
 }
 
 /// The milliseconds that Claude Code noted for each hook of an event; it leaves zeros out.
-fn durations(stage: &Stage, event: &str) -> Vec<u64> {
+fn durations(stage: &StorySandbox, event: &str) -> Vec<u64> {
     let lines: Vec<Value> =
         stage.claude().transcripts().iter().flat_map(|file| transcript::lines(file)).collect();
     let ran = |line: &&Value| {
@@ -38,11 +39,11 @@ fn report(form: &str, mut durations: Vec<u64>) {
 #[test]
 fn both_forms_of_a_hook_run_after_each_batch_and_the_agent_counts_them() {
     isolated(|| {
-        let stage = Stage::new(tools());
+        let stage = StorySandbox::new(tools());
         stage.run(Agent::Claude, Session::New, "please begin");
         report("as an MCP call", durations(&stage, "PostToolBatch"));
 
-        let stage = Stage::bare(tools());
+        let stage = StorySandbox::bare(tools());
         // A hook that prints nothing leaves no line, so its shell prints for it.
         let command = json!({"type": "command", "command": "baton hook claude; printf '{}'"});
         stage.claude().add_hook("PostToolBatch", command);

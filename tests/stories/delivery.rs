@@ -1,8 +1,9 @@
-//! A message reaches the other's model request exactly once: at start, at a prompt, between tools, at a stop.
+//! A message reaches the other's model request exactly once: at start, at a prompt, between tools,
+//! at a stop.
 
-use crate::gate::{UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, both, rounds};
+use crate::sandbox::{LIMIT, StorySandbox, both, rounds};
+use crate::sync_points::{UNTIL_TOLD, end_tools};
 use baton_testkit::agents::Session;
 use baton_testkit::{Script, Step, isolated};
 use std::time::Duration;
@@ -35,7 +36,7 @@ fn a_tool_of_ten_seconds_brings_it_once() {
         for who in both() {
             // Codex lets a tool of more than ten seconds run in its background.
             let tool = format!("{UNTIL_TOLD}; sleep {third}");
-            let stage = Stage::new(Script::by(move |request| match request.results().len() {
+            let stage = StorySandbox::new(Script::by(move |request| match request.results().len() {
                 0 => Step::shell(tool.as_str()),
                 _ => Step::say("finished"),
             }));

@@ -1,6 +1,6 @@
 //! What `doctor` says about the real programs.
 
-use crate::stage::{LIMIT, Stage};
+use crate::sandbox::{LIMIT, StorySandbox};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::{Script, Step, isolated};
 use serde_json::Value;
@@ -15,7 +15,7 @@ fn found<'c>(checks: &'c Value, who: Agent, name: &str) -> (&'c str, &'c str) {
 }
 
 /// All that is in the home.
-fn files(stage: &Stage) -> Vec<String> {
+fn files(stage: &StorySandbox) -> Vec<String> {
     let found = stage.sandbox.run(stage.sandbox.command("find").arg(stage.sandbox.home()), LIMIT).expect_ok();
     let mut files: Vec<String> = found.stdout.lines().map(str::to_owned).collect();
     files.sort();
@@ -26,7 +26,7 @@ fn files(stage: &Stage) -> Vec<String> {
 fn doctor_knows_each_real_agent_and_has_heard_of_it_after_its_first_prompt() {
     isolated(|| {
         for who in Agent::ALL {
-            let stage = Stage::with(&[who], Script::by(|_| Step::say("finished")));
+            let stage = StorySandbox::with(&[who], Script::by(|_| Step::say("finished")));
             let home = files(&stage);
             let before = stage.json(&["doctor"]);
             let (verdict, told) = found(&before, who, "program");

@@ -1,8 +1,8 @@
 //! Gemini CLI: the moments at which mail comes, and what it does differently from the others.
 
-use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{self, LIMIT, Stage, press_until};
+use crate::sandbox::{self, LIMIT, StorySandbox, press_until};
+use crate::sync_points::{Barrier, UNTIL_TOLD, end_tools};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::gemini::Gemini;
 use baton_testkit::model::Kind;
@@ -15,8 +15,8 @@ const WHO: Agent = Agent::Gemini;
 /// The default of `mail.stops_in_a_row`.
 const STOPS_IN_A_ROW: usize = 5;
 
-fn stage(script: Script) -> Stage {
-    Stage::with(&[WHO], script).without_waking()
+fn stage(script: Script) -> StorySandbox {
+    StorySandbox::with(&[WHO], script).without_waking()
 }
 
 fn wait_for(terminal: &Tmux<'_>, text: &str) {
@@ -24,14 +24,14 @@ fn wait_for(terminal: &Tmux<'_>, text: &str) {
 }
 
 /// Types a line once the input takes it: not while a turn ends or the screen is cleared.
-fn submit(stage: &Stage, terminal: &Tmux<'_>, text: &str) {
+fn submit(stage: &StorySandbox, terminal: &Tmux<'_>, text: &str) {
     stage.is_in_state("idle");
     wait_for(terminal, "Type your message");
-    stage::submit(terminal, WHO, text);
+    sandbox::submit(terminal, WHO, text);
 }
 
 /// Gives a command once its description is there: before, Enter only completes what was typed.
-fn command(stage: &Stage, terminal: &Tmux<'_>, name: &str, description: &str) {
+fn command(stage: &StorySandbox, terminal: &Tmux<'_>, name: &str, description: &str) {
     stage.is_in_state("idle");
     wait_for(terminal, "Type your message");
     terminal.type_text(name);
@@ -57,7 +57,8 @@ fn gemini_has_it_once_from_parallel_tools() {
     isolated(|| moments::parallel_tools(WHO));
 }
 
-/// Its limit is on a result and the mail together, and each angle bracket of the mail becomes four characters.
+/// Its limit is on a result and the mail together, and each angle bracket of the mail becomes four
+/// characters.
 #[test]
 fn gemini_has_long_mail_whole_behind_a_long_result() {
     isolated(|| {
@@ -90,7 +91,7 @@ fn gemini_goes_on_with_mail_that_came_before_the_turn_ended() {
 #[test]
 fn gemini_is_kept_from_stopping_five_times_in_a_row_and_no_more() {
     isolated(|| {
-        let sent = Gate::default();
+        let sent = Barrier::default();
         let before = sent.clone();
         let stage = stage(Script::by(move |request| {
             before.wait(request.index + 1);
@@ -142,7 +143,8 @@ fn gemini_has_it_once_after_being_killed() {
     isolated(|| moments::killed_and_resumed(WHO));
 }
 
-/// The prompt goes, and the mail that came with it: it comes again with the next. At the Esc itself nothing keeps the turn going.
+/// The prompt goes, and the mail that came with it: it comes again with the next. At the Esc itself
+/// nothing keeps the turn going.
 #[test]
 fn gemini_has_it_again_after_the_person_took_the_prompt_back() {
     isolated(|| {
@@ -195,7 +197,8 @@ fn gemini_keeps_its_participant_and_its_mail_at_clear() {
     });
 }
 
-/// It drops what it is told at a clear, so the asks are listed with the first prompt after it, and with no other.
+/// It drops what a hook says at a clear, so the asks are listed with the first prompt after it, and
+/// with no other.
 #[test]
 fn gemini_is_told_its_open_asks_again_after_clear() {
     isolated(|| {
@@ -249,7 +252,8 @@ fn gemini_keeps_its_permission_dialog_when_mail_comes() {
     });
 }
 
-/// What the model had answered is not repeated; what came meanwhile comes with the prompt that takes the place of the old one.
+/// What the model had answered is not repeated; what came meanwhile comes with the prompt that
+/// takes the place of the old one.
 #[test]
 fn gemini_has_nothing_twice_after_a_rewind() {
     isolated(|| {
@@ -388,7 +392,7 @@ fn gemini_in_the_shell_of_another_agent_is_itself() {
 #[test]
 fn setup_and_remove_give_gemini_every_byte_back() {
     isolated(|| {
-        let stage = Stage::bare(Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::bare(Script::by(|_| Step::say("finished")));
         Gemini::new(&stage.sandbox, &stage.model);
         let path = stage.sandbox.home().join(".gemini/settings.json");
         let text = fs::read_to_string(&path).unwrap().replacen('{', "{ // mine\n  ", 1);

@@ -1,9 +1,10 @@
-//! What the guard says reaches the real agents: a forbidden call does not run and the model reads why, an allowed one runs, a secret in a
-//! tool's output stays out of the model's requests. Mail that waits meanwhile comes all the same, once.
+//! What the guard says reaches the real agents: a forbidden call does not run and the model reads
+//! why, an allowed one runs, a secret in a tool's output stays out of the model's requests. Mail
+//! that waits meanwhile comes all the same, once.
 
-use crate::desk::Desk;
-use crate::gate::{UNTIL_TOLD, end_tools};
-use crate::stage::{LIMIT, Stage};
+use crate::inbox_user::InboxUser;
+use crate::sandbox::{LIMIT, StorySandbox};
+use crate::sync_points::{UNTIL_TOLD, end_tools};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Part, Request};
 use baton_testkit::opencode::Server;
@@ -13,7 +14,8 @@ use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Looks like a key of the kind that is kept out of contexts, and that no agent takes out by itself: Copilot does so with those of its own house.
+/// Looks like a key of the kind that is kept out of contexts, and that no agent takes out by
+/// itself: Copilot does so with those of its own house.
 const SECRET: &str = "AKIAQ3EGRZJ7K2M5XW4T";
 /// Relative, as all of them take it. Gemini CLI refuses `.env` itself, before any hook.
 const ENV_FILE: &str = ".env.production";
@@ -27,7 +29,8 @@ fn result(requests: &[Arc<Request>], at: usize) -> String {
     results.last().map(|said| said.text.clone()).unwrap_or_default()
 }
 
-/// One run: a forbidden command, a forbidden read, a forbidden write, an allowed command and an allowed read that show a secret. Mail comes during the first.
+/// One run: a forbidden command, a forbidden read, a forbidden write, an allowed command and an
+/// allowed read that show a secret. Mail comes during the first.
 fn is_judged(who: Agent) {
     let script = Script::by(|request| match request.results().len() {
         0 => Step::shell("sudo true; touch SUDO-RAN").after(Duration::from_secs(1)),
@@ -38,7 +41,7 @@ fn is_judged(who: Agent) {
         5 => Step::shell("echo and on"),
         _ => Step::say("finished"),
     });
-    let stage = Stage::with(&[who], script);
+    let stage = StorySandbox::with(&[who], script);
     let project = stage.sandbox.project();
     fs::write(project.join(ENV_FILE), "SECRET-OF-THE-ENV=1\n").expect("a file in the project");
     fs::write(project.join("notes.txt"), format!("before {SECRET} behind\n")).expect("a file in the project");
@@ -78,14 +81,15 @@ fn is_judged(who: Agent) {
     assert!(log.as_array().into_iter().flatten().all(|entry| entry["agent"] == who.name()), "{log}");
 }
 
-/// What only a person can answer does not run where nobody is there to be asked, and the run goes on. What a failing command prints is looked at too.
+/// What only a person can answer does not run if no person can be asked, and the run goes on. What
+/// a failing command prints is looked at too.
 fn asks_nobody(who: Agent) {
     let script = Script::by(|request| match request.results().len() {
         0 => Step::shell("touch ASK-RAN; eval \"$NOT_SET_ANYWHERE\""),
         1 => Step::shell("cat notes.txt; false"),
         _ => Step::say("finished"),
     });
-    let stage = Stage::with(&[who], script);
+    let stage = StorySandbox::with(&[who], script);
     // Nobody is at the inbox either.
     stage.configure("[approvals]\nhold = \"1s\"\n");
     let project = stage.sandbox.project();
@@ -95,7 +99,7 @@ fn asks_nobody(who: Agent) {
     assert!(!project.join("ASK-RAN").exists(), "{who:?}: nobody was asked, and it ran");
     assert!(result(&requests, 1).contains("Not understood"), "{who:?}: {}", result(&requests, 1));
     if who == Agent::Claude {
-        // It lets nobody replace that; the model is told not to use it.
+        // Its hook can't replace that; the model reads that it must not use it.
         assert!(requests[2].shows("It could not be taken out here"), "{}", stage.trouble());
     } else {
         assert!(stage.model.sightings(SECRET).first.is_none(), "{who:?}: {}", result(&requests, 2));
@@ -103,7 +107,8 @@ fn asks_nobody(who: Agent) {
     assert!(result(&requests, 2).contains("before"), "{who:?}: {}", result(&requests, 2));
 }
 
-/// A call that says where it runs is judged there: what looks like a folder of the project is another one. Gemini CLI refuses such calls itself.
+/// A call that says where it runs is judged there: what looks like a folder of the project is
+/// another one. Gemini CLI refuses such calls itself.
 fn is_judged_where_it_runs(who: Agent, tool: &'static str, command: &'static str, folder: &'static str) {
     let script = Script::by(move |request| {
         let other = request.word_after("please go to ").unwrap_or_default().to_owned();
@@ -115,7 +120,7 @@ fn is_judged_where_it_runs(who: Agent, tool: &'static str, command: &'static str
             _ => Step::say("finished"),
         }
     });
-    let stage = Stage::with(&[who], script);
+    let stage = StorySandbox::with(&[who], script);
     let other = stage.sandbox.home();
     fs::create_dir_all(other.join("build")).expect("a folder");
     let name =
@@ -166,7 +171,8 @@ fn pi_is_refused_what_is_forbidden_and_is_shown_no_secret() {
     isolated(|| is_judged(Agent::Pi));
 }
 
-/// Where nobody sits at the terminal, what a person has to decide waits for the person at the inbox.
+/// If no person sits at the terminal, what a person has to decide waits for the person at the
+/// inbox.
 fn waits_at_the_inbox(who: Agent) {
     let script = Script::by(|request| match request.results().len() {
         0 => Step::shell("touch made-1"),
@@ -174,30 +180,30 @@ fn waits_at_the_inbox(who: Agent) {
         2 => Step::shell(format!("touch made-3; {UNTIL_TOLD}")),
         _ => Step::say("finished"),
     });
-    let stage = Stage::with(&[who], script).without_waking();
+    let stage = StorySandbox::with(&[who], script).without_waking();
     let rule = "[[guard.rule]]\nid = \"count-files\"\ndecision = \"ask\"\ncommand = \"touch **\"\nreason = \"Files are counted.\"\n";
     stage.configure(&format!("wake = \"off\"\n{rule}"));
-    let Some(desk) = Desk::new(&stage) else { return };
+    let Some(user) = InboxUser::new(&stage) else { return };
     let agent = stage.start(who, Session::New, "please begin");
     let asked = |what: &str| {
         let is_it = |row: &Value| {
-            row["what"].as_str().is_some_and(|text| text.ends_with(what)) && row["state"] == "waiting"
+            row["what"].as_str().is_some_and(|text| text.contains(what)) && row["state"] == "waiting"
         };
-        let row = wait::poll(LIMIT, || desk.inbox().into_iter().find(is_it));
-        let row = row.unwrap_or_else(|| panic!("{what} is not asked: {:?}{}", desk.inbox(), stage.trouble()));
+        let row = wait::poll(LIMIT, || user.inbox().into_iter().find(is_it));
+        let row = row.unwrap_or_else(|| panic!("{what} is not asked: {:?}{}", user.inbox(), stage.trouble()));
         assert!(row["why"].as_str().is_some_and(|why| why.contains("Files are counted.")), "{row}");
         row["id"].as_str().expect("an id").to_owned()
     };
-    desk.approve_until(&asked("touch made-1"), "made-1");
+    user.approve_until(&asked("touch made-1"), "made-1");
     let no = asked("touch made-2");
-    desk.person(&["deny", &no, "--reason", "there's \"enough\" of them"]).took_effect();
+    user.person(&["deny", &no, "--reason", "there's \"enough\" of them"]).took_effect();
     stage.request(|request| request.shows("there's \"enough\" of them"));
     // Said while it still runs.
-    desk.approve_until(&asked(UNTIL_TOLD), "made-3");
+    user.approve_until(&asked(UNTIL_TOLD), "made-3");
     end_tools(&stage);
     agent.finish(LIMIT).expect_ok();
     assert!(!stage.sandbox.project().join("made-2").exists(), "{who:?}: denied, and made all the same");
-    assert!(desk.inbox().is_empty(), "{:?}", desk.inbox());
+    assert!(user.inbox().is_empty(), "{:?}", user.inbox());
 }
 
 #[test]
@@ -265,7 +271,8 @@ fn makes_a_file(request: &Request) -> Option<Step> {
     (!request.shows("MADE-IT")).then(|| Step::shell("echo new > new.txt; echo MADE''-IT"))
 }
 
-/// A turn that leaves something to do goes on, the model reads why, and the turn ends once it is done. A note of a rule reaches the model too.
+/// A turn that leaves something to do goes on, the model reads why, and the turn ends once it is
+/// done. A note of a rule reaches the model too.
 fn is_held_at_the_end(who: Agent) {
     let script = Script::by(|request| match makes_a_file(request) {
         Some(step) => step,
@@ -274,7 +281,7 @@ fn is_held_at_the_end(who: Agent) {
         }
         None => Step::say("finished"),
     });
-    let stage = Stage::with(&[who], script);
+    let stage = StorySandbox::with(&[who], script);
     stage.configure("[guard]\nenable = [\"require-commit-before-stop\", \"warn-git-amend\"]\n");
     stage.run(who, Session::New, "please begin");
     let requests = stage.model.requests_of(Kind::Main);
@@ -291,7 +298,7 @@ fn is_held_at_the_end(who: Agent) {
 /// Nothing is ever done: it is held three times.
 fn is_held_three_times(who: Agent) {
     let script = Script::by(|request| makes_a_file(request).unwrap_or_else(|| Step::say("finished")));
-    let stage = Stage::with(&[who], script);
+    let stage = StorySandbox::with(&[who], script);
     stage.configure("[guard]\nenable = [\"require-commit-before-stop\"]\n");
     stage.run(who, Session::New, "please begin");
     let log = stage.json(&["guard", "log"]);
@@ -349,7 +356,8 @@ fn pi_is_held_three_times_at_most() {
     isolated(|| is_held_three_times(Agent::Pi));
 }
 
-/// What an agent did before the guard was there is found in its own records, with what the rules would have said.
+/// What an agent did before the guard was there is found in its own records, with what the rules
+/// would have said.
 fn is_found_in_its_past(who: Agent) {
     let script = Script::by(|request| match request.results().len() {
         0 => Step::shell("git push origin main; echo pushed"),
@@ -357,7 +365,7 @@ fn is_found_in_its_past(who: Agent) {
         2 => Step::read("notes.txt"),
         _ => Step::say("finished"),
     });
-    let stage = Stage::bare(script);
+    let stage = StorySandbox::bare(script);
     let project = stage.sandbox.project();
     fs::write(project.join("notes.txt"), format!("before {SECRET} behind\n")).expect("a file in the project");
     stage.run(who, Session::New, "please begin");
@@ -414,7 +422,8 @@ fn pi_s_past_is_judged() {
     isolated(|| is_found_in_its_past(Agent::Pi));
 }
 
-/// OpenCode has no hook at the end of a turn: a session that a person has open is prompted anew. One that the person interrupts is left alone.
+/// OpenCode has no hook at the end of a turn: a session that a person has open gets a new prompt.
+/// One that the person interrupts is left alone.
 #[test]
 fn opencode_goes_on_while_something_is_left_to_do() {
     isolated(|| {
@@ -425,7 +434,7 @@ fn opencode_goes_on_while_something_is_left_to_do() {
             }
             None => Step::say("finished"),
         });
-        let stage = Stage::with(&[Agent::OpenCode], script);
+        let stage = StorySandbox::with(&[Agent::OpenCode], script);
         stage.configure("[guard]\nenable = [\"require-commit-before-stop\", \"warn-git-amend\"]\n");
         let server = Server::start(&stage.opencode());
         let session = server.session();
@@ -447,7 +456,7 @@ fn is_closed_without_us(who: Agent) {
         0 => Step::shell("touch RAN-UNJUDGED"),
         _ => Step::say("finished"),
     });
-    let stage = Stage::bare(script);
+    let stage = StorySandbox::bare(script);
     stage.configure("[guard]\non_failure = \"deny\"\n");
     // A copy of its own, which is the one that setup names.
     let program = stage.sandbox.path("bin/baton");
@@ -480,7 +489,7 @@ fn is_told_when_it_ran_unjudged(who: Agent, file: &str, event: &str) {
         0 => Step::shell("touch RAN-UNJUDGED"),
         _ => Step::say("finished"),
     });
-    let stage = Stage::with(&[who], script);
+    let stage = StorySandbox::with(&[who], script);
     // As if it had crashed: its command is another that fails.
     let file = stage.sandbox.home().join(file);
     let text = fs::read_to_string(&file).expect("the agent's file");
@@ -504,7 +513,8 @@ fn gemini_tells_of_a_call_that_ran_unjudged() {
     isolated(|| is_told_when_it_ran_unjudged(Agent::Gemini, ".gemini/settings.json", "BeforeTool"));
 }
 
-/// Calls of every kind, one of them failing: each was judged before it ran, and none is taken for one that was not.
+/// Calls of every kind, one of them failing: each was judged before it ran, and none is taken for
+/// one that was not.
 fn is_always_judged(who: Agent) {
     let script = Script::by(|request| match request.results().len() {
         0 => Step::write("made.txt", "made"),
@@ -515,7 +525,7 @@ fn is_always_judged(who: Agent) {
         7 => Step::shell("echo two"),
         _ => Step::say("finished"),
     });
-    let stage = Stage::with(&[who], script);
+    let stage = StorySandbox::with(&[who], script);
     stage.run(who, Session::New, "please begin");
     let requests = stage.model.requests_of(Kind::Main);
     assert!(stage.sandbox.project().join("made.txt").exists(), "{who:?}: {}", stage.trouble());

@@ -1,7 +1,8 @@
-//! Jobs with the real agents: handed over by the real command, watched by a real worker, answered by the scripted model.
+//! Jobs with the real agents: handed over by the real command, watched by a real worker, answered
+//! by the scripted model.
 
-use crate::stage::{LIMIT, Stage};
-use baton_mail::process;
+use crate::sandbox::{LIMIT, StorySandbox};
+use baton_machine::process;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Part};
 use baton_testkit::process::Finished;
@@ -11,13 +12,13 @@ use serde_json::{Value, json};
 use std::time::Duration;
 
 struct Jobs {
-    stage: Stage,
+    stage: StorySandbox,
     who: Agent,
 }
 
 impl Jobs {
     fn new(who: Agent, script: Script) -> Self {
-        let stage = Stage::with(&[who], script);
+        let stage = StorySandbox::with(&[who], script);
         let program = stage.program(who).headless(Session::New, "");
         let name = baton_agents::by_name(who.name()).expect("a known agent").program();
         if !stage.sandbox.path("bin").join(name).exists() {
@@ -108,7 +109,7 @@ fn a_job_ends_with_its_result(who: Agent) {
     assert!(row["last_activity"]["what"].is_string(), "{row}");
     let asked = jobs.stage.model.requests_of(Kind::Main);
     assert!(asked[0].shows("You are the worker") && asked[0].shows("please make THE-THING"));
-    // It is there, and nobody's peer by its kind alone.
+    // It is listed, but its kind alone does not address it.
     let sessions = jobs.stage.json(&["who", "--all"]);
     let of_jobs = sessions.as_array().is_some_and(|rows| rows.iter().all(|row| row["tags"][0] == "job"));
     assert!(of_jobs, "{sessions}");
@@ -120,7 +121,8 @@ fn a_job_ends_with_its_result(who: Agent) {
     assert!(last.shows("THE-THING"), "the same conversation");
 }
 
-/// The worker, the program, then both are killed in the middle of a tool: never `running` afterwards, and nothing of it is left.
+/// The worker, the program, then both are killed in the middle of a tool: never `running`
+/// afterwards, and nothing of it is left.
 fn kills_are_noticed(who: Agent) {
     let jobs = Jobs::new(who, one_command("echo $$ > tool.pid; exec sleep 600"));
     let file = jobs.stage.sandbox.project().join("tool.pid");
@@ -152,7 +154,7 @@ fn kills_are_noticed(who: Agent) {
     }
 }
 
-/// Whatever still runs in the sandbox, whoever's child it is by now.
+/// Whatever still runs in the sandbox, whichever process is its parent by now.
 fn left_running(jobs: &Jobs) -> Vec<(i32, String)> {
     let home = jobs.stage.sandbox.home();
     let its = |pid: i32| process::variable(pid, "HOME").is_some_and(|found| found == home.as_os_str());
@@ -166,7 +168,8 @@ fn nothing_is_left(jobs: &Jobs, id: &str) {
     assert!(gone, "{:?}: {}", left_running(jobs), jobs.trouble(id));
 }
 
-/// The worker is killed as soon as it is there, when nobody knows a session yet, and then while the model has not begun to answer.
+/// The worker is killed as soon as it is there, when no session is known yet, and then while the
+/// model has not begun to answer.
 fn a_worker_killed_early_is_a_failed_job(who: Agent) {
     let jobs = Jobs::new(who, Script::by(|_| Step::Hang));
     for asked in [false, true] {
@@ -195,7 +198,8 @@ fn a_worker_killed_early_is_a_failed_job(who: Agent) {
     }
 }
 
-/// The model stops before its answer, in the middle of it, before it says that it is over, and without closing the line. Half a text is no result.
+/// The model stops before its answer, in the middle of it, before it says that it is over, and
+/// without closing the line. Half a text is no result.
 fn a_model_that_hangs_is_a_stall(who: Agent) {
     let script = Script::by(|request| {
         let (half, rest) = (Part::text("HALF-OF-IT"), Part::text("THE-REST"));
@@ -228,7 +232,37 @@ fn a_model_that_hangs_is_a_stall(who: Agent) {
     nothing_is_left(&jobs, &ids[0]);
 }
 
-/// In a worktree of its own, with the hooks of a setup: it may write there, and git tells what it did.
+/// Gemini CLI tries again by itself, with longer and longer pauses. Where `jobs.idle` is shorter
+/// than such a pause, the job ends with the reason that its model gave.
+#[test]
+fn e6_gemini_behind_a_wall_is_not_stalled() {
+    isolated(|| {
+        let jobs = Jobs::new(
+            Agent::Gemini,
+            Script::by(|request| {
+                if request.shows("TOO-MUCH") {
+                    Step::error(429, "scripted refusal")
+                } else {
+                    Step::error(500, "scripted refusal")
+                }
+            }),
+        );
+        jobs.stage.configure("[jobs]\nidle = \"15s\"\n");
+        let walls = [("TOO-MUCH", "rate-limited"), ("BROKEN", "backend-error")];
+        let ids = walls.map(|(prompt, _)| jobs.start(prompt));
+        for ((prompt, code), id) in walls.iter().zip(&ids) {
+            let row = jobs.json(&["job", "wait", id, "--max-wait", "5m"]);
+            assert_eq!(row["error"]["code"], *code, "{prompt}: {row}{}", jobs.trouble(id));
+            assert_eq!(row["status"], "failed", "{row}");
+            let hint = row["error"]["hint"].as_str().unwrap_or_default();
+            assert!(hint.contains("jobs.idle"), "its silence ended it: {row}{}", jobs.trouble(id));
+        }
+        nothing_is_left(&jobs, &ids[0]);
+    });
+}
+
+/// In a worktree of its own, with the hooks of a setup: it may write there, and git tells what it
+/// did.
 fn a_worktree_holds_what_the_job_changed(who: Agent) {
     let jobs = Jobs::new(who, one_command("echo worked > made.txt"));
     let row = jobs.json(&["run", who.name(), "--worktree", "--allow", "all", "make it"]);
@@ -317,7 +351,7 @@ fn a_prompt_that_is_too_long_goes_as_a_file_and_the_job_says_so() {
         let row = jobs.json(&["job", "wait", &id, "--max-wait", "5m"]);
         assert_eq!(row["result"], "JOB-RESULT", "{row}{}", jobs.trouble(&id));
         assert!(row["prompt_file"].as_str().is_some_and(|file| file.ends_with("prompt.md")), "{row}");
-        // It may read the file without asking, though in pieces: it shows none so long at once.
+        // It may read the file without asking, though in pieces: it shows no long file at once.
         let log = jobs.run(&["job", "logs", &id]).stdout;
         assert!(log.contains("ended read: ") && !log.contains("asks:"), "{log}");
     });

@@ -1,6 +1,6 @@
 //! A task handed to another agent through what setup writes: the caller ends with the real result.
 
-use crate::stage::Stage;
+use crate::sandbox::StorySandbox;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Request};
 use baton_testkit::{Script, Step, isolated};
@@ -32,7 +32,7 @@ fn dispatch(request: &Request) -> Step {
 #[test]
 fn a_slash_command_brings_the_result() {
     isolated(|| {
-        let stage = Stage::with(
+        let stage = StorySandbox::with(
             &[Agent::Claude],
             Script::by(|request| match request.shows(WORKER) {
                 true => Step::say(RESULT),
@@ -57,7 +57,7 @@ fn a_subagent_brings_the_result() {
                 json!({"subagent_type": "baton-worker", "description": "delegate", "prompt": format!("claude: {TASK}"), "run_in_background": false}),
             ),
         };
-        let stage = Stage::with(&[Agent::Claude], Script::by(main).subagents(dispatch));
+        let stage = StorySandbox::with(&[Agent::Claude], Script::by(main).subagents(dispatch));
         let run = stage.run(Agent::Claude, Session::New, "go");
         assert!(run.stdout.contains("it has come back"), "{}{}", run.stdout, stage.trouble());
     });
@@ -90,7 +90,9 @@ fn a_subagent_that_only_says_that_it_waits_is_noticed() {
             ),
             false => Step::say("The job was started in the background. I am waiting for it."),
         };
-        let stage = Stage::with(&[Agent::Claude], Script::by(main).subagents(wrapper));
+        let stage = StorySandbox::with(&[Agent::Claude], Script::by(main).subagents(wrapper));
+        // No agent gives a job more than its person has set.
+        stage.configure("[jobs]\nallow = \"all\"\n");
         let run = stage.run(Agent::Claude, Session::New, "go");
         assert!(run.stdout.contains("now I have it"), "{}{}", run.stdout, stage.trouble());
         stage.shown_once("is not the result");
@@ -100,7 +102,7 @@ fn a_subagent_that_only_says_that_it_waits_is_noticed() {
 #[test]
 fn codex_knows_the_skill_and_has_the_tools() {
     isolated(|| {
-        let stage = Stage::with(
+        let stage = StorySandbox::with(
             &[Agent::Codex],
             Script::by(|request| match request.results().is_empty() {
                 true => Step::mcp("baton", "start_job", json!({"agent": "nobody", "prompt": TASK})),
@@ -128,7 +130,7 @@ fn codex_brings_the_result_through_its_skill() {
             }
             _ => Step::say("there is no skill, or no result"),
         });
-        let stage = Stage::with(&[Agent::Codex], script);
+        let stage = StorySandbox::with(&[Agent::Codex], script);
         // It runs commands in a login shell, whose search path the person's profile sets.
         let path = stage.sandbox.environment().find(|(name, _)| *name == "PATH").expect("a search path").1;
         let profile = format!("export PATH='{}'\n", path.to_string_lossy());

@@ -1,8 +1,9 @@
-//! What happens to mail when sessions are killed, cleared, compacted, interrupted, or have subagents.
+//! What happens to mail when sessions are killed, cleared, compacted, interrupted, or have
+//! subagents.
 
-use crate::gate::{UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, both, press_until, screen_of, wait_for_screen};
+use crate::sandbox::{LIMIT, StorySandbox, both, press_until, screen_of, wait_for_screen};
+use crate::sync_points::{UNTIL_TOLD, end_tools};
 use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Request, Source};
@@ -12,6 +13,11 @@ use serde_json::json;
 #[test]
 fn killed_agents_have_it_once_after_their_resume() {
     isolated(|| both().into_iter().for_each(moments::killed_and_resumed));
+}
+
+#[test]
+fn e10_codex_that_is_resumed_is_there_again() {
+    isolated(|| moments::is_back_when_resumed(Agent::Codex));
 }
 
 #[test]
@@ -27,7 +33,7 @@ fn a_subagent_does_not_eat_its_parents_mail() {
             1 => Step::mcp("baton", "read_messages", json!({})),
             _ => Step::say("subagent finished"),
         });
-        let stage = Stage::new(script);
+        let stage = StorySandbox::new(script);
         let agent = stage.start(Agent::Claude, Session::New, "use a subagent");
         let began = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Subagent);
         assert!(began.is_some(), "no subagent began: {}", stage.trouble());
@@ -67,7 +73,7 @@ fn a_subagent_of_codex_does_not_eat_its_parents_mail() {
             2 => Step::shell("baton inbox"),
             _ => Step::say("subagent finished"),
         });
-        let stage = Stage::with(&[Agent::Codex], script);
+        let stage = StorySandbox::with(&[Agent::Codex], script);
         let agent = stage.start(Agent::Codex, Session::New, "use a subagent");
         let began = stage.model.wait_for(LIMIT, |request| request.kind == Kind::Subagent);
         assert!(began.is_some(), "no subagent began: {}", stage.trouble());
@@ -90,7 +96,7 @@ fn a_subagent_of_codex_does_not_eat_its_parents_mail() {
 #[test]
 fn after_clear_the_participant_goes_on_in_the_new_session() {
     isolated(|| {
-        let stage = Stage::new(Script::by(|_| Step::say("finished"))).without_waking();
+        let stage = StorySandbox::new(Script::by(|_| Step::say("finished"))).without_waking();
         let terminal = stage.open(Agent::Claude, Session::New);
         terminal.submit("please begin");
         terminal.wait_for("finished", LIMIT).unwrap_or_else(|error| panic!("{error}"));
@@ -123,7 +129,7 @@ fn a_prompt_taken_back_gives_its_mail_back() {
                 },
             );
         // The mail must come with the person's prompt, not with a wake before it.
-        let stage = Stage::new(script).without_waking();
+        let stage = StorySandbox::new(script).without_waking();
         let terminal = stage.open(Agent::Claude, Session::New);
         let name = stage.name_of(Agent::Claude);
         stage.send(&name, "MAIL-TAKEN-BACK");
@@ -154,7 +160,7 @@ fn escape_at_a_permission_dialog_loses_nothing() {
                 Step::shell("touch forbidden.txt")
             }
         });
-        let stage = Stage::new(script);
+        let stage = StorySandbox::new(script);
         let claude = stage.claude().asking();
         let terminal = claude.open("claude", Session::New);
         let name = stage.name_of(Agent::Claude);
@@ -175,7 +181,7 @@ fn escape_at_a_permission_dialog_loses_nothing() {
 fn both_agents_take_mail_in_a_terminal() {
     isolated(|| {
         for who in both() {
-            let stage = Stage::new(moments::tools(2, 0.2));
+            let stage = StorySandbox::new(moments::tools(2, 0.2));
             let terminal = stage.open(who, Session::New);
             terminal.submit("please begin");
             stage.request(|_| true);

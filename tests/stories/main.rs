@@ -1,5 +1,5 @@
-//! Stories with the real agent programs, offline, against a scripted model. What counts is what reached the model: each message
-//! exactly once in its requests.
+//! Stories with the real agent programs, offline, against a scripted model. What counts is what
+//! reached the model: each message exactly once in its requests.
 //!
 //! A few rounds of each run in `scripts/test`; `scripts/prove` sets `BATON_ROUNDS` and counts.
 
@@ -12,21 +12,21 @@ mod asks;
 mod copilot;
 mod cost;
 mod delivery;
-mod desk;
 mod doctor;
-mod gate;
 mod gemini;
 mod guard;
-mod hand;
+mod inbox_user;
 mod jobs;
 mod jobs_delegate;
 mod life;
+mod manual_wake;
 mod moments;
 mod opencode;
 mod pi;
 mod review;
-mod ring;
+mod round_trip;
+mod sandbox;
 mod setup;
-mod stage;
+mod sync_points;
 mod terminal;
 mod wake;

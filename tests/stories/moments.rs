@@ -1,10 +1,12 @@
-//! What every agent has to hold, told once: the moments at which mail comes, a kill, a question and its answer.
+//! What every agent has to hold, told once: the moments at which mail comes, a kill, a question and
+//! its answer.
 
-use crate::gate::{Gate, UNTIL_TOLD, end_tools};
-use crate::stage::{LIMIT, Stage, rounds};
+use crate::sandbox::{LIMIT, StorySandbox, rounds, submit};
+use crate::sync_points::{Barrier, UNTIL_TOLD, end_tools};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Part, Request};
-use baton_testkit::{Script, Step};
+use baton_testkit::{Script, Step, wait};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use std::time::Duration;
 
@@ -30,7 +32,7 @@ pub fn tools_until_told(count: usize) -> Script {
 /// Mail that is sent while a tool runs is in the very next request, once.
 pub fn while_a_tool_runs(who: Agent) {
     for round in 0..rounds() {
-        let stage = Stage::with(&[who], tools_until_told(1));
+        let stage = StorySandbox::with(&[who], tools_until_told(1));
         let agent = stage.start(who, Session::New, "please begin");
         stage.request(|_| true);
         let body = format!("MAIL-MID-{round}");
@@ -54,7 +56,7 @@ pub fn parallel_tools(who: Agent) {
             0 => Step::parts((0..4).map(|n| Part::shell(format!("{UNTIL_TOLD}; sleep 0.{n}; echo {n}")))),
             _ => Step::say("finished"),
         });
-        let stage = Stage::with(&[who], script);
+        let stage = StorySandbox::with(&[who], script);
         let agent = stage.start(who, Session::New, "please begin");
         stage.request(|_| true);
         let name = stage.name_of(who);
@@ -73,7 +75,7 @@ pub fn parallel_tools(who: Agent) {
 /// Mail that comes before the turn ends keeps it going.
 pub fn before_the_turn_ends(who: Agent) {
     for round in 0..rounds() {
-        let sent = Gate::default();
+        let sent = Barrier::default();
         let before = sent.clone();
         let script = Script::by(move |request| {
             if request.shows("MAIL-STOP") {
@@ -82,7 +84,7 @@ pub fn before_the_turn_ends(who: Agent) {
             before.wait(1);
             Step::say("thinking")
         });
-        let stage = Stage::with(&[who], script);
+        let stage = StorySandbox::with(&[who], script);
         let agent = stage.start(who, Session::New, "please begin");
         stage.request(|_| true);
         let body = format!("MAIL-STOP-{round}");
@@ -95,7 +97,7 @@ pub fn before_the_turn_ends(who: Agent) {
 
 /// Mail for a session that is not running waits for its resume, and comes in order.
 pub fn waits_for_the_resume(who: Agent) {
-    let stage = Stage::with(&[who], Script::by(|_| Step::say("finished")));
+    let stage = StorySandbox::with(&[who], Script::by(|_| Step::say("finished")));
     let run = stage.run(who, Session::New, "please begin");
     let session = stage.session_id(who, &run);
     stage.send(&session, "MAIL-WAITING-1");
@@ -112,14 +114,15 @@ pub fn waits_for_the_resume(who: Agent) {
 /// Whoever is killed at any moment and goes on has it once.
 pub fn killed_and_resumed(who: Agent) {
     for round in 0..rounds().max(2) {
-        let stage = Stage::with(&[who], tools(4, 0.2));
+        let stage = StorySandbox::with(&[who], tools(4, 0.2));
         let run = stage.run(who, Session::New, "please begin");
         let session = stage.session_id(who, &run);
         let body = format!("MAIL-KILL-{round}");
         stage.send(&session, &body);
         let before = stage.model.requests_of(Kind::Main).len();
         let mut agent = stage.start(who, Session::Resume(&session), "go on");
-        // A moment that differs from round to round, from before the mail is taken to after it is proven.
+        // A moment that differs from round to round, from before the mail is taken to after it is
+        // proven.
         stage.request(|request| request.index >= before.saturating_sub(round % 2));
         std::thread::sleep(Duration::from_millis(u64::try_from(round * 173 % 900).expect("small")));
         agent.kill();
@@ -130,12 +133,53 @@ pub fn killed_and_resumed(who: Agent) {
     }
 }
 
+/// A session that ended is there again as soon as its agent runs it, without a terminal and in one:
+/// `who` shows it, and mail comes.
+pub fn is_back_when_resumed(who: Agent) {
+    let script = Script::by(|request| match request.results().len() {
+        0 if request.shows("run a tool") && !request.shows("IN-THE-TERMINAL") => {
+            Step::shell(format!("{UNTIL_TOLD}; echo told"))
+        }
+        _ => Step::say("finished"),
+    });
+    let stage = StorySandbox::with(&[who], script);
+    let run = stage.run(who, Session::New, "please begin");
+    let session = stage.session_id(who, &run);
+    let state = || {
+        let everybody = stage.json(&["who", "--all"]);
+        let found =
+            everybody.as_array().and_then(|all| all.iter().find(|row| row["session_id"] == session.as_str()));
+        found.map_or_else(String::new, |row| row["state"].as_str().unwrap_or_default().to_owned())
+    };
+    let is = |expected: &str| {
+        let is = wait::until(LIMIT, || state() == expected);
+        assert!(is, "{who:?} is {} and not {expected}: {}", state(), stage.trouble());
+    };
+    is("gone");
+    let before = stage.model.requests_of(Kind::Main).len();
+    let agent = stage.start(who, Session::Resume(&session), "run a tool");
+    stage.request(|request| request.index >= before && request.shows("run a tool"));
+    is("busy");
+    stage.send(&session, "MAIL-WITHOUT-A-TERMINAL.");
+    end_tools(&stage);
+    agent.finish(LIMIT).expect_ok();
+    stage.seen_once("MAIL-WITHOUT-A-TERMINAL.");
+    is("gone");
+    let terminal = stage.open(who, Session::Resume(&session));
+    submit(&terminal, who, "now IN-THE-TERMINAL");
+    stage.request(|request| request.shows("IN-THE-TERMINAL"));
+    is("idle");
+    stage.send(&session, "MAIL-IN-THE-TERMINAL.");
+    stage.arrives("MAIL-IN-THE-TERMINAL.");
+}
+
 /// A prompt of the person's, to which [`while_idle`] lets the model answer.
 const PROMPT: &str = "PROMPT-OF-THE-PERSON";
 
-/// Mail for an idle session that a plugin of ours pushes: before anything was ever asked, and after a turn.
-pub fn while_idle(who: Agent, stage: impl FnOnce(Script) -> Stage) -> Stage {
-    let gate = Gate::default();
+/// Mail for an idle session that a plugin of ours pushes: before anything was ever asked, and after
+/// a turn.
+pub fn while_idle(who: Agent, stage: impl FnOnce(Script) -> StorySandbox) -> StorySandbox {
+    let gate = Barrier::default();
     let answers = gate.clone();
     let stage = stage(Script::by(move |request| {
         if request.shows(PROMPT) {
@@ -148,7 +192,8 @@ pub fn while_idle(who: Agent, stage: impl FnOnce(Script) -> Stage) -> Stage {
     one_by_one(&stage, &name, 1);
     terminal.submit(PROMPT);
     stage.request(|request| request.shows(PROMPT));
-    // An agent may ask its model before it tells that it is busy; only after that, idle means the turn's end.
+    // An agent may ask its model before it tells that it is busy; only after that, idle means the
+    // turn's end.
     stage.is_in_state("busy");
     gate.open();
     one_by_one(&stage, &name, 3);
@@ -157,10 +202,11 @@ pub fn while_idle(who: Agent, stage: impl FnOnce(Script) -> Stage) -> Stage {
 }
 
 /// So many messages to the only session, which is idle, each when it has taken up the one before.
-pub fn one_by_one(stage: &Stage, to: &str, count: usize) {
+pub fn one_by_one(stage: &StorySandbox, to: &str, count: usize) {
     let requests = stage.model.requests_of(Kind::Main).len();
     for n in 0..count {
-        // It is registered a moment before it is attended to, and answers a moment before it is idle.
+        // It is registered a moment before it is attended to, and answers a moment before it is
+        // idle.
         stage.would_be("pushed");
         let body = format!("MAIL-{requests}-{n}.");
         assert_eq!(stage.json(&["send", to, &body])["wake"], "pushed", "{}", stage.trouble());
@@ -170,7 +216,7 @@ pub fn one_by_one(stage: &Stage, to: &str, count: usize) {
 }
 
 /// Two to five messages at the same instant, while the session is idle, or just becoming so.
-pub fn of_one_instant(stage: &Stage, to: &str) {
+pub fn of_one_instant(stage: &StorySandbox, to: &str) {
     let bodies = |round: usize| (0..2 + round % 4).map(move |n| format!("MAIL-WAKE-{round}-{n}."));
     for round in 0..rounds().max(4) {
         std::thread::scope(|scope| {
@@ -226,7 +272,7 @@ pub fn asks(asker: Agent, asked: Agent) {
                     if request.agent == asker { asking(request, &to) } else { answering(request) }
                 },
             );
-        let stage = Stage::with(&[asker, asked], script);
+        let stage = StorySandbox::with(&[asker, asked], script);
         let peer = stage.start(asked, Session::New, "work on something");
         stage.name_of(asked);
         stage.start(asker, Session::New, "ask your peer").finish(LIMIT).expect_ok();
@@ -239,4 +285,35 @@ pub fn asks(asker: Agent, asked: Agent) {
             assert_eq!(stage.end_of(body), "seen", "{}", stage.trouble());
         }
     }
+}
+
+/// The link of the only session, which is idle, is killed. The plugin starts another by itself,
+/// which brings what was sent meanwhile.
+pub fn the_link_is_killed(stage: &StorySandbox, to: &str) {
+    for round in 0..rounds().max(2) {
+        stage.would_be("pushed");
+        kill_link(stage);
+        let body = format!("MAIL-AFTER-THE-LINK-{round}.");
+        stage.send(to, &body);
+        stage.arrives(&body);
+        stage.is_in_state("idle");
+    }
+}
+
+/// Kills the link of the only session. An agent can't: the guard refuses.
+pub fn kill_link(stage: &StorySandbox) {
+    let link = wait::poll(LIMIT, || link_of(stage)).expect("a link");
+    kill_process(link, Signal::KILL).expect("it is ours");
+}
+
+/// The process of the link that serves this stage, by its arguments, which name the home.
+fn link_of(stage: &StorySandbox) -> Option<Pid> {
+    let home = stage.sandbox.path("").to_string_lossy().into_owned();
+    std::fs::read_dir("/proc").ok()?.flatten().find_map(|entry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let line = String::from_utf8(std::fs::read(entry.path().join("cmdline")).ok()?).ok()?;
+        let mut words = line.split('\0');
+        let is_link = words.nth(1) == Some("link") && words.any(|word| word.starts_with(&home));
+        is_link.then(|| Pid::from_raw(pid)).flatten()
+    })
 }

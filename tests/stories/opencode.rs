@@ -1,8 +1,8 @@
 //! OpenCode: mail by its plugin, mid-turn, with a prompt, and into idle sessions.
 
-use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, rounds};
+use crate::sandbox::{LIMIT, StorySandbox, rounds};
+use crate::sync_points::{Barrier, UNTIL_TOLD, end_tools};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::{Kind, Part};
 use baton_testkit::opencode::Server;
@@ -28,8 +28,13 @@ fn opencode_mail_for_a_session_that_is_not_running_waits_for_its_resume() {
     isolated(|| moments::waits_for_the_resume(WHO));
 }
 
+#[test]
+fn e10_opencode_that_is_resumed_is_there_again() {
+    isolated(|| moments::is_back_when_resumed(WHO));
+}
+
 /// A server with one session that has had its first turn, and is idle.
-fn idle_session(stage: &Stage) -> (Server, String) {
+fn idle_session(stage: &StorySandbox) -> (Server, String) {
     let server = Server::start(&stage.opencode());
     let session = server.session();
     server.prompt(&session, "please begin");
@@ -39,7 +44,7 @@ fn idle_session(stage: &Stage) -> (Server, String) {
 #[test]
 fn opencode_takes_mail_while_it_is_idle() {
     isolated(|| {
-        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (server, session) = idle_session(&stage);
         moments::one_by_one(&stage, &session, rounds().max(3));
         let messages = server.call("GET", &format!("/session/{session}/message"), &json!(null));
@@ -52,9 +57,18 @@ fn opencode_takes_mail_while_it_is_idle() {
 }
 
 #[test]
+fn e4_opencode_takes_mail_while_it_is_idle_after_its_link_was_killed() {
+    isolated(|| {
+        let stage = StorySandbox::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let (_server, session) = idle_session(&stage);
+        moments::the_link_is_killed(&stage, &session);
+    });
+}
+
+#[test]
 fn opencode_messages_of_one_instant_come_once_each() {
     isolated(|| {
-        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (_server, session) = idle_session(&stage);
         moments::of_one_instant(&stage, &session);
     });
@@ -63,7 +77,7 @@ fn opencode_messages_of_one_instant_come_once_each() {
 #[test]
 fn opencode_keeps_agent_and_model_when_it_is_woken() {
     isolated(|| {
-        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::with(&[WHO], Script::by(|_| Step::say("finished")));
         let server = Server::start(&stage.opencode());
         let session = server.session();
         let prompt = json!({
@@ -88,7 +102,7 @@ fn opencode_is_not_woken_while_it_asks_for_a_permission() {
             0 if request.shows("please ask") => Step::shell("echo allowed"),
             _ => Step::say("finished"),
         });
-        let stage = Stage::with(&[WHO], script);
+        let stage = StorySandbox::with(&[WHO], script);
         let server = Server::start(&stage.opencode());
         let rules = json!({"title": "scripted", "permission": [{"permission": "bash", "pattern": "*", "action": "ask"}]});
         let session = server.call("POST", "/session", &rules)["id"].as_str().unwrap().to_owned();
@@ -126,7 +140,7 @@ fn opencode_subagents_do_not_eat_their_parents_mail() {
                 _ => Step::say("finished"),
             }
         });
-        let stage = Stage::with(&[WHO], script);
+        let stage = StorySandbox::with(&[WHO], script);
         let agent = stage.start(WHO, Session::New, "please delegate");
         stage.request(|request| request.shows("IN-THE-CHILD"));
         let who = stage.json(&["who"]);
@@ -153,7 +167,7 @@ fn opencode_answers_by_its_tools() {
             }
             _ => Step::say("finished"),
         });
-        let stage = Stage::with(&[WHO], script);
+        let stage = StorySandbox::with(&[WHO], script);
         let (_server, session) = idle_session(&stage);
         let answer = stage.json(&["ask", &session, "MAIL-ASK please", "--timeout", "100s"]);
         assert_eq!(answer["body"], "THE-ANSWER", "{}", stage.trouble());
@@ -167,7 +181,7 @@ fn opencode_has_it_once_after_a_kill_and_a_resume() {
             let script = Script::by(|request| {
                 if request.results().len() < 3 { Step::shell("sleep 0.2") } else { Step::say("finished") }
             });
-            let stage = Stage::with(&[WHO], script);
+            let stage = StorySandbox::with(&[WHO], script);
             let (mut server, session) = idle_session(&stage);
             let body = format!("MAIL-KILL-{round}");
             stage.send(&session, &body);
@@ -186,7 +200,7 @@ fn opencode_has_it_once_after_a_kill_and_a_resume() {
 #[test]
 fn opencode_with_two_plugins_acts_once() {
     isolated(|| {
-        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::with(&[WHO], Script::by(|_| Step::say("finished")));
         stage.baton(&["setup", "opencode", "--project"]).expect_ok();
         let (_server, session) = idle_session(&stage);
         moments::one_by_one(&stage, &session, 3);
@@ -197,7 +211,7 @@ fn opencode_with_two_plugins_acts_once() {
 #[test]
 fn opencode_on_two_servers_answers_once() {
     isolated(|| {
-        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (first, session) = idle_session(&stage);
         let second = Server::start(&stage.opencode());
         second.prompt(&session, "and here");
@@ -209,7 +223,7 @@ fn opencode_on_two_servers_answers_once() {
 }
 
 /// Gives OpenCode another plugin beside ours.
-pub fn add_plugin(stage: &Stage, name: &str, text: &str) {
+pub fn add_plugin(stage: &StorySandbox, name: &str, text: &str) {
     let file = stage.sandbox.home().join(name);
     std::fs::write(&file, text).expect("a plugin");
     let config = stage.sandbox.path("home/.config/opencode/opencode.json");
@@ -223,7 +237,7 @@ pub fn add_plugin(stage: &Stage, name: &str, text: &str) {
 #[test]
 fn opencode_mail_that_its_prompt_did_not_bring_stays_queued() {
     isolated(|| {
-        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::with(&[WHO], Script::by(|_| Step::say("finished")));
         let off = stage.sandbox.path("home/off");
         let throws = format!(
             "import {{ existsSync }} from 'node:fs'\nexport const Other = async () => ({{ 'chat.message': async (_, {{ parts }}) => {{ \
@@ -255,13 +269,13 @@ fn compact(server: &Server, session: &str) {
 #[test]
 fn opencode_mail_sent_during_a_compaction_comes_once_after_it() {
     isolated(|| {
-        let sent = Gate::default();
+        let sent = Barrier::default();
         let before = sent.clone();
         let script = Script::by(|_| Step::say("finished")).compactions(move |_| {
             before.wait(1);
             Step::say("A summary.")
         });
-        let stage = Stage::with(&[WHO], script);
+        let stage = StorySandbox::with(&[WHO], script);
         let (server, session) = idle_session(&stage);
         stage.send(&session, "MAIL-BEFORE");
         assert_eq!(stage.end_of("MAIL-BEFORE"), "seen", "{}", stage.trouble());
@@ -287,7 +301,8 @@ fn opencode_mail_sent_during_a_compaction_comes_once_after_it() {
     });
 }
 
-/// The context is full when a tool has ended: what came with its result is summarized before the model has seen it.
+/// The context is full when a tool has ended: what came with its result is summarized before the
+/// model has seen it.
 #[test]
 fn opencode_mail_that_only_a_summary_was_made_of_comes_again() {
     isolated(|| {
@@ -300,7 +315,7 @@ fn opencode_mail_that_only_a_summary_was_made_of_comes_again() {
                 Step::say("finished")
             }
         });
-        let stage = Stage::with(&[WHO], script);
+        let stage = StorySandbox::with(&[WHO], script);
         let agent = stage.start(WHO, Session::New, "please begin");
         stage.request(|_| true);
         stage.send(&stage.name_of(WHO), "MAIL-FULL");
@@ -318,7 +333,7 @@ fn opencode_mail_that_only_a_summary_was_made_of_comes_again() {
 #[test]
 fn opencode_is_told_its_open_asks_again_after_a_compaction() {
     isolated(|| {
-        let stage = Stage::with(&[WHO], Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::with(&[WHO], Script::by(|_| Step::say("finished")));
         let (server, session) = idle_session(&stage);
         let mut ask =
             stage.sandbox.start(stage.sandbox.command("baton").args(["ask", &session, "QUESTION-1"]));
@@ -342,13 +357,13 @@ fn opencode_is_told_its_open_asks_again_after_a_compaction() {
 #[test]
 fn opencode_that_is_compacted_in_its_terminal_takes_mail_and_knows_its_asks() {
     isolated(|| {
-        let sent = Gate::default();
+        let sent = Barrier::default();
         let before = sent.clone();
         let script = Script::by(|_| Step::say("finished")).compactions(move |_| {
             before.wait(1);
             Step::say("A summary.")
         });
-        let stage = Stage::with(&[WHO], script);
+        let stage = StorySandbox::with(&[WHO], script);
         let terminal = stage.open(WHO, Session::New);
         terminal.submit("please begin");
         stage.request(|request| request.shows("please begin"));
@@ -388,18 +403,19 @@ fn opencode_goes_on_after_a_compaction_that_failed() {
                 Step::error(400, "no summary today")
             }
         });
-        let stage = Stage::with(&[WHO], script);
+        let stage = StorySandbox::with(&[WHO], script);
         let (server, session) = idle_session(&stage);
         compact(&server, &session);
         stage.is_in_state("idle");
         stage.send(&session, "MAIL-AFTER-A-FAILURE");
         let summaries = || stage.model.requests_of(Kind::Compaction).len();
         assert!(wait::until(LIMIT, || summaries() == 2), "{}", stage.trouble());
-        // The session begins anew with the summary, and is idle behind it.
+        // The session begins again with the summary, and is idle behind it.
         let begun = || stage.baton(&["log"]).expect_ok().stdout.matches("session-start").count();
         assert!(wait::until(LIMIT, || begun() == 2), "{}", stage.trouble());
         stage.is_in_state("idle");
-        // It is in the conversation behind the summary, and OpenCode leaves it there until it is asked something.
+        // It is in the conversation behind the summary, and OpenCode leaves it there until it is
+        // asked something.
         server.prompt(&session, "are you well?");
         stage.arrives("MAIL-AFTER-A-FAILURE");
     });

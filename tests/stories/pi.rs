@@ -1,8 +1,9 @@
-//! Stories with the real Pi: its extension and the link bring mail at a prompt, between tools, at a stop and into an idle session.
+//! Stories with the real Pi: its extension and the link bring mail at a prompt, between tools, at a
+//! stop and into an idle session.
 
-use crate::gate::{UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, press_until, rounds};
+use crate::sandbox::{LIMIT, StorySandbox, press_until, rounds};
+use crate::sync_points::{UNTIL_TOLD, end_tools};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::model::Kind;
 use baton_testkit::pi::Pi;
@@ -18,7 +19,7 @@ use std::time::{Duration, Instant};
 
 const PI: &[Agent] = &[Agent::Pi];
 
-fn pi(stage: &Stage) -> Pi<'_> {
+fn pi(stage: &StorySandbox) -> Pi<'_> {
     Pi::new(&stage.sandbox, &stage.model)
 }
 
@@ -39,7 +40,7 @@ fn talk() -> Script {
 fn pi_takes_mail_with_a_tools_result() {
     isolated(|| {
         for round in 0..rounds() {
-            let stage = Stage::with(
+            let stage = StorySandbox::with(
                 PI,
                 Script::by(|request| match request.results().len() {
                     0 => Step::shell(format!("{UNTIL_TOLD}; echo from-the-tool")),
@@ -80,7 +81,7 @@ fn mail_keeps_pi_from_stopping() {
 #[test]
 fn mail_for_pi_waits_for_its_resume_and_comes_with_the_prompt_in_order() {
     isolated(|| {
-        let stage = Stage::with(PI, talk());
+        let stage = StorySandbox::with(PI, talk());
         let run = stage.run(Agent::Pi, Session::New, "please begin");
         let session = stage.session_id(Agent::Pi, &run);
         for body in ["MAIL-WAITING-1", "MAIL-WAITING-2"] {
@@ -104,7 +105,7 @@ fn mail_for_pi_waits_for_its_resume_and_comes_with_the_prompt_in_order() {
 fn an_idle_pi_in_a_terminal_gets_its_mail_at_once() {
     isolated(|| {
         for _ in 0..rounds() {
-            moments::while_idle(Agent::Pi, |script| Stage::with(PI, script));
+            moments::while_idle(Agent::Pi, |script| StorySandbox::with(PI, script));
         }
     });
 }
@@ -112,7 +113,7 @@ fn an_idle_pi_in_a_terminal_gets_its_mail_at_once() {
 #[test]
 fn messages_of_one_instant_come_once_each_to_pi() {
     isolated(|| {
-        let stage = Stage::with(PI, talk());
+        let stage = StorySandbox::with(PI, talk());
         let _terminal = stage.open(Agent::Pi, Session::New);
         moments::of_one_instant(&stage, &stage.name_of(Agent::Pi));
     });
@@ -122,7 +123,7 @@ fn messages_of_one_instant_come_once_each_to_pi() {
 struct Rpc(Child);
 
 impl Rpc {
-    fn start(stage: &Stage, arguments: &[&str]) -> Self {
+    fn start(stage: &StorySandbox, arguments: &[&str]) -> Self {
         let mut command = pi(stage).rpc(Session::New);
         let child =
             command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
@@ -145,7 +146,7 @@ impl Drop for Rpc {
 #[test]
 fn an_idle_pi_without_a_terminal_gets_its_mail_at_once() {
     isolated(|| {
-        let stage = Stage::with(PI, talk());
+        let stage = StorySandbox::with(PI, talk());
         let mut rpc = Rpc::start(&stage, &[]);
         let name = stage.name_of(Agent::Pi);
         rpc.say(&json!({"id": "1", "type": "prompt", "message": "please begin"}));
@@ -160,11 +161,24 @@ fn an_idle_pi_without_a_terminal_gets_its_mail_at_once() {
     });
 }
 
+#[test]
+fn e4_pi_takes_mail_while_it_is_idle_after_its_link_was_killed() {
+    isolated(|| {
+        let stage = StorySandbox::with(PI, talk());
+        let mut rpc = Rpc::start(&stage, &[]);
+        let name = stage.name_of(Agent::Pi);
+        rpc.say(&json!({"id": "1", "type": "prompt", "message": "please begin"}));
+        stage.request(|request| request.shows("please begin"));
+        stage.is_in_state("idle");
+        moments::the_link_is_killed(&stage, &name);
+    });
+}
+
 /// Another extension holds a prompt up, so that mail comes while it is on its way.
 #[test]
 fn a_push_does_not_cost_the_person_a_prompt() {
     isolated(|| {
-        let stage = Stage::with(PI, talk());
+        let stage = StorySandbox::with(PI, talk());
         let slow = "import { existsSync, writeFileSync } from 'node:fs';
             export default (pi) => pi.on('input', () => new Promise((go) => {
                 writeFileSync('on-its-way', '');
@@ -191,7 +205,7 @@ fn a_push_does_not_cost_the_person_a_prompt() {
 fn a_killed_pi_has_it_once_after_its_resume() {
     isolated(|| {
         for round in 0..rounds().max(3) {
-            let stage = Stage::with(PI, tools(4));
+            let stage = StorySandbox::with(PI, tools(4));
             let run = stage.run(Agent::Pi, Session::New, "please begin");
             let session = stage.session_id(Agent::Pi, &run);
             let body = format!("MAIL-KILL-{round}");
@@ -209,11 +223,12 @@ fn a_killed_pi_has_it_once_after_its_resume() {
     });
 }
 
-/// Pi writes nothing down before the first answer, so what it was told until then dies with the process.
+/// Pi writes nothing down before the first answer, so what it was told until then dies with the
+/// process.
 #[test]
 fn a_pi_killed_before_its_first_answer_gets_its_mail_again() {
     isolated(|| {
-        let stage = Stage::with(
+        let stage = StorySandbox::with(
             PI,
             Script::by(|request| match request.index {
                 0 => Step::say("never said").after(Duration::from_secs(30)),
@@ -237,7 +252,7 @@ fn a_pi_killed_before_its_first_answer_gets_its_mail_again() {
 fn pi_asks_and_answers_in_its_shell() {
     isolated(|| {
         // The one that is told to ask asks; the other is busy until the question is in its context.
-        let stage = Stage::with(
+        let stage = StorySandbox::with(
             PI,
             Script::by(|request| {
                 let results = request.results().len();
@@ -272,9 +287,10 @@ fn pi_asks_and_answers_in_its_shell() {
 #[test]
 fn what_pi_reads_in_its_shell_is_seen_and_what_it_throws_away_comes_again() {
     isolated(|| {
-        // Thrown away, it is known to be lost when the next turn has been answered without it, and comes at that turn's end.
+        // Thrown away, it is known to be lost when the next turn has been answered without it, and
+        // comes at that turn's end.
         for (command, shown_by) in [("baton inbox --wait 60s", 1), ("baton inbox --wait 60s >/dev/null", 3)] {
-            let stage = Stage::with(
+            let stage = StorySandbox::with(
                 PI,
                 Script::by(move |request| match request.results().len() {
                     0 if !request.shows("go on") => Step::shell(command),
@@ -299,7 +315,7 @@ fn what_pi_reads_in_its_shell_is_seen_and_what_it_throws_away_comes_again() {
 #[test]
 fn after_new_the_participant_of_pi_goes_on() {
     isolated(|| {
-        let stage = Stage::with(PI, talk());
+        let stage = StorySandbox::with(PI, talk());
         let terminal = stage.open(Agent::Pi, Session::New);
         stage.name_of(Agent::Pi);
         terminal.submit("please begin");
@@ -336,7 +352,7 @@ fn after_new_the_participant_of_pi_goes_on() {
 #[test]
 fn two_copies_of_the_extension_act_once() {
     isolated(|| {
-        let stage = Stage::with(PI, moments::tools_until_told(2));
+        let stage = StorySandbox::with(PI, moments::tools_until_told(2));
         stage.baton(&["setup", "pi", "--project"]).expect_ok();
         let told = stage.sandbox.path("told.jsonl");
         let spy = script(&stage, "spy", &format!("tee -a '{}' | baton \"$@\"", told.display()));
@@ -359,7 +375,7 @@ fn two_copies_of_the_extension_act_once() {
 }
 
 /// A program of a few words in the sandbox.
-fn script(stage: &Stage, name: &str, words: &str) -> String {
+fn script(stage: &StorySandbox, name: &str, words: &str) -> String {
     let path = stage.sandbox.path("bin").join(name);
     write_program(&path, format!("#!/bin/sh\n{words}\n").as_bytes());
     path.to_string_lossy().into_owned()
@@ -377,7 +393,7 @@ fn call_instead(extension: &Path, program: &str) {
 #[test]
 fn pi_goes_on_without_baton() {
     isolated(|| {
-        let stage = Stage::with(PI, tools(1));
+        let stage = StorySandbox::with(PI, tools(1));
         let extension = stage.sandbox.home().join(".pi/agent/extensions/baton.ts");
         let hangs = script(&stage, "hangs", "exec sleep 600");
         let mut without_waiting = None;
@@ -386,7 +402,8 @@ fn pi_goes_on_without_baton() {
             let begun = Instant::now();
             let run = stage.run(Agent::Pi, Session::New, "please begin");
             assert!(finished(&run), "{program}: {}", run.stdout);
-            // Each event waits two seconds at the most, a tool call three; there are six of them that wait.
+            // Each event waits two seconds at the most, a tool call three; there are six of them
+            // that wait.
             let limit = *without_waiting.get_or_insert(begun.elapsed()) * 2 + Duration::from_secs(16);
             assert!(begun.elapsed() < limit, "{program}: {:?} of {limit:?}", begun.elapsed());
         }
@@ -400,7 +417,7 @@ fn finished(run: &Finished) -> bool {
 #[test]
 fn setup_of_pi_and_its_removal_give_every_byte_back() {
     isolated(|| {
-        let stage = Stage::bare(talk());
+        let stage = StorySandbox::bare(talk());
         pi(&stage);
         let home = stage.sandbox.home().join(".pi");
         let listing = || {
@@ -432,16 +449,19 @@ fn setup_of_pi_and_its_removal_give_every_byte_back() {
 #[test]
 fn a_killed_link_costs_nothing() {
     isolated(|| {
-        let stage = Stage::with(
+        let stage = StorySandbox::with(
             PI,
             Script::by(|request| match request.results().len() {
-                // The child of this shell's parent that is baton's link.
-                0 => Step::shell("kill -9 $(pgrep -P $PPID -x baton) && echo KILLED-IT; sleep 0.5"),
+                0 => Step::shell("touch begun; until [ -e killed ]; do sleep 0.1; done; echo KILLED-IT"),
                 1 => Step::shell(UNTIL_TOLD),
                 _ => Step::say("finished"),
             }),
         );
         let agent = stage.start(Agent::Pi, Session::New, "please begin");
+        let file = |name: &str| stage.sandbox.project().join(name);
+        assert!(wait::until(LIMIT, || file("begun").exists()), "{}", stage.trouble());
+        moments::kill_link(&stage);
+        fs::write(file("killed"), "").unwrap();
         stage.request(|request| request.shows("KILLED-IT"));
         stage.send(&stage.name_of(Agent::Pi), "MAIL-AFTER-THE-KILL");
         end_tools(&stage);
@@ -453,7 +473,7 @@ fn a_killed_link_costs_nothing() {
 #[test]
 fn an_interrupted_turn_of_pi_keeps_its_mail() {
     isolated(|| {
-        let stage = Stage::with(
+        let stage = StorySandbox::with(
             PI,
             Script::by(|request| {
                 if request.shows("MAIL-INTERRUPTED") && !request.shows("SECOND-PROMPT") {
@@ -480,7 +500,7 @@ fn an_interrupted_turn_of_pi_keeps_its_mail() {
 #[test]
 fn what_a_person_types_into_a_running_turn_of_pi_and_mail_both_come() {
     isolated(|| {
-        let stage = Stage::with(
+        let stage = StorySandbox::with(
             PI,
             Script::by(|request| {
                 if request.shows("TYPED-AHEAD") { Step::say("finished") } else { Step::shell("sleep 2") }
@@ -500,7 +520,7 @@ fn what_a_person_types_into_a_running_turn_of_pi_and_mail_both_come() {
 #[test]
 fn after_a_compaction_of_pi_open_asks_are_listed_again() {
     isolated(|| {
-        let stage = Stage::with(PI, talk());
+        let stage = StorySandbox::with(PI, talk());
         // It refuses to compact what it would keep anyway.
         let settings = json!({"compaction": {"keepRecentTokens": 1}}).to_string();
         fs::write(stage.sandbox.home().join(".pi/agent/settings.json"), settings).unwrap();
@@ -526,11 +546,12 @@ fn after_a_compaction_of_pi_open_asks_are_listed_again() {
     });
 }
 
-/// As the sub-agents of Pi's own example are run: nothing is stored, and there is nothing to resume.
+/// As the sub-agents of Pi's own example are run: nothing is stored, and there is nothing to
+/// resume.
 #[test]
 fn a_pi_that_stores_nothing_takes_mail_too() {
     isolated(|| {
-        let stage = Stage::with(PI, moments::tools_until_told(2));
+        let stage = StorySandbox::with(PI, moments::tools_until_told(2));
         let mut command = pi(&stage).headless(Session::New, "please begin");
         let agent = stage.sandbox.start(command.arg("--no-session"));
         stage.request(|_| true);
@@ -566,11 +587,12 @@ fn wait_for(terminal: &Tmux<'_>, text: &str) {
     terminal.wait_for(text, LIMIT).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// The model has not answered it when the person goes back to a point before it: it comes again, and into the new branch.
+/// The model has not answered it when the person goes back to a point before it: it comes again,
+/// and into the new branch.
 #[test]
 fn mail_on_a_branch_of_pi_that_is_left_unanswered_comes_again() {
     isolated(|| {
-        let stage = Stage::with(
+        let stage = StorySandbox::with(
             PI,
             Script::by(|request| match request.results().len() {
                 _ if !request.shows("SECOND-PROMPT") => Step::say("finished"),
@@ -598,7 +620,7 @@ fn mail_on_a_branch_of_pi_that_is_left_unanswered_comes_again() {
 #[test]
 fn mail_on_a_branch_of_pi_that_was_answered_is_not_repeated() {
     isolated(|| {
-        let stage = Stage::with(
+        let stage = StorySandbox::with(
             PI,
             Script::by(|request| {
                 Step::say(if request.shows("MAIL-ANSWERED") { "thanks" } else { "finished" })

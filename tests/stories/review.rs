@@ -1,6 +1,7 @@
-//! The stop gate with the real agents: one wants to stop, the other reviews, the findings come into its context, it mends them and stops.
+//! The stop gate with the real agents: one wants to stop, the other reviews, the findings come into
+//! its context, it mends them and stops.
 
-use crate::stage::{LIMIT, Stage, rounds};
+use crate::sandbox::{LIMIT, StorySandbox, rounds};
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::{Script, Step, isolated};
 use std::fs;
@@ -25,7 +26,7 @@ fn script() -> Script {
 }
 
 fn is_gated(who: Agent, reviewer: Agent) {
-    let mut stage = Stage::with(&[who, reviewer], script());
+    let mut stage = StorySandbox::with(&[who, reviewer], script());
     // What a person has exported, each agent's hooks pass on to the review.
     let claude = stage.model.url_for(Agent::Claude);
     for (name, value) in [

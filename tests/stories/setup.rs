@@ -1,6 +1,6 @@
 //! Setup and remove on a real home: the agents run with it, and afterwards every byte is back.
 
-use crate::stage::{LIMIT, Stage, both, wait_for_screen};
+use crate::sandbox::{LIMIT, StorySandbox, both, wait_for_screen};
 use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Session};
 use baton_testkit::{Script, Step, isolated, wait};
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
-fn files(stage: &Stage) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
+fn files(stage: &StorySandbox) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
     [".claude/settings.json", ".claude.json", ".codex/hooks.json", ".codex/config.toml"]
         .into_iter()
         .map(|file| (PathBuf::from(file), fs::read(stage.sandbox.home().join(file)).ok()))
@@ -19,7 +19,7 @@ fn files(stage: &Stage) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 #[test]
 fn setup_and_remove_give_every_byte_back() {
     isolated(|| {
-        let stage = Stage::bare(Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::bare(Script::by(|_| Step::say("finished")));
         stage.claude().edit_settings(|settings| settings["model"] = "opus".into());
         stage.codex();
         let before = files(&stage);
@@ -38,7 +38,7 @@ fn setup_and_remove_give_every_byte_back() {
 #[test]
 fn after_the_agents_have_run_only_ours_goes() {
     isolated(|| {
-        let stage = Stage::new(Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::new(Script::by(|_| Step::say("finished")));
         for who in both() {
             stage.run(who, Session::New, "please begin");
         }
@@ -47,7 +47,7 @@ fn after_the_agents_have_run_only_ours_goes() {
             let text = String::from_utf8_lossy(bytes.as_deref().unwrap_or_default()).into_owned();
             assert!(!text.contains("hook_event") && !text.contains(" hook c"), "{}: {text}", file.display());
         }
-        // They still start, and nobody is registered any more.
+        // They still start, and no session is registered any more.
         let sessions = stage.json(&["who", "--all"]).as_array().map_or(0, Vec::len);
         stage.run(Agent::Claude, Session::New, "once more");
         stage.run(Agent::Codex, Session::New, "once more");
@@ -56,16 +56,17 @@ fn after_the_agents_have_run_only_ours_goes() {
 }
 
 /// What Claude Code's own file says.
-fn claude_state(stage: &Stage) -> Value {
+fn claude_state(stage: &StorySandbox) -> Value {
     let bytes = fs::read(stage.sandbox.home().join(".claude.json")).expect("Claude Code's file");
     serde_json::from_slice(&bytes).expect("it is JSON")
 }
 
-/// Each session of Claude Code writes that file again and again. Our entry goes in and out by its own commands meanwhile, and nobody loses anything.
+/// Each session of Claude Code writes that file again and again. Our entry goes in and out by its
+/// own commands meanwhile, and nothing is lost.
 #[test]
 fn setup_while_claude_runs_loses_nothing_of_either() {
     isolated(|| {
-        let stage = Stage::bare(Script::by(|_| Step::say("finished")));
+        let stage = StorySandbox::bare(Script::by(|_| Step::say("finished")));
         let terminal = stage.open(Agent::Claude, Session::New);
         terminal.submit("please begin");
         stage.request(|request| request.shows("please begin"));

@@ -1,12 +1,13 @@
-//! Typing into the terminals of the real agents: what is ready takes the line once, a draft and a permission dialog are left alone.
+//! Typing into the terminals of the real agents: what is ready takes the line once, a draft and a
+//! permission dialog are left alone.
 //!
 //! One session per agent, in which all of it happens.
 
-use crate::stage::{LIMIT, rounds, screen_of};
+use crate::sandbox::{LIMIT, rounds, screen_of};
 use baton_agents::{Screen, by_name};
-use baton_mail::process;
+use baton_core::process::Process;
+use baton_machine::process;
 use baton_mail::wake::terminal::{Typed, type_line};
-use baton_store::Process;
 use baton_testkit::agents::{Agent, Program, Session};
 use baton_testkit::claude::Claude;
 use baton_testkit::codex::Codex;
@@ -65,7 +66,7 @@ fn story(who: Agent) {
         pane.a_ready_box_takes_the_line_once();
     }
     pane.a_draft_is_left_alone();
-    // Pi asks nobody.
+    // Pi asks no permission.
     if who != Agent::Pi {
         for _ in 0..rounds() {
             pane.a_dialog_that_opens_meanwhile_is_not_answered(&sandbox);
@@ -87,7 +88,7 @@ fn program<'a>(who: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn Progr
     }
 }
 
-/// Runs a tool where it is told to, and else says a word.
+/// Runs a tool if the prompt says so, and otherwise answers a word.
 fn answer(request: &Request) -> Step {
     let said = request.said();
     let after_tool = said.last().is_some_and(|last| matches!(last.source, Source::ToolResult { .. }));
@@ -102,7 +103,8 @@ fn answer(request: &Request) -> Step {
     Step::shell(command)
 }
 
-/// The agent's process that is nearest to its hooks, as baton knows it; most agents are started by a launcher.
+/// The agent's process that is nearest to its hooks, as baton knows it; most agents are started by
+/// a launcher.
 fn process_in(terminal: &Tmux<'_>, who: Agent) -> Process {
     let agent = by_name(who.name()).expect("we know it");
     let first = terminal.pid().cast_signed();
@@ -163,7 +165,8 @@ impl Pane<'_> {
         // A box is empty for a moment before the turn is shown that its last prompt began.
         let outcome = wait::poll(LIMIT, || Some(self.wake()).filter(|outcome| *outcome != Typed::Busy));
         assert_eq!(outcome, Some(Typed::Typed), "{}", self.terminal.screen());
-        // Gemini CLI misses an Enter while it starts. The next wake finds the line in the box, and sends it off.
+        // Gemini CLI misses an Enter while it starts. The next wake finds the line in the box, and
+        // sends it off.
         let left = Screen::Draft(LINE.to_owned());
         let came = wait::until(LIMIT, || {
             let asked = || self.requests() > requests;
@@ -243,7 +246,8 @@ impl Pane<'_> {
         for _ in 0..AT_A_DIALOG {
             assert_eq!(self.wake(), Typed::Dialog, "{}", self.terminal.screen());
         }
-        // Even if one were opened between the look and the paste: the paste by itself answers nothing.
+        // Even if one were opened between the look and the paste: the paste by itself answers
+        // nothing.
         for _ in 0..AT_A_DIALOG {
             self.terminal.command(&["set-buffer", "-b", "line", "--", LINE]);
             self.terminal.command(&["paste-buffer", "-p", "-d", "-b", "line", "-t", "test"]);

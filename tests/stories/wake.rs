@@ -1,11 +1,12 @@
-//! An idle session notices its mail: by its agent's own inbox, by a hook that waits in its background, by the agent's queue, by a plugin of ours, in its terminal.
+//! An idle session notices its mail: by its agent's own inbox, by a hook that waits in its
+//! background, by the agent's queue, by a plugin of ours, in its terminal.
 //!
 //! The name of each story begins with that of its agent, by which `scripts/test --agent` finds it.
 
 use crate::copilot::idle::pushing;
-use crate::gate::Gate;
-use crate::hand;
-use crate::stage::{LIMIT, Stage, press_until, rounds, screen_of, submit, wait_for_screen};
+use crate::manual_wake;
+use crate::sandbox::{LIMIT, StorySandbox, press_until, rounds, screen_of, submit, wait_for_screen};
+use crate::sync_points::Barrier;
 use baton_agents::Screen;
 use baton_testkit::agents::{Agent, Program as _, Session};
 use baton_testkit::copilot::Copilot;
@@ -24,7 +25,7 @@ const LINE: &str = "[baton] Mail is waiting for you.";
 const DEBOUNCE: Duration = Duration::from_millis(1_100);
 
 /// An agent in a terminal that has answered once and is idle now.
-fn idle<'a>(stage: &'a Stage, agent: Agent, open: impl FnOnce() -> Tmux<'a>) -> (Tmux<'a>, String) {
+fn idle<'a>(stage: &'a StorySandbox, agent: Agent, open: impl FnOnce() -> Tmux<'a>) -> (Tmux<'a>, String) {
     let terminal = open();
     submit(&terminal, agent, "first words");
     stage.request(|request| request.shows("first words"));
@@ -33,20 +34,21 @@ fn idle<'a>(stage: &'a Stage, agent: Agent, open: impl FnOnce() -> Tmux<'a>) -> 
     (terminal, name)
 }
 
-fn is_in_state(stage: &Stage, name: &str, state: &str) {
+fn is_in_state(stage: &StorySandbox, name: &str, state: &str) {
     let is = wait::poll(LIMIT, || (of(stage, name)["state"] == state).then_some(()));
     assert!(is.is_some(), "{name} is {} and not {state}: {}", of(stage, name), stage.trouble());
 }
 
-fn of(stage: &Stage, name: &str) -> Value {
+fn of(stage: &StorySandbox, name: &str) -> Value {
     let who = stage.json(&["who", "--all"]);
     let found = who.as_array().and_then(|all| all.iter().find(|entry| entry["name"] == name).cloned());
     found.unwrap_or(Value::Null)
 }
 
-/// Sends to an idle session and sees it woken by that route, the mail in its model's request, and the draft of its person untouched. With many rounds also
-/// how long that takes, and in turns how long the bare route takes, where that can be used by hand.
-fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: Option<&dyn Fn(&str)>) {
+/// Sends to an idle session and sees it woken by that route, the mail in its model's request, and
+/// the draft of its person untouched. With many rounds also how long that takes, and in turns how
+/// long the bare route takes, where that can be used by hand.
+fn woken(stage: &StorySandbox, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: Option<&dyn Fn(&str)>) {
     let timed = rounds() >= 20;
     let (mut took, mut bare) = (Vec::new(), Vec::new());
     for round in 0..rounds().max(2) {
@@ -64,7 +66,8 @@ fn woken(stage: &Stage, terminal: &Tmux<'_>, name: &str, route: &str, by_hand: O
         let body = format!("WAKE-{route}-{round}.");
         let began = Instant::now();
         let sent = stage.json(&["send", name, &body]);
-        // Right after another wake it is left to the server of the session, which looks a moment later.
+        // Right after another wake it is left to the server of the session, which looks a moment
+        // later.
         let expected = if timed { &["pushed"][..] } else { &["pushed", "skipped_debounced"] };
         assert!(expected.contains(&sent["wake"].as_str().unwrap_or_default()), "{sent} {}", stage.trouble());
         stage.request(|request| request.shows(&body));
@@ -105,7 +108,7 @@ fn p95(mut times: Vec<Duration>) -> Duration {
 #[test]
 fn claude_is_woken_through_its_inbox() {
     isolated(|| {
-        let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
+        let stage = StorySandbox::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let claude = stage.claude().asking();
         let (terminal, name) = idle(&stage, Agent::Claude, || claude.open("claude", Session::New));
         let session = of(&stage, &name)["session_id"].as_str().unwrap().to_owned();
@@ -122,7 +125,7 @@ fn claude_is_woken_through_its_inbox() {
 #[test]
 fn claude_that_bypasses_permissions_is_woken_by_a_hook_in_its_background() {
     isolated(|| {
-        let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
+        let stage = StorySandbox::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Claude, || stage.claude().open("claude", Session::New));
         woken(&stage, &terminal, &name, "waiter", None);
     });
@@ -131,7 +134,7 @@ fn claude_that_bypasses_permissions_is_woken_by_a_hook_in_its_background() {
 #[test]
 fn codex_is_woken_through_its_queue() {
     isolated(|| {
-        let stage = Stage::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
+        let stage = StorySandbox::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Codex, || stage.open(Agent::Codex, Session::New));
         let thread = of(&stage, &name)["session_id"].as_str().unwrap().to_owned();
         let by_hand = |text: &str| {
@@ -147,7 +150,7 @@ fn codex_is_woken_through_its_queue() {
 #[test]
 fn codex_whose_terminal_was_closed_is_not_woken() {
     isolated(|| {
-        let stage = Stage::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
+        let stage = StorySandbox::with(&[Agent::Codex], Script::by(|_| Step::say("fine")));
         let (terminal, name) =
             idle(&stage, Agent::Codex, || stage.codex().in_daemon().open("codex", Session::New));
         assert_eq!(of(&stage, &name)["pid"], Value::Null, "the daemon runs it, and names nobody");
@@ -173,12 +176,13 @@ fn codex_whose_terminal_was_closed_is_not_woken() {
 #[test]
 fn gemini_is_woken_in_its_terminal() {
     isolated(|| {
-        let stage = Stage::with(&[Agent::Gemini], Script::by(|_| Step::say("fine")));
+        let stage = StorySandbox::with(&[Agent::Gemini], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Gemini, || stage.open(Agent::Gemini, Session::New));
         for round in 0..rounds().max(2) {
             let body = format!("TYPED-{round}.");
             let sent = stage.json(&["send", &name, &body]);
-            // While its last hooks still run its screen is not what it will be; then it is tried again.
+            // While its last hooks still run its screen is not what it will be; then it is tried
+            // again.
             let expected = ["typed", "skipped_debounced", "skipped_busy", "skipped_draft", "no_route"];
             assert!(
                 expected.contains(&sent["wake"].as_str().unwrap_or_default()),
@@ -190,11 +194,12 @@ fn gemini_is_woken_in_its_terminal() {
             stage.shown_once(&body);
             is_in_state(&stage, &name, "idle");
         }
-        // What its person is typing is left alone, and sent by nobody.
+        // What its person is typing is left alone, and not sent.
         terminal.type_text("half a sentence");
         wait_for_screen(&terminal, Agent::Gemini, &Screen::Draft("half a sentence".to_owned()));
         let sent = stage.json(&["send", &name, "WHILE-TYPING"]);
-        // Under load a hook of before may still run; what its screen shows then is no place to type into either.
+        // Under load a hook of before may still run; what its screen shows then is no place to type
+        // into either.
         let left_alone = ["skipped_draft", "skipped_debounced", "skipped_busy", "no_route"];
         assert!(left_alone.contains(&sent["wake"].as_str().unwrap_or_default()), "{sent}");
         assert!(terminal.screen().contains("half a sentence"), "{}", terminal.screen());
@@ -204,19 +209,20 @@ fn gemini_is_woken_in_its_terminal() {
     });
 }
 
-/// An idle session that a plugin of ours brings its mail, with the extension beside it that does the same by hand.
-fn woken_by_its_plugin(stage: &Stage, agent: Agent) {
+/// An idle session that a plugin of ours brings its mail, with the extension beside it that does
+/// the same by hand.
+fn woken_by_its_plugin(stage: &StorySandbox, agent: Agent) {
     let (terminal, name) = idle(stage, agent, || stage.open(agent, Session::New));
     let session = of(stage, &name)["session_id"].as_str().expect("an id").to_owned();
-    woken(stage, &terminal, &name, "plugin", Some(&|text| hand::wake(stage, &session, text)));
+    woken(stage, &terminal, &name, "plugin", Some(&|text| manual_wake::wake(stage, &session, text)));
     assert_eq!(stage.model.sightings("half a sentence").requests, 0, "the draft was sent");
 }
 
 #[test]
 fn opencode_is_woken_by_its_plugin() {
     isolated(|| {
-        let stage = Stage::with(&[Agent::OpenCode], Script::by(|_| Step::say("fine")));
-        hand::for_opencode(&stage);
+        let stage = StorySandbox::with(&[Agent::OpenCode], Script::by(|_| Step::say("fine")));
+        manual_wake::for_opencode(&stage);
         woken_by_its_plugin(&stage, Agent::OpenCode);
     });
 }
@@ -224,8 +230,8 @@ fn opencode_is_woken_by_its_plugin() {
 #[test]
 fn pi_is_woken_by_its_extension() {
     isolated(|| {
-        let stage = Stage::with(&[Agent::Pi], Script::by(|_| Step::say("fine")));
-        hand::for_pi(&stage);
+        let stage = StorySandbox::with(&[Agent::Pi], Script::by(|_| Step::say("fine")));
+        manual_wake::for_pi(&stage);
         woken_by_its_plugin(&stage, Agent::Pi);
     });
 }
@@ -234,7 +240,7 @@ fn pi_is_woken_by_its_extension() {
 fn copilot_is_woken_by_its_extension() {
     isolated(|| {
         let stage = pushing(Script::by(|_| Step::say("fine")));
-        hand::for_copilot(&stage);
+        manual_wake::for_copilot(&stage);
         woken_by_its_plugin(&stage, Agent::Copilot);
     });
 }
@@ -242,17 +248,19 @@ fn copilot_is_woken_by_its_extension() {
 /// Wakes while a dialog is open.
 const AT_A_DIALOG: usize = 20;
 
-/// A dialog that waits for the person's yes, with a draft behind it. Wakes must not answer it, and the mail comes once it is closed. Pi has no dialogs.
+/// A dialog that waits for the person's yes, with a draft behind it. Wakes must not answer it, and
+/// the mail comes once it is closed. Pi has no dialogs.
 fn a_dialog_is_left_alone<'a>(
-    stage: &'a Stage,
+    stage: &'a StorySandbox,
     agent: Agent,
-    may_ask: &Gate,
+    may_ask: &Barrier,
     open: impl FnOnce() -> Tmux<'a>,
 ) {
     let terminal = open();
     submit(&terminal, agent, "please run it");
     stage.request(|request| request.shows("please run it"));
-    // Gemini CLI, and Codex after an Esc, are woken in their terminals, and not where their person is typing.
+    // Gemini CLI, and Codex after an Esc, are woken in their terminals, and not where their person
+    // is typing.
     let draft = if matches!(agent, Agent::Gemini | Agent::Codex) { "" } else { "half a sentence" };
     terminal.type_text(draft);
     terminal.wait_for(draft, LIMIT).unwrap_or_else(|error| panic!("{error}"));
@@ -270,7 +278,8 @@ fn a_dialog_is_left_alone<'a>(
     assert!(!stage.sandbox.path("project/approved.txt").exists(), "a wake approved it");
     assert_eq!(stage.model.requests().len(), requests, "nothing was asked");
     press_until(&terminal, &["Escape"], |_| screen_of(&terminal, agent) != Screen::Dialog);
-    // Nobody types anything now: the server or the plugin of the session notices that it is idle, and that mail waits.
+    // Nobody types anything now: the server or the plugin of the session notices that it is idle,
+    // and that mail waits.
     for body in &bodies {
         stage.request(|request| request.shows(body));
         stage.shown_once(body);
@@ -280,8 +289,9 @@ fn a_dialog_is_left_alone<'a>(
     assert_eq!(stage.model.sightings("half a sentence").requests, 0, "the draft was sent");
 }
 
-/// A model that wants to run something that its agent asks the person about, once the story lets it.
-fn asks_first(may_ask: &Gate) -> Script {
+/// A model that wants to run something that its agent asks the person about, once the story lets
+/// it.
+fn asks_first(may_ask: &Barrier) -> Script {
     let may_ask = may_ask.clone();
     Script::by(move |request| {
         if request.shows("MAIL-AT-THE-DIALOG") || !request.results().is_empty() {
@@ -302,8 +312,8 @@ fn asks_first(may_ask: &Gate) -> Script {
 #[test]
 fn claude_at_a_dialog_is_left_alone() {
     isolated(|| {
-        let may_ask = Gate::default();
-        let stage = Stage::with(&[Agent::Claude], asks_first(&may_ask));
+        let may_ask = Barrier::default();
+        let stage = StorySandbox::with(&[Agent::Claude], asks_first(&may_ask));
         let claude = stage.claude().asking();
         a_dialog_is_left_alone(&stage, Agent::Claude, &may_ask, || claude.open("claude", Session::New));
     });
@@ -312,18 +322,49 @@ fn claude_at_a_dialog_is_left_alone() {
 #[test]
 fn codex_at_a_dialog_is_left_alone() {
     isolated(|| {
-        let may_ask = Gate::default();
-        let stage = Stage::with(&[Agent::Codex], asks_first(&may_ask));
+        let may_ask = Barrier::default();
+        let stage = StorySandbox::with(&[Agent::Codex], asks_first(&may_ask));
         let codex = stage.codex().asking();
         a_dialog_is_left_alone(&stage, Agent::Codex, &may_ask, || codex.open("codex", Session::New));
+    });
+}
+
+/// One process runs the sessions of all terminals there, and no hook names it. Before its first
+/// tool has ended, nothing tells the session's own server whom it serves, and after Esc Codex holds
+/// its queue: the terminal of the only client is left.
+#[test]
+fn e5_codex_in_its_daemon_gets_its_mail_after_esc_at_a_dialog() {
+    isolated(|| {
+        let may_ask = Barrier::default();
+        let stage = StorySandbox::with(&[Agent::Codex], asks_first(&may_ask));
+        let codex = stage.codex().asking().in_daemon();
+        a_dialog_is_left_alone(&stage, Agent::Codex, &may_ask, || codex.open("codex", Session::New));
+    });
+}
+
+/// After Esc the pane comes before the queue, which Codex holds until its person types.
+#[test]
+fn e5_codex_is_woken_in_its_terminal_first_after_esc_at_a_dialog() {
+    isolated(|| {
+        let may_ask = Barrier::default();
+        let stage = StorySandbox::with(&[Agent::Codex], asks_first(&may_ask));
+        let codex = stage.codex().asking();
+        a_dialog_is_left_alone(&stage, Agent::Codex, &may_ask, || codex.open("codex", Session::New));
+        let trail = stage.baton(&["log"]).stdout;
+        assert!(!trail.contains(" by queue"), "{trail}");
+        // Its terminal is closed by now.
+        let who = stage.json(&["who", "--all"]);
+        let codex = who.as_array().into_iter().flatten().find(|row| row["agent"] == "codex");
+        let route = codex.map(|codex| &codex["last_wake"]["route"]);
+        assert_eq!(route, Some(&json!("terminal")), "{}", stage.trouble());
     });
 }
 
 #[test]
 fn opencode_at_a_dialog_is_left_alone() {
     isolated(|| {
-        let may_ask = Gate::default();
-        let stage = Stage::with(&[Agent::OpenCode], asks_first(&may_ask));
+        let may_ask = Barrier::default();
+        let stage = StorySandbox::with(&[Agent::OpenCode], asks_first(&may_ask));
         let opencode = stage.opencode().asking();
         a_dialog_is_left_alone(&stage, Agent::OpenCode, &may_ask, || opencode.open(Session::New));
     });
@@ -332,8 +373,8 @@ fn opencode_at_a_dialog_is_left_alone() {
 #[test]
 fn gemini_at_a_dialog_is_left_alone() {
     isolated(|| {
-        let may_ask = Gate::default();
-        let stage = Stage::with(&[Agent::Gemini], asks_first(&may_ask));
+        let may_ask = Barrier::default();
+        let stage = StorySandbox::with(&[Agent::Gemini], asks_first(&may_ask));
         let gemini = Gemini::new(&stage.sandbox, &stage.model).asking();
         a_dialog_is_left_alone(&stage, Agent::Gemini, &may_ask, || gemini.open("gemini", Session::New));
     });
@@ -342,7 +383,7 @@ fn gemini_at_a_dialog_is_left_alone() {
 #[test]
 fn copilot_at_a_dialog_is_left_alone() {
     isolated(|| {
-        let may_ask = Gate::default();
+        let may_ask = Barrier::default();
         let stage = pushing(asks_first(&may_ask));
         let copilot = Copilot::new(&stage.sandbox, &stage.model).asking();
         a_dialog_is_left_alone(&stage, Agent::Copilot, &may_ask, || copilot.open("copilot", Session::New));
@@ -353,7 +394,7 @@ fn copilot_at_a_dialog_is_left_alone() {
 fn claude_takes_fifty_messages_of_one_second_by_one_wake() {
     isolated(|| {
         let slow = Duration::from_secs(3);
-        let stage = Stage::with(&[Agent::Claude], Script::by(move |_| Step::say("fine").after(slow)));
+        let stage = StorySandbox::with(&[Agent::Claude], Script::by(move |_| Step::say("fine").after(slow)));
         let (_terminal, name) = idle(&stage, Agent::Claude, || stage.claude().open("claude", Session::New));
         let bodies: Vec<String> = (0..50).map(|n| format!("ONE-OF-FIFTY-{n}.")).collect();
         for body in &bodies {
@@ -373,12 +414,13 @@ fn claude_takes_fifty_messages_of_one_second_by_one_wake() {
 #[test]
 fn claude_is_woken_though_the_sender_was_killed() {
     isolated(|| {
-        let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
+        let stage = StorySandbox::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (_terminal, name) =
             idle(&stage, Agent::Claude, || stage.claude().asking().open("claude", Session::New));
         let mut send = stage.sandbox.command(stage.sandbox.path("bin/baton"));
         send.args(["send", &name, "ITS-SENDER-WAS-KILLED"]);
-        // The first connection is that to the inbox: the mail is accepted, the wake claimed, and not performed.
+        // The first connection is that to the inbox: the mail is accepted, the wake claimed, and
+        // not performed.
         let point = KillPoint { syscall: "connect".to_owned(), nth: 1 };
         assert!(faults::run_killed_at(&send, b"", &point).killed);
         assert_eq!(stage.state_of("ITS-SENDER-WAS-KILLED"), "queued");
@@ -391,10 +433,10 @@ fn claude_is_woken_though_the_sender_was_killed() {
 #[test]
 fn claude_that_does_not_want_to_be_disturbed_is_left_in_peace() {
     isolated(|| {
-        let stage = Stage::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
+        let stage = StorySandbox::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         let (terminal, name) = idle(&stage, Agent::Claude, || stage.claude().open("claude", Session::New));
         let refused = stage.baton(&["wake", &name, "--off"]);
-        assert!(refused.stderr.contains("only the person"), "a script is not the person: {refused:?}");
+        assert!(refused.stderr.contains("is for the person"), "a script is not the person: {refused:?}");
         terminal.submit("! baton dnd on");
         let quiet = wait::poll(LIMIT, || (of(&stage, &name)["wake"] == "skipped_dnd").then_some(()));
         assert!(quiet.is_some(), "{} {}", of(&stage, &name), terminal.screen());

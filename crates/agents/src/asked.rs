@@ -1,104 +1,104 @@
-//! What an agent asks its person, and how one sees that the question is over.
+//! What an agent asks its user, and how baton learns what became of the question.
 
 use crate::agent::Agent;
-use crate::call::Call;
+use crate::call::ToolCall;
 use crate::history::Past;
 use crate::tools::{self, Tools};
 use crate::wake::Read;
-use baton_core::approval::{Answer, Question, QuestionKind};
+use baton_core::approval::{Answer, Extent, Part, Question, Subject};
 use baton_core::event::EventKind;
 use baton_core::time::Moment;
 use baton_core::tool::ToolKind;
+use serde::Deserialize as _;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// What an agent asks its person, read from the payload of a hook or of our plugin.
+/// A question that an agent asks its user, read from the payload of a hook or of our plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    /// What is asked. Its id is the agent's own, or empty.
+pub struct AgentQuestion {
+    /// The question. Its id is the agent's own, or empty.
     pub question: Question,
     /// The agent's id of the tool call.
     pub call: Option<String>,
-    /// Tells the tool and its input from others: [`fingerprint`].
+    /// Distinguishes this tool and input from others: `fingerprint`.
     pub input: u64,
-    /// What the answer will need of the payload, in whatever form its agent likes.
+    /// What the answer needs from the payload, in a form that only the agent's adapter knows.
     pub native: Value,
 }
 
-/// A question that was recorded, for the agent's own files and processes to be asked about it.
+/// A question as it was recorded. baton checks it against the agent's files and processes.
 #[derive(Clone, Copy, Debug)]
-pub struct Asking<'a> {
+pub struct RecordedQuestion<'a> {
     /// The agent's own session id.
     pub session_id: &'a str,
     /// The subagent that asks.
     pub subagent: Option<&'a str>,
     /// The agent's process.
     pub pid: Option<i32>,
-    /// Where it writes the conversation down.
     pub transcript: Option<&'a Path>,
-    /// What was asked.
     pub question: &'a Question,
     /// The agent's id of the tool call.
     pub call: Option<&'a str>,
-    /// Tells the tool and its input from others.
+    /// Distinguishes this tool and input from others.
     pub input: u64,
-    /// When it was asked.
     pub since: Moment,
-    /// The answer that has left our hands.
+    /// The answer that baton has already handed over.
     pub handed: Option<&'a Answer>,
 }
 
-/// What can be looked at.
+/// The files and processes that show what became of a question.
 #[derive(Clone, Copy)]
-pub struct Look<'a> {
-    /// Reads a file, or its end where it is long.
+pub struct ProcessProbe<'a> {
+    /// Reads a file, or the end of a long one.
     pub read: Read<'a>,
-    /// The arguments of each process below one that has started since the question was asked, or since the answer left our hands.
+    /// The arguments of each process below this one that started since the question was asked, or
+    /// since the answer was handed over.
     pub started_below: &'a dyn Fn(i32) -> Vec<Vec<String>>,
 }
 
-/// How a question stands, as its agent's own files and processes show it.
+/// The status of a question, by the agent's own files and processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum QuestionStatus {
     /// The agent still asks.
     Open,
     /// The tool runs, or has run.
     Ran,
     /// The tool was refused.
     Refused,
-    /// The question is gone; nothing says how.
+    /// The question is gone, and nothing shows how it ended.
     Over,
 }
 
-/// What our plugin says about a question that it has told of before.
+/// What our plugin reports about a question that it reported before.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settled {
+pub struct QuestionReport {
     /// The agent's own id of the question.
     pub question: String,
-    /// What became of it.
-    pub how: Settlement,
+    pub outcome: QuestionOutcome,
 }
 
 /// What became of a question, as our plugin saw it. The texts are for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Settlement {
-    /// The agent says that it was answered, by whomever.
+pub enum QuestionOutcome {
+    /// The agent says that it was answered. The answer may have come from anyone.
     Answered(String),
-    /// The agent does not wait for it any more.
+    /// The agent no longer waits for an answer.
     Dropped(String),
-    /// Our answer was taken, and shows.
+    /// Our answer was accepted, and the effect shows.
     Effective,
-    /// It was answered or dropped before our answer came.
+    /// The question was answered or dropped before our answer came.
     Gone(String),
-    /// Our answer did not reach the agent, for certain, and it still waits.
+    /// Our answer certainly did not reach the agent, which still waits.
     Refused(String),
-    /// Nobody knows what became of our answer.
+    /// It is unknown what became of our answer.
     Unsure(String),
 }
 
-/// Tells a tool and its input from others, in whatever order its fields come.
-pub fn fingerprint(tool: &str, input: &Value) -> u64 {
-    // FNV-1a: the same in each process and version, and nobody gains anything by a collision with his own question.
+/// A number that distinguishes a tool and its input from others. The order of the fields does not
+/// matter.
+pub(crate) fn fingerprint(tool: &str, input: &Value) -> u64 {
+    // FNV-1a is the same in each process and version. A collision would only be with a question of
+    // the same agent, so forging one gains nothing.
     let mut hash = 0xcbf2_9ce4_8422_2325;
     let mut add = |bytes: &[u8]| {
         for byte in bytes {
@@ -135,72 +135,116 @@ fn add_value(value: &Value, add: &mut impl FnMut(&[u8])) {
     }
 }
 
-/// The most of a command or a change that is kept, in characters.
-const DETAIL: usize = 20_000;
-/// The most that is said in the one line, in characters.
-const LINE: usize = 200;
+/// Fields in which an agent explains a call in its own words. Nothing in them runs.
+const EXPLANATION_FIELDS: [&str; 3] = ["description", "justification", "explanation"];
+/// Fields that limit a command but don't change what it does.
+const LIMIT_FIELDS: [&str; 5] = ["timeout", "timeout_ms", "timeoutMs", "yield_time_ms", "max_output_tokens"];
 
-/// A permission for a call of one of an agent's tools. The detail of a command is the command.
-pub fn permission(table: &Tools, tool: &str, input: &Value) -> Question {
+/// A permission for a call of one of an agent's tools, with every field of its input.
+pub fn permission(table: &Tools, tool: &str, input: &Value) -> Subject {
+    let Some(fields) = tools::fields(table, tool) else { return of_unknown(tool, input) };
     let call = tools::tool(table, tool, input, &[]);
+    let is_shell = matches!(call.kind, ToolKind::Shell | ToolKind::TypedInput);
     let named_by_patch = call.patch.as_deref().map(patched).unwrap_or_default();
     let paths = if call.paths.is_empty() { named_by_patch } else { call.paths.clone() };
-    let plain = input.as_object().is_none_or(|fields| !fields.is_empty()).then(|| input.to_string());
-    let about = match call.kind {
-        ToolKind::Shell | ToolKind::TypedInput => call.command.clone(),
-        _ => (!paths.is_empty()).then(|| paths.join(", ")),
-    };
-    let about = about.or_else(|| call.command.clone()).or_else(|| call.url.clone()).or_else(|| plain.clone());
     let changed = input["old_string"].as_str().zip(input["new_string"].as_str());
-    let detail = call.command.or(call.patch).or_else(|| changed.map(|(old, new)| change(old, new)));
-    let detail = detail.or(call.content).or(plain);
-    Question {
-        tool: Some(tool.to_owned()),
-        what: about.map_or_else(|| tool.to_owned(), |about| format!("{tool}: {}", line(&about))),
-        detail: detail.map(|detail| detail.chars().take(DETAIL).collect()),
-        paths,
-        ..Question::default()
+    let change = call.patch.clone().or_else(|| changed.map(|(old, new)| change(old, new)));
+    let mut parts: Vec<Part> = call.command.iter().map(Part::command).collect();
+    if !is_shell || call.command.is_none() {
+        parts.extend(paths.iter().map(Part::file));
     }
-}
-
-/// How the ids of questions begin that a rule of ours asks, not the agent.
-const OF_CALL: &str = "call-";
-
-/// Whether a rule of ours asks a question, by its id.
-pub fn is_of_call(id: &str) -> bool {
-    id.starts_with(OF_CALL)
-}
-
-/// What is asked about a call where a rule of ours wants that, by a process of ours.
-pub fn of_call(table: &Tools, call: &Call, process: u32) -> Asked {
-    about_call(table, call, format!("{OF_CALL}{process}"))
-}
-
-/// The same under an id of the caller's.
-pub fn about_call(table: &Tools, call: &Call, id: String) -> Asked {
-    let question = Question { id, ..permission(table, &call.tool.native, &call.input) };
-    let input = fingerprint(&call.tool.native, &call.input);
-    Asked { question, call: call.id.clone(), input, native: Value::Null }
-}
-
-/// How such a question stands once its answer has left our hands: by the shell that runs the command, or by what the transcript says that the call gave back. An agent that was told to
-/// refuse it gives back why.
-pub fn standing_of_call(agent: &dyn Agent, asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
-    let allowed = !matches!(asking.handed?, Answer::Deny(_));
-    let is_shell = |tool: &String| {
-        matches!(tools::kind(agent.tools(), tool, &[]), ToolKind::Shell | ToolKind::TypedInput)
+    parts.extend(call.url.iter().map(|url| Part::new("address", url)));
+    parts.extend(change.map(Part::change));
+    parts.extend(call.content.iter().map(|content| Part::new("content", content)));
+    let known: Vec<&str> = [&call.command, &call.patch, &call.url, &call.content]
+        .into_iter()
+        .filter_map(Option::as_deref)
+        .chain(call.paths.iter().map(String::as_str))
+        .chain(changed.iter().flat_map(|(old, new)| [*old, *new]))
+        .collect();
+    let is_new = |name: &str, value: &Value| {
+        let bounds = is_shell && LIMIT_FIELDS.contains(&name) && value.is_number();
+        let words = is_shell && EXPLANATION_FIELDS.contains(&name) && value.is_string();
+        // The name must match too: another field with the same text means something else.
+        let has_place =
+            matches!(name, "old_string" | "new_string") || fields.iter().any(|(_, key)| *key == name);
+        let shown = has_place && value.as_str().is_some_and(|text| known.contains(&text));
+        !bounds && !words && !value.is_null() && !shown
     };
-    // What another tool is given stands in no process's arguments, unless by chance.
-    let command = asking.question.detail.as_deref().filter(|command| {
-        allowed && !command.trim().is_empty() && asking.question.tool.as_ref().is_some_and(is_shell)
-    });
+    match input {
+        Value::Object(fields) => {
+            let more = fields.iter().filter(|(name, value)| is_new(name, value));
+            parts.extend(more.map(|(name, value)| Part::new(name, in_words(value))));
+        }
+        Value::Null => {}
+        other => parts.push(Part::new("input", in_words(other))),
+    }
+    let subject = Subject::permission(Some(tool), parts, Extent::Whole);
+    let said = EXPLANATION_FIELDS.iter().filter(|_| is_shell).map(|name| input[*name].as_str());
+    said.fold(subject, Subject::with_note)
+}
+
+/// A permission for a tool that is in no table, such as that of an MCP server. Each field keeps its
+/// name, because only the tool knows what it means.
+fn of_unknown(tool: &str, input: &Value) -> Subject {
+    let parts = match input {
+        Value::Object(fields) => {
+            fields.iter().map(|(name, value)| Part::new(name, in_words(value))).collect()
+        }
+        Value::Null => Vec::new(),
+        other => vec![Part::new("input", in_words(other))],
+    };
+    Subject::permission(Some(tool), parts, Extent::Whole)
+}
+
+/// A value as people read it: a text unchanged, everything else as JSON.
+pub fn in_words(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// How the id of a question begins that a guard rule asks, not the agent.
+const GUARD_QUESTION_PREFIX: &str = "call-";
+
+/// Whether a guard rule asks this question, by its id.
+pub fn is_guard_question(id: &str) -> bool {
+    id.starts_with(GUARD_QUESTION_PREFIX)
+}
+
+/// The question about a call that a guard rule wants confirmed. `process` is the process that asks.
+pub fn guard_question(table: &Tools, call: &ToolCall, process: u32) -> AgentQuestion {
+    question_about_call(table, call, format!("{GUARD_QUESTION_PREFIX}{process}"))
+}
+
+/// The same with another id.
+pub(crate) fn question_about_call(table: &Tools, call: &ToolCall, id: String) -> AgentQuestion {
+    let question = Question::new(id, permission(table, &call.tool.native, &call.input));
+    let input = fingerprint(&call.tool.native, &call.input);
+    AgentQuestion { question, call: call.id.clone(), input, native: Value::Null }
+}
+
+/// The status of such a question after its answer was handed over: by the shell that runs the
+/// command, or by the result of the call in the transcript. An agent that was told to refuse a call
+/// gives the reason as the result.
+pub fn guard_question_status(
+    agent: &dyn Agent,
+    asking: &RecordedQuestion<'_>,
+    probe: ProcessProbe<'_>,
+) -> Option<QuestionStatus> {
+    let allowed = !matches!(asking.handed?, Answer::Deny(_));
+    let is_shell =
+        |tool: &str| matches!(tools::kind(agent.tools(), tool, &[]), ToolKind::Shell | ToolKind::TypedInput);
+    // The input of another tool is in no process's arguments, except by chance.
+    let subject = &asking.question.subject;
+    let command = subject
+        .as_command()
+        .filter(|command| allowed && !command.trim().is_empty() && subject.tool().is_some_and(is_shell));
     if let Some((command, pid)) = command.zip(asking.pid)
-        && (look.started_below)(pid).iter().flatten().any(|argument| argument.contains(command))
+        && (probe.started_below)(pid).iter().flatten().any(|argument| argument.contains(command))
     {
-        return Some(Standing::Ran);
+        return Some(QuestionStatus::Ran);
     }
     let file = asking.transcript?;
-    let written = (look.read)(file)?;
+    let written = (probe.read)(file)?;
     let mut reader = agent.history_reader(file);
     let past: Vec<Past> = String::from_utf8_lossy(&written).lines().flat_map(&mut reader).collect();
     let is_made = |past: &&Past| {
@@ -214,31 +258,25 @@ pub fn standing_of_call(agent: &dyn Agent, asking: &Asking<'_>, look: Look<'_>) 
     let gave = past.iter().rev().filter(|past| is_later(past)).find(is_its)?;
     let output = gave.call.output.as_ref().map(Value::to_string).unwrap_or_default();
     let refused = match asking.handed {
-        // As it stands inside of a text.
+        // As it is written inside a JSON text.
         Some(Answer::Deny(why)) => output.contains(json!(why).to_string().trim_matches('"')),
         _ => false,
     };
-    Some(if refused { Standing::Refused } else { Standing::Ran })
+    Some(if refused { QuestionStatus::Refused } else { QuestionStatus::Ran })
 }
 
-/// The beginning of a text, in one line.
-pub fn line(text: &str) -> String {
-    let text = text.trim();
-    let first = text.lines().next().unwrap_or_default();
-    let mut line: String = first.chars().filter(|c| !c.is_control()).take(LINE).collect();
-    if line.len() < text.len() {
-        line.push('…');
-    }
-    line
-}
-
-fn change(old: &str, new: &str) -> String {
-    let side =
-        |mark: char, text: &str| -> String { text.lines().map(|line| format!("{mark}{line}\n")).collect() };
+/// A change as lines that go (`-`) and lines that come (`+`).
+pub fn change(old: &str, new: &str) -> String {
+    let ends_alike = old.is_empty() || new.is_empty() || old.ends_with('\n') == new.ends_with('\n');
+    let side = |mark: char, text: &str| -> String {
+        let lines = text.split_inclusive('\n').map(|line| format!("{mark}{}\n", line.trim_end_matches('\n')));
+        let no_end = if ends_alike || text.ends_with('\n') { "" } else { "\\ No newline at the end\n" };
+        lines.collect::<String>() + no_end
+    };
     side('-', old) + &side('+', new)
 }
 
-/// The files that a patch names, as `apply_patch` has them.
+/// The files that a patch in the format of `apply_patch` names.
 pub fn patched(patch: &str) -> Vec<String> {
     let marks = ["*** Add File: ", "*** Update File: ", "*** Delete File: ", "*** Move to: "];
     let named =
@@ -246,42 +284,26 @@ pub fn patched(patch: &str) -> Vec<String> {
     patch.lines().filter_map(named).collect()
 }
 
-/// A question as it is kept and shown.
+/// A question in the form that the store keeps.
 pub fn to_json(question: &Question) -> Value {
-    let kind = match question.kind {
-        QuestionKind::Permission => "permission",
-        QuestionKind::Input => "input",
-    };
-    json!({
-        "id": question.id,
-        "kind": kind,
-        "tool": question.tool,
-        "what": question.what,
-        "detail": question.detail,
-        "paths": question.paths,
-        "always": question.always,
-        "choices": question.choices,
-    })
+    json!({"id": question.id, "subject": question.subject})
 }
 
-/// Reads [`to_json`]; what an older version did not write is empty.
+/// Reads the output of [`to_json`]. Older versions wrote only a line of text, or a line and
+/// details.
 pub fn from_json(value: &Value) -> Option<Question> {
     let text = |name: &str| value[name].as_str().map(str::to_owned);
-    let list = |name: &str| {
-        let items = value[name].as_array().into_iter().flatten();
-        items.filter_map(Value::as_str).map(str::to_owned).collect()
+    let id = text("id")?;
+    if let Some(subject) = value.get("subject") {
+        return Some(Question::new(id, Subject::deserialize(subject).ok()?));
+    }
+    let words = text("detail").or_else(|| text("what"))?;
+    let parts = vec![Part::new("it says", words)];
+    let subject = match value["kind"].as_str() {
+        Some("input") => Subject::input(text("tool").as_deref(), parts, Vec::new()),
+        _ => Subject::permission(text("tool").as_deref(), parts, Extent::NoMore),
     };
-    Some(Question {
-        id: text("id")?,
-        kind: if value["kind"] == "input" { QuestionKind::Input } else { QuestionKind::Permission },
-        tool: text("tool"),
-        what: text("what")?,
-        detail: text("detail"),
-        paths: list("paths"),
-        always: text("always"),
-        choices: list("choices"),
-        ..Question::default()
-    })
+    Some(Question::new(id, subject))
 }
 
 #[cfg(test)]
@@ -305,12 +327,57 @@ mod tests {
     }
 
     #[test]
+    fn s1_every_field_of_a_call_is_asked_about() {
+        let table = &crate::claude::tools::TOOLS;
+        let input = json!({"command": "make\nrm x", "description": "builds", "timeout": 5, "dangerouslyDisableSandbox": true});
+        let asked = permission(table, "Bash", &input);
+        assert_eq!(asked.as_command(), Some("make\nrm x"));
+        assert_eq!(asked.part("dangerouslyDisableSandbox"), Some("true"));
+        assert_eq!((asked.notes(), asked.part("timeout")), (&["builds".to_owned()][..], None));
+        let edit = json!({"file_path": "/p/a", "old_string": "a\nb", "new_string": "c", "replace_all": true});
+        let asked = permission(table, "Edit", &edit);
+        assert_eq!((asked.paths(), asked.as_change()), (vec!["/p/a"], Some("-a\n-b\n+c\n")));
+        assert_eq!(asked.part("replace_all"), Some("true"));
+        let other = permission(table, "mcp__files__drop", &json!({"name": "x", "more": {"deep": [1, 2]}}));
+        assert_eq!((other.part("name"), other.part("more")), (Some("x"), Some(r#"{"deep":[1,2]}"#)));
+    }
+
+    #[test]
+    fn s1_no_field_hides_behind_another_with_the_same_text() {
+        let table = &crate::claude::tools::TOOLS;
+        let shell = permission(table, "Bash", &json!({"command": "ls", "shell": "ls", "timeout": "rm -r /"}));
+        assert_eq!((shell.part("shell"), shell.part("timeout")), (Some("ls"), Some("rm -r /")));
+        // Only the tool itself knows which field matters, so each keeps its name.
+        let copy = json!({"source": "/a", "destination": "/a", "description": "x", "to": {"path": "/a"}, "force": null});
+        let asked = permission(table, "mcp__files__copy", &copy);
+        let shown: Vec<&str> = asked.parts().iter().map(Part::name).collect();
+        assert_eq!(shown.len(), 5, "{shown:?}");
+        assert_eq!((asked.part("source"), asked.part("destination")), (Some("/a"), Some("/a")));
+        assert_eq!(
+            (asked.part("description"), asked.notes()),
+            (Some("x"), &[][..]),
+            "it may be what is sent"
+        );
+        let empty = permission(table, "Write", &json!({"file_path": "/p/a", "content": ""}));
+        assert!(!empty.head_is_whole(), "{}", empty.head());
+        let words = json!({"command": "ls", "description": "one", "justification": "two"});
+        assert_eq!(permission(table, "Bash", &words).notes(), ["one", "two"]);
+    }
+
+    #[test]
+    fn s1_a_change_shows_each_end_of_a_line() {
+        assert_eq!(change("a\nb", "c"), "-a\n-b\n+c\n");
+        assert_eq!(change("a\r\nb", "a\nb"), "-a\r\n-b\n+a\n+b\n");
+        assert_eq!(change("a", "a\n"), "-a\n\\ No newline at the end\n+a\n");
+        assert_eq!(change("", "a\n\n"), "+a\n+\n");
+    }
+
+    #[test]
     fn only_a_command_is_seen_to_run_by_a_process() {
         let started = |_: i32| vec![vec!["bash".to_owned(), "-c".to_owned(), "make x".to_owned()]];
         let stands = |tool: &str, detail: &str, answer: &Answer| {
-            let question =
-                Question { tool: Some(tool.into()), detail: Some(detail.into()), ..Question::default() };
-            let asking = Asking {
+            let question = Question::new("", Subject::command(tool, detail));
+            let asking = RecordedQuestion {
                 session_id: "s",
                 subagent: None,
                 pid: Some(1),
@@ -321,10 +388,10 @@ mod tests {
                 since: Moment(0),
                 handed: Some(answer),
             };
-            let look = Look { read: &|_| None, started_below: &started };
-            standing_of_call(&crate::pi::Pi, &asking, look)
+            let probe = ProcessProbe { read: &|_| None, started_below: &started };
+            guard_question_status(&crate::pi::Pi, &asking, probe)
         };
-        assert_eq!(stands("bash", "make x", &Answer::Allow), Some(Standing::Ran));
+        assert_eq!(stands("bash", "make x", &Answer::Allow), Some(QuestionStatus::Ran));
         assert_eq!(stands("bash", "make y", &Answer::Allow), None);
         assert_eq!(stands("bash", "make x", &Answer::Deny("no".into())), None);
         assert_eq!(stands("bash", " ", &Answer::Allow), None);
@@ -333,19 +400,12 @@ mod tests {
 
     #[test]
     fn questions_read_back() {
-        let question = Question {
-            id: "per_1".into(),
-            kind: QuestionKind::Input,
-            what: "which \"one\"?".into(),
-            choices: vec!["a".into(), "b".into()],
-            tool: Some("bash".into()),
-            detail: Some("a\nb".into()),
-            paths: vec!["/x".into()],
-            always: Some("bash *".into()),
-            ..Question::default()
-        };
+        let parts = vec![Part::question("which \"one\"?", &[("a".into(), "the first".into())])];
+        let subject = Subject::input(Some("bash"), parts, vec!["a".into(), "b".into()]);
+        let question = Question::new("per_1", subject.with_always(Some("bash *".into())));
         assert_eq!(from_json(&to_json(&question)), Some(question));
-        assert_eq!(from_json(&json!({"id": "1", "what": "x"})), Some(Question::permission("1", "x")));
+        let old = from_json(&json!({"id": "1", "what": "x", "kind": "permission", "tool": "bash"}));
+        assert_eq!(old.map(|old| old.subject.head_is_whole()), Some(false), "it may have been cut");
         assert_eq!(from_json(&json!({"id": "1"})), None);
     }
 }

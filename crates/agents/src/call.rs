@@ -1,7 +1,8 @@
-//! A tool call as an agent's hook or plugin shows it, to be judged, and what may be said about it.
+//! A tool call from an agent's hook or plugin, and the guard's ruling on it.
 //!
-//! Where the parts of a call stand in a payload is a [`Shape`] in the agent's folder; one function, [`read`], reads all of them. This is not
-//! done for mail: a hook that only delivers never looks at a tool's input or output.
+//! A [`Shape`] in the agent's folder says where the parts of a call are in a payload; `read` reads
+//! all shapes. Mail does not need this: a hook that only delivers mail never looks at a tool's
+//! input or output.
 
 use crate::payload;
 use crate::tools::{self, Tools};
@@ -11,75 +12,76 @@ use baton_core::tool::ToolUse;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// A tool call.
 #[derive(Clone, Debug)]
-pub struct Call {
-    /// Whether it is about to run, [`EventKind::BeforeTool`], or has run, [`EventKind::AfterTool`].
+pub struct ToolCall {
+    /// About to run ([`EventKind::BeforeTool`]) or has run ([`EventKind::AfterTool`]).
     pub kind: EventKind,
     /// The agent's own name for the event.
     pub native: String,
-    /// The agent's own session id, where the payload has it.
+    /// The agent's own session id, if the payload has it.
     pub session_id: Option<String>,
-    /// Where the agent works.
+    /// The folder that the agent works in.
     pub cwd: Option<PathBuf>,
-    /// The agent's own id of the call, the same before and after it; not all agents say it.
+    /// The agent's own id of the call, the same before and after it. Some agents have none.
     pub id: Option<String>,
-    /// What is called, and with what.
+    /// The tool and its input, in baton's form.
     pub tool: ToolUse,
-    /// What it is called with, in the agent's own form.
+    /// The input in the agent's own form.
     pub input: Value,
-    /// After it ran: what the model will be shown of it, in the agent's own form. Texts may be anywhere in it.
+    /// After the call: the output that the model will see, in the agent's own form. Texts may be
+    /// anywhere in it.
     pub output: Option<Value>,
 }
 
-/// What is said about a call. Why is for the model to read.
+/// The guard's ruling on a call. The texts are for the model.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Ruling {
-    /// It must not run.
+    /// The call must not run.
     Deny(String),
-    /// A person has to say whether it runs.
+    /// A person decides whether it runs.
     Ask(String),
-    /// It runs, and the model is told something.
+    /// It runs, and the model gets a note.
     Note(String),
-    /// The model is shown this output instead of its own.
+    /// The model sees this output instead of the real one.
     Redact {
-        /// The new output, in the form of the old.
+        /// The new output, in the form of the old one.
         output: Value,
-        /// What was taken out.
+        /// What was removed.
         why: String,
     },
 }
 
-/// Where the parts of a call stand in an agent's payload: JSON pointers, of which the first that is there counts.
+/// Where the parts of a call are in an agent's payload: JSON pointers, of which the first that
+/// exists counts.
 #[derive(Debug)]
 pub struct Shape {
-    /// The tool's name.
     pub tool: &'static [&'static str],
-    /// Its input.
     pub input: &'static [&'static str],
-    /// Its output, as the model will be shown it.
+    /// The output that the model will see.
     pub output: &'static [&'static str],
-    /// The session's id.
     pub session: &'static [&'static str],
-    /// The call's id.
     pub call: &'static [&'static str],
-    /// The folder.
     pub cwd: &'static [&'static str],
-    /// Whether that folder is where the call runs, and the hook itself runs where the agent works.
+    /// Whether `cwd` is the folder of the call. Then the hook itself runs in the folder of the
+    /// agent.
     pub cwd_is_of_call: bool,
-    /// The event, where the hook's command does not say it.
+    /// The event, if the hook's command does not name it.
     pub event: &'static str,
-    /// Its names for a call that is about to run.
+    /// The agent's names for the event before a call.
     pub before: &'static [&'static str],
-    /// Its names for a call that has run.
+    /// The agent's names for the event after a call.
     pub after: &'static [&'static str],
-    /// Whether the model can be told something about a call only once it has run.
+    /// Whether the model can get a note about a call only after it ran.
     pub notes_after: bool,
-    /// Events before a call of one tool only, whose payload is the input itself: the event, and the tool.
+    /// Events before a call of one tool only, whose payload is the input itself: the event and the
+    /// tool.
     pub of_one_tool: &'static [(&'static str, &'static str)],
+    /// The exit code with which a hook refuses a call if it can't print its answer. A plugin has
+    /// none.
+    pub refusing_exit: Option<u8>,
 }
 
-/// The shape that Claude Code introduced and others took over.
+/// The shape that Claude Code introduced and others adopted.
 pub const SHAPE: Shape = Shape {
     tool: &["/tool_name"],
     input: &["/tool_input"],
@@ -93,28 +95,29 @@ pub const SHAPE: Shape = Shape {
     after: &["PostToolUse"],
     notes_after: false,
     of_one_tool: &[],
+    refusing_exit: Some(2),
 };
 
-/// The input of a call in a question about it, where that is named otherwise: Copilot.
-const ASKED_INPUT: &[&str] = &["/toolInput"];
+/// The input of a call in a question about it, which Copilot names differently.
+const QUESTION_INPUT: &[&str] = &["/toolInput"];
 
-/// The MCP server that every session has: ours.
+/// baton's MCP server, which every session has.
 const OUR_SERVER: &str = crate::install::SERVER;
 
-/// Reads a call; `None` where the payload is not about one.
+/// Reads a call; `None` if the payload is not about one.
 pub(crate) fn read(
     payload: &[u8],
     named: Option<&str>,
     shape: &Shape,
     tools: &Tools,
-) -> Result<Option<Call>, Error> {
+) -> Result<Option<ToolCall>, Error> {
     let mut payload: Value = payload::owned(payload)?;
     let native = match named {
         Some(named) => named.to_owned(),
         None => text(&mut payload, &[shape.event]).unwrap_or_default(),
     };
     if let Some((_, tool)) = shape.of_one_tool.iter().find(|(event, _)| *event == native) {
-        return Ok(Some(Call {
+        return Ok(Some(ToolCall {
             kind: EventKind::BeforeTool,
             native,
             tool: tools::tool(tools, tool, &payload, &[OUR_SERVER]),
@@ -133,9 +136,9 @@ pub(crate) fn read(
         return Ok(None);
     };
     let Some(name) = text(&mut payload, shape.tool) else { return Ok(None) };
-    let input = take(&mut payload, shape.input).or_else(|| take(&mut payload, ASKED_INPUT));
+    let input = take(&mut payload, shape.input).or_else(|| take(&mut payload, QUESTION_INPUT));
     let input = object(input.unwrap_or_default());
-    Ok(Some(Call {
+    Ok(Some(ToolCall {
         kind,
         native,
         session_id: text(&mut payload, shape.session),
@@ -147,12 +150,12 @@ pub(crate) fn read(
     }))
 }
 
-/// The first of these parts that is there.
+/// The first of these parts that exists.
 fn take(payload: &mut Value, ways: &[&str]) -> Option<Value> {
     ways.iter().find_map(|way| payload.pointer_mut(way).map(Value::take))
 }
 
-/// The same where it is a text that says something.
+/// The same for a text that is not empty.
 fn text(payload: &mut Value, ways: &[&str]) -> Option<String> {
     match take(payload, ways) {
         Some(Value::String(text)) if !text.is_empty() => Some(text),
@@ -160,7 +163,7 @@ fn text(payload: &mut Value, ways: &[&str]) -> Option<String> {
     }
 }
 
-/// An input that some agents write as JSON inside a text.
+/// The input as an object. Some agents write it as JSON inside a text.
 fn object(input: Value) -> Value {
     match &input {
         Value::String(text) if text.trim_start().starts_with('{') => {
@@ -170,7 +173,8 @@ fn object(input: Value) -> Value {
     }
 }
 
-/// Goes through all texts of an output, in order, and puts what `change` gives in their place. Pictures are no texts.
+/// Visits all texts of an output in order, and replaces those for which `change` returns a text.
+/// Pictures are not texts.
 pub fn change_texts(output: &mut Value, change: &mut dyn FnMut(&str) -> Option<String>) {
     match output {
         Value::String(text) => {
@@ -185,7 +189,7 @@ pub fn change_texts(output: &mut Value, change: &mut dyn FnMut(&str) -> Option<S
     }
 }
 
-/// The texts of an output in one, for agents that take only that.
+/// All texts of an output as one, for agents that accept only that.
 pub(crate) fn joined(output: &Value) -> String {
     match output {
         Value::String(text) => text.clone(),
@@ -193,7 +197,7 @@ pub(crate) fn joined(output: &Value) -> String {
             let texts: Vec<String> = values.iter().map(joined).filter(|text| !text.is_empty()).collect();
             texts.join("\n")
         }
-        // A part of a list says what it is beside its text.
+        // A part of a list has its type beside its text.
         Value::Object(fields) => {
             fields.get("text").or_else(|| fields.get("content")).map(joined).unwrap_or_default()
         }
@@ -201,20 +205,20 @@ pub(crate) fn joined(output: &Value) -> String {
     }
 }
 
-/// Why a call is refused where its agent can't ask: the model should tell its person.
+/// The reason for a refusal if the agent can't ask its user: the model should tell the user.
 pub(crate) fn needs_a_person(why: &str) -> String {
     format!("{why} A person has to decide this: tell them what you need it for, and go on without it.")
 }
 
-/// What the model is told where a person gave no reason for a no.
-const NO: &str = "A person said no to this.";
+/// What the model reads if a person says no without a reason.
+const NO_REASON_GIVEN: &str = "A person said no to this.";
 
-/// What the model is told where a person said no to a call, with these words or none.
+/// What the model reads if a person says no to a call.
 pub fn said_no(words: &str) -> &str {
-    if words.trim().is_empty() { NO } else { words }
+    if words.trim().is_empty() { NO_REASON_GIVEN } else { words }
 }
 
-/// What the model is told about a secret that its agent lets nobody take out.
+/// What the model reads about a secret that its agent does not let us remove.
 pub(crate) fn not_taken_out(why: &str) -> String {
     format!(
         "{why} It could not be taken out here: don't repeat it, write it down or send it anywhere, and tell your person."

@@ -1,7 +1,9 @@
-//! Past conversations: where an agent keeps them, and the tool calls in them. They are read only when a person asks what the guard would have
-//! said about them, so unlike the reading for proof this looks at every call, and at nothing else.
+//! Past conversations: where an agent keeps them, and their tool calls.
+//!
+//! They are read only when a person asks what the guard would have said about them. Unlike the
+//! reading for proof, this looks at every call and at nothing else.
 
-use crate::call::Call;
+use crate::call::ToolCall;
 use crate::tools::{self, Tools};
 use baton_core::event::EventKind;
 use baton_core::time::{Moment, Span};
@@ -9,38 +11,37 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Folders below each other that are looked into.
-const DEPTH: usize = 6;
+const MAX_FOLDER_DEPTH: usize = 6;
 
-/// Where an agent's conversations lie.
+/// Where an agent keeps its past conversations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum History {
-    /// Files of lines.
+    /// Files with one JSON document per line.
     Files(Vec<PathBuf>),
-    /// A database of SQLite, and the query that gives its calls, one JSON document a row, from a time in milliseconds on.
+    /// An SQLite database, and the query for its calls: one JSON document per row, from a time in
+    /// milliseconds on.
     Database {
-        /// The file.
         file: PathBuf,
-        /// With one parameter, the time.
+        /// The query has one parameter, the time.
         query: &'static str,
     },
-    /// Nowhere that we could read them, and why.
+    /// They can't be read, for this reason.
     Unreadable(&'static str),
 }
 
-/// A call of the past: about to be made, or with what it gave back.
+/// A past call: before it ran, or with its output.
 #[derive(Clone, Debug)]
 pub struct Past {
-    /// When, where it is told.
+    /// When, if the transcript says so.
     pub at: Option<Moment>,
-    /// The call. After it ran, its tool is known only by its id.
-    pub call: Call,
+    /// The call. After it ran, only its id says which tool it was.
+    pub call: ToolCall,
 }
 
 /// Turns the lines of one conversation, in order, into calls.
 pub type HistoryReader = Box<dyn FnMut(&str) -> Vec<Past>>;
 
-/// What lines say beside their calls, and what later lines take from it.
+/// What lines say beside their calls. Later lines inherit it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Told {
     pub(crate) at: Option<Moment>,
@@ -49,13 +50,13 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// A call that is about to be made.
+    /// A call before it ran.
     pub(crate) fn made(&self, tools: &Tools, name: &str, id: Option<&str>, input: Value) -> Past {
         let tool = tools::tool(tools, name, &input, &[crate::install::SERVER]);
         self.past(EventKind::BeforeTool, id, tool, input, None)
     }
 
-    /// What a call gave back.
+    /// A call with its output.
     pub(crate) fn gave(&self, id: Option<&str>, output: Value) -> Past {
         let tool = baton_core::tool::ToolUse::new(baton_core::tool::ToolKind::Unknown, "");
         self.past(EventKind::AfterTool, id, tool, Value::Null, Some(output))
@@ -69,7 +70,7 @@ impl Told {
         input: Value,
         output: Option<Value>,
     ) -> Past {
-        let call = Call {
+        let call = ToolCall {
             kind,
             native: String::new(),
             session_id: self.session.clone(),
@@ -83,12 +84,11 @@ impl Told {
     }
 }
 
-/// A text of a line.
 pub(crate) fn text<'v>(value: &'v Value, way: &str) -> Option<&'v str> {
     value.pointer(way).and_then(Value::as_str).filter(|text| !text.is_empty())
 }
 
-/// A time as transcripts write it, `2026-11-16T10:15:02.920Z`, to the millisecond.
+/// A time as transcripts write it, `2026-11-16T10:15:02.920Z`, in milliseconds.
 pub(crate) fn moment(text: &str) -> Option<Moment> {
     let Some((whole, fraction)) = text.strip_suffix('Z')?.split_once('.') else { return Moment::parse(text) };
     let digits: String = fraction.chars().chain("00".chars()).take(3).collect();
@@ -96,7 +96,7 @@ pub(crate) fn moment(text: &str) -> Option<Moment> {
     Moment::parse(&format!("{whole}Z")).map(|at| at.plus(Span(i64::from(more))))
 }
 
-/// A part of the input that is JSON in a text.
+/// A part of the input that is JSON inside a text.
 pub(crate) fn parsed(input: &Value) -> Value {
     match input.as_str() {
         Some(text) => serde_json::from_str(text).unwrap_or_else(|_| input.clone()),
@@ -104,7 +104,7 @@ pub(crate) fn parsed(input: &Value) -> Value {
     }
 }
 
-/// The files below a folder whose names end so, and that were written since a time.
+/// The files below a folder whose names have this ending and that were changed since a time.
 pub(crate) fn files_below(folder: &Path, ending: &str, since: Option<SystemTime>) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![(folder.to_owned(), 0)];
@@ -112,7 +112,7 @@ pub(crate) fn files_below(folder: &Path, ending: &str, since: Option<SystemTime>
         let Ok(entries) = std::fs::read_dir(&folder) else { continue };
         for entry in entries.flatten() {
             let (path, Ok(kind)) = (entry.path(), entry.file_type()) else { continue };
-            if kind.is_dir() && depth < DEPTH {
+            if kind.is_dir() && depth < MAX_FOLDER_DEPTH {
                 folders.push((path, depth + 1));
             } else if kind.is_file() && path.to_string_lossy().ends_with(ending) {
                 let is_new =

@@ -1,8 +1,8 @@
-//! Setting baton up in an agent's configuration, and taking it out again.
-//! A `Target` (one per agent) turns the bytes of its files into edits and does no I/O; a `Plan` reads
-//! the files, holds the edits for a person to see, and applies them all or none, with backups and a
-//! manifest under baton's home. Removal gives the original bytes back where the file is still as we
-//! left it; elsewhere it takes out our entries by value, with or without a manifest.
+//! Setting baton up in an agent's configuration, and removing it again. A `Target` (one per agent)
+//! turns the bytes of its files into edits and does no I/O. A `Plan` reads the files, shows the
+//! edits to a person, and applies all of them or none, with backups and a manifest under baton's
+//! home. If a file is still as we left it, removal restores the original bytes. If not, it removes
+//! our entries by value, with or without a manifest.
 
 pub(crate) mod delegation;
 mod error;
@@ -21,35 +21,38 @@ use crate::config::diff;
 use crate::config::json::{Container, Made, Was};
 pub use error::InstallError;
 pub use hooks::{Form, GUARD, HOLD, HookRow, REVIEW, REVIEW_SECONDS, Server, WAIT};
+pub use manifest::CONFIG_RECORD;
 pub(crate) use manifest::sha256;
 pub use own_command::{OwnCommand, Run};
 pub use plan::{Applied, Plan};
 
-/// The name of our MCP server in every agent's configuration.
+/// The name of baton's MCP server in every agent's configuration.
 pub const SERVER: &str = "baton";
 
 /// Whose configuration is edited.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Scope {
-    /// The user's: all projects.
+    /// The user's, for all projects.
     User,
-    /// One project's, in this directory.
+    /// A project's, in this directory.
     Project(PathBuf),
 }
 
-/// Whether tool calls are judged, and what becomes of one when nobody could judge it.
+/// Whether the guard judges tool calls, and what happens to a call that it could not judge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Guard {
-    /// They are not.
+pub enum GuardHooks {
+    /// It does not.
     Off,
-    /// They are. A call that could not be judged because nothing of ours ran goes on, as each agent has it by itself.
+    /// It does. If nothing of baton ran, the call goes on, which is what each agent does by
+    /// default.
     On,
-    /// They are, and such a call does not run, where the agent lets that be said.
+    /// It does. If nothing of baton ran, the call does not run, if the agent has a setting for
+    /// that.
     Closed,
 }
 
-impl Guard {
-    /// In a word, for our plugins.
+impl GuardHooks {
+    /// The name of the mode, for our plugins.
     pub(crate) fn word(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -59,17 +62,18 @@ impl Guard {
     }
 }
 
-/// Whether another agent reviews before a session may stop.
+/// Whether another agent reviews the work before a session may stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopGate {
-    /// Nobody does.
+    /// No agent does.
     Off,
-    /// One does, for agents whose stop hooks can hold them for as long as that takes.
+    /// One does, for agents whose stop hooks can wait that long.
     On,
 }
 
 impl StopGate {
-    /// The hook that it needs at an event, if it does. For the person's own configuration alone: in a project's it would be everybody's.
+    /// The hook that an event needs for it, if any. Only in the user's own configuration: in a
+    /// project it would affect everyone.
     pub(crate) fn row(self, scope: &Scope, event: &'static str) -> Option<HookRow> {
         let wanted = self == Self::On && *scope == Scope::User;
         let form = Form::Review { timeout: REVIEW_SECONDS };
@@ -77,58 +81,58 @@ impl StopGate {
     }
 }
 
-/// What is installed for whom.
 #[derive(Clone, Debug)]
 pub struct Install {
     baton: String,
     home: String,
     scope: Scope,
-    guard: Guard,
+    guard: GuardHooks,
     gate: StopGate,
 }
 
 impl Install {
-    /// `baton` is the program, `home` where it keeps its data; both absolute.
+    /// `baton` is the program, `home` the folder of its data; both absolute.
     pub fn new(baton: &Path, home: &Path, scope: Scope) -> Result<Self, InstallError> {
-        let install =
-            Self { baton: plain(baton)?, home: plain(home)?, scope, guard: Guard::On, gate: StopGate::Off };
+        let install = Self {
+            baton: plain(baton)?,
+            home: plain(home)?,
+            scope,
+            guard: GuardHooks::On,
+            gate: StopGate::Off,
+        };
         if let Scope::Project(dir) = &install.scope {
             plain(dir)?;
         }
         Ok(install)
     }
 
-    /// The same with another guard; on by default.
-    pub fn with_guard(self, guard: Guard) -> Self {
+    /// The same with another mode of the guard. The default is on.
+    pub fn with_guard(self, guard: GuardHooks) -> Self {
         Self { guard, ..self }
     }
 
-    /// Whether tool calls are judged.
-    pub fn guard(&self) -> Guard {
+    pub fn guard(&self) -> GuardHooks {
         self.guard
     }
 
-    /// The same with another stop gate; off by default.
+    /// The same with another stop gate. The default is off.
     pub fn with_stop_gate(self, gate: StopGate) -> Self {
         Self { gate, ..self }
     }
 
-    /// Whether another agent reviews before a session may stop.
     pub fn stop_gate(&self) -> StopGate {
         self.gate
     }
 
-    /// The program.
     pub fn baton(&self) -> &str {
         &self.baton
     }
 
-    /// Where baton keeps its data.
+    /// The folder of baton's data.
     pub fn home(&self) -> &str {
         &self.home
     }
 
-    /// Whose configuration is edited.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -142,17 +146,17 @@ pub(crate) fn plain(path: &Path) -> Result<String, InstallError> {
         return Err(bad("it is not absolute"));
     }
     if text.chars().any(char::is_control) {
-        return Err(bad("it has a control character in it"));
+        return Err(bad("it contains a control character"));
     }
     Ok(text.to_owned())
 }
 
-/// The files of a target as they are now; `None` is a file that is not there.
+/// The current files of a target; `None` is a missing file.
 #[derive(Clone, Debug, Default)]
 pub struct Current(BTreeMap<PathBuf, Option<Vec<u8>>>);
 
 impl Current {
-    /// The bytes of a file; `None` if it is not there.
+    /// The bytes of a file; `None` if it is missing.
     pub fn bytes(&self, path: &Path) -> Option<&[u8]> {
         self.0.get(path)?.as_deref()
     }
@@ -164,12 +168,11 @@ impl FromIterator<(PathBuf, Option<Vec<u8>>)> for Current {
     }
 }
 
-/// The containers that an earlier installation made, file by file, as far as that is known.
+/// The containers that an earlier installation made in each file, if that is known.
 #[derive(Clone, Debug, Default)]
 pub struct Records(BTreeMap<PathBuf, Vec<Container>>);
 
 impl Records {
-    /// What is known about a file.
     pub fn made(&self, path: &Path) -> Made<'_> {
         self.0.get(path).map_or(Made::Unknown, |made| Made::Known(made))
     }
@@ -181,25 +184,23 @@ impl FromIterator<(PathBuf, Vec<Container>)> for Records {
     }
 }
 
-/// One file's change.
 #[derive(Clone, Debug)]
 pub struct FileEdit {
-    /// The file.
     pub path: PathBuf,
-    /// Its bytes now; `None` if it is not there.
+    /// The current bytes; `None` if the file is missing.
     pub before: Option<Vec<u8>>,
-    /// Its bytes afterwards; `None` if it goes.
+    /// The bytes afterwards; `None` if the file is removed.
     pub after: Option<Vec<u8>>,
-    /// What changes, for people: "add 11 hooks".
+    /// The change in words: "add 11 hooks".
     pub what: String,
     /// The containers that had to be made.
     pub made: Vec<Container>,
-    /// The agent's own command that makes this change, for a file that a running agent rewrites itself.
+    /// The agent's own command for this change, for a file that a running agent rewrites itself.
     pub by: Option<OwnCommand>,
 }
 
 impl FileEdit {
-    /// An edit that writes `after`. If there was no file, that is recorded among the containers.
+    /// An edit that writes `after`. If the file is new, the containers record that.
     pub fn write(
         path: &Path,
         before: Option<&[u8]>,
@@ -215,22 +216,20 @@ impl FileEdit {
         Self { path: path.to_owned(), before, after: Some(after), what, made, by: None }
     }
 
-    /// An edit that takes something out, perhaps the whole file.
+    /// An edit that removes something, perhaps the whole file.
     pub fn take_out(path: &Path, before: &[u8], after: Option<Vec<u8>>, what: String) -> Self {
         Self { path: path.to_owned(), before: Some(before.to_vec()), after, what, made: Vec::new(), by: None }
     }
 
-    /// The same, made by the agent's own command while a session of it runs.
+    /// The same, by the agent's own command while one of its sessions runs.
     pub fn by(self, command: OwnCommand) -> Self {
         Self { by: Some(command), ..self }
     }
 
-    /// Whether it changes anything.
     pub fn is_change(&self) -> bool {
         self.before != self.after
     }
 
-    /// The change as a unified diff.
     pub fn diff(&self) -> String {
         diff::unified(&self.path.display().to_string(), self.before.as_deref(), self.after.as_deref())
     }
@@ -240,50 +239,50 @@ impl FileEdit {
 pub trait Target {
     /// The agent's name, as in `baton setup NAME`.
     fn agent(&self) -> &'static str;
-    /// What is installed for whom.
     fn install(&self) -> &Install;
-    /// All files that an installation concerns.
+    /// All files of an installation.
     fn files(&self) -> Vec<PathBuf>;
-    /// Those of them in which an entry of ours serves other agents too: whoever leaves last takes it out.
+    /// The files in which one of our entries also serves other agents. The last agent that is
+    /// removed removes the entry.
     fn shared(&self) -> Vec<PathBuf> {
         Vec::new()
     }
-    /// The edits that set baton up. Edits that change nothing may be among them.
+    /// The edits that set baton up. Some may change nothing.
     fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError>;
-    /// The edits that take baton out.
+    /// The edits that remove baton.
     fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError>;
-    /// What a person should know beside the edits: a trust that only they can give, and the like.
+    /// What a person should know beside the edits, such as a trust that only they can give.
     fn notes(&self, now: &Current) -> Vec<String>;
-    /// Whether the agent uses what stands in its files.
+    /// Whether the agent uses the entries in its files.
     fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
         Ok(Trust::NotAsked)
     }
-    /// The program of ours that the agent loads into itself, if it does.
+    /// Our code that the agent loads into its own process, if any.
     fn loaded(&self) -> Option<&Path> {
         None
     }
 }
 
-/// Whether an agent uses what stands in its files.
+/// Whether an agent uses the entries in its files.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// It asks nobody.
+    /// It needs no trust.
     #[default]
     NotAsked,
-    /// It does.
+    /// It trusts them.
     Given,
-    /// It does not, until somebody does something about it.
+    /// It does not, until a person acts.
     Missing {
         /// What is not trusted.
         what: String,
-        /// What to do.
+        /// What the person should do.
         hint: String,
     },
-    /// It asks the person, and nothing tells us what they said. What to do.
+    /// It asks the user, and baton can't see the answer. With what the user should do.
     Hidden(String),
 }
 
-/// "add 3 hooks, update 1", or nothing to do.
+/// "add 3 hooks, update 1", or that nothing changes.
 pub(crate) fn summary(edited: &hooks::Edited, one: &str, many: &str) -> String {
     let parts = [("add", edited.added), ("update", edited.updated), ("drop", edited.dropped)];
     let parts: Vec<String> = parts

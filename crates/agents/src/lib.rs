@@ -1,10 +1,11 @@
-//! What baton knows about each agent CLI: one folder per CLI, and the only place where one is named.
+//! What baton knows about each agent CLI: one folder per CLI, and the only place that names one.
 //!
-//! [`Agent`] is what the rest of the program sees: native payload in, canonical event out; reply in, native answer out; lines of
-//! the agent's transcript in, items for proof out; and the facts about it that were found by experiment. All of that is pure.
-//! [`tools`] turns native tool calls into canonical ones, by each agent's table.
-//! `config` edits other people's JSON and TOML files without disturbing a byte of theirs; `install` turns an agent's wishes into a
-//! plan of such edits, applies it, and takes it back.
+//! [`Agent`] is what the rest of the program uses: a native payload becomes a canonical event, a
+//! reply becomes a native answer, and lines of the agent's transcript become items for proof. All
+//! of that is pure. [`tools`] turns native tool calls into canonical ones, by each agent's table.
+//!
+//! `config` edits other people's JSON and TOML files without changing any other byte. `install`
+//! plans such edits, applies them, and removes them.
 
 pub mod agent;
 pub mod asked;
@@ -24,8 +25,9 @@ pub mod pi;
 pub mod screen;
 mod surrogates;
 pub mod tools;
+mod versions;
 pub mod wake;
 
-pub use agent::{ALL, Agent, McpCaller, Push, Shell, TranscriptReader, by_name};
-pub use call::{Call, Ruling};
+pub use agent::{ALL, Agent, ContextLimit, McpCaller, Push, Shell, TranscriptReader, by_name};
+pub use call::{Ruling, ToolCall};
 pub use screen::Screen;

@@ -1,6 +1,8 @@
-//! The hook payload that Claude Code introduced and others took over: one JSON object with a session, an event and its details.
+//! The hook payload that Claude Code introduced and others adopted: one JSON object with a session,
+//! an event and its details.
 //!
-//! Only the fields that baton needs are read; the rest, which may be megabytes of tool output, is skipped without being copied.
+//! Only the fields that baton needs are read. The rest, which may be megabytes of tool output, is
+//! skipped without a copy.
 
 use crate::surrogates;
 use baton_core::event::{Event, EventKind, Shown, Source};
@@ -12,7 +14,6 @@ use serde::{Deserialize, Deserializer};
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-/// The fields of a payload.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Payload<'a> {
     #[serde(borrow)]
@@ -34,7 +35,7 @@ pub(crate) struct Payload<'a> {
     #[serde(borrow, default)]
     tool_use_id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
-    tool_calls: Option<Vec<ToolCall<'a>>>,
+    tool_calls: Option<Vec<BatchedCall<'a>>>,
     #[serde(borrow, default)]
     pub source: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -43,7 +44,7 @@ pub(crate) struct Payload<'a> {
     prompt: Option<Cow<'a, str>>,
     #[serde(default)]
     stop_hook_active: Flag,
-    /// What the model is about to be shown: only our own plugins say so.
+    /// The marks and ids that the model is about to see. Only our own plugins report them.
     #[serde(default, deserialize_with = "shown")]
     shown: Shown,
 }
@@ -61,12 +62,12 @@ fn shown<'de, D: Deserializer<'de>>(from: D) -> Result<Shown, D::Error> {
 }
 
 #[derive(Debug, Deserialize)]
-struct ToolCall<'a> {
+struct BatchedCall<'a> {
     #[serde(borrow, default)]
     tool_use_id: Option<Cow<'a, str>>,
 }
 
-/// A flag that comes as a boolean in a payload and as text through an MCP hook.
+/// A flag that is a boolean in a payload and a text through an MCP hook.
 #[derive(Debug, Default, Deserialize)]
 #[serde(untagged)]
 enum Flag {
@@ -76,30 +77,26 @@ enum Flag {
     None,
 }
 
-/// Reads a payload and makes something of it. Half characters, as in a prompt that was cut in a bad place, are replaced.
-pub(crate) fn read<T>(bytes: &[u8], make: impl FnOnce(Payload<'_>) -> T) -> Result<T, Error> {
-    let error = match serde_json::from_slice(bytes) {
-        Ok(payload) => return Ok(make(payload)),
-        Err(error) => error,
-    };
-    match surrogates::mended(bytes) {
-        Some(whole) => serde_json::from_slice(&whole).map(make),
-        None => Err(error),
-    }
-    .map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))
+/// Reads a payload of the common form, and turns it into something else while its texts are
+/// borrowed.
+pub(crate) fn read<T>(bytes: &[u8], make: impl Fn(Payload<'_>) -> T) -> Result<T, Error> {
+    whole(bytes, |bytes| serde_json::from_slice(bytes).map(&make))
 }
 
-/// Reads a payload of another shape. Half characters are replaced, as in [`read`].
+/// Reads a payload of another form.
 pub(crate) fn owned<P: DeserializeOwned>(bytes: &[u8]) -> Result<P, Error> {
-    let error = match serde_json::from_slice(bytes) {
-        Ok(payload) => return Ok(payload),
-        Err(error) => error,
-    };
-    match surrogates::mended(bytes) {
-        Some(whole) => serde_json::from_slice(&whole),
-        None => Err(error),
-    }
-    .map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))
+    whole(bytes, |bytes| serde_json::from_slice(bytes))
+}
+
+/// Reads a payload. Half characters, as in a prompt that was cut in a bad place, are replaced
+/// first.
+fn whole<T>(bytes: &[u8], read: impl Fn(&[u8]) -> serde_json::Result<T>) -> Result<T, Error> {
+    read(bytes)
+        .or_else(|error| match surrogates::mended(bytes) {
+            Some(mended) => read(&mended),
+            None => Err(error),
+        })
+        .map_err(|error| Error::new(Code::Usage, format!("not a hook payload: {error}")))
 }
 
 impl Payload<'_> {
@@ -115,12 +112,12 @@ impl Payload<'_> {
         }
     }
 
-    /// The event without its kind and turn, which each agent names in its own way.
+    /// The event. Its kind and turn are passed in, because each agent names them differently.
     pub(crate) fn event(self, kind: EventKind, turn: Option<String>) -> Event {
         let mut calls: Vec<String> =
             self.tool_calls.into_iter().flatten().filter_map(|call| given(call.tool_use_id)).collect();
         calls.extend(given(self.tool_use_id));
-        // What we said at a stop, or pushed, comes back as a prompt in some agents.
+        // In some agents, our text at a stop or a push comes back as a prompt.
         let ours = self.prompt.as_deref().is_some_and(|text| text.contains(MARK));
         let woken = self.prompt.as_deref().is_some_and(wake::is_line);
         let kind = match kind {
@@ -149,7 +146,7 @@ impl Payload<'_> {
     }
 }
 
-/// A field that is there: a hook called through MCP gets an empty text for one that is not.
+/// A field with content. A hook that is called through MCP gets an empty text for a missing field.
 pub(crate) fn given(field: Option<Cow<'_, str>>) -> Option<String> {
     field.filter(|text| !text.is_empty()).map(Cow::into_owned)
 }

@@ -1,39 +1,39 @@
 //! What an agent's terminal shows, as far as it matters for typing into it.
 //!
-//! Pure: a captured screen in, one word out. Each agent's folder knows its own input box (`screen.rs`); here is what they share: reading a
-//! capture with its colours, and finding boxes between two rules. Only a box that is recognised for certain is [`Screen::Ready`]; whatever is
-//! not understood is [`Screen::Unknown`], and is never typed into.
+//! Pure: a captured screen in, a [`Screen`] out. `screen.rs` in each agent's folder knows its input
+//! box. This module has what they share: it reads a capture with its colours and finds boxes
+//! between two rules. Only a box that is recognised for certain is [`Screen::Ready`]. Everything
+//! else is [`Screen::Unknown`], and baton never types into it.
 
-/// What a screen shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Screen {
-    /// An empty input box, and nothing else is asked.
+    /// An empty input box, and no question.
     Ready,
-    /// The person has typed something, or is in a mode of the box in which a line means something else. The text is that of the box.
+    /// The user has typed something, or the box is in a mode in which a line means something else.
+    /// With the text of the box.
     Draft(String),
-    /// A question, whose answer may be a single key.
+    /// A question that a single key may answer.
     Dialog,
     /// A turn is running.
     Busy,
-    /// Nothing that we know.
+    /// Not recognised.
     Unknown,
 }
 
-/// One character of a screen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cell {
     pub(crate) sign: char,
-    /// Written faintly, as hints in an empty box are.
+    /// Faint, like the hints in an empty box.
     pub(crate) faint: bool,
-    /// With the colours exchanged, as a drawn cursor or a chosen row is.
+    /// With swapped colours, like a drawn cursor or a selected row.
     pub(crate) inverse: bool,
 }
 
-/// One line of a screen, without the blanks at its end.
+/// One line of a screen, without trailing blanks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Row {
     pub(crate) cells: Vec<Cell>,
-    /// It begins on a coloured ground, as a box without a frame does.
+    /// It begins on a coloured background, like a box without a frame.
     pub(crate) grounded: bool,
 }
 
@@ -54,13 +54,13 @@ impl Row {
         self.cells.first().copied()
     }
 
-    /// Whether it is a horizontal rule, which may carry a few words.
+    /// Whether it is a horizontal rule. A rule may contain a few words.
     pub(crate) fn is_rule(&self) -> bool {
         let drawn = self.cells.iter().filter(|cell| cell.sign == '─').count();
         self.cells.first().is_some_and(|cell| cell.sign == '─') && drawn >= 10 && drawn * 2 > self.cells.len()
     }
 
-    /// The characters from a column on.
+    /// The characters from this column on.
     pub(crate) fn from(&self, column: usize) -> Row {
         self.with(self.cells.iter().skip(column).copied().collect())
     }
@@ -73,9 +73,9 @@ impl Row {
     }
 }
 
-/// Reads what `tmux capture-pane -e -p` prints. The blank lines at the end are left out.
+/// Reads the output of `tmux capture-pane -e -p`, without the blank lines at the end.
 pub(crate) fn rows(capture: &str) -> Vec<Row> {
-    // Colours go on from line to line.
+    // Colours continue from line to line.
     let mut ink = Ink::default();
     let mut rows: Vec<Row> = capture.lines().map(|line| row(line, &mut ink)).collect();
     while rows.last().is_some_and(Row::is_blank) {
@@ -106,14 +106,14 @@ fn row(line: &str, ink: &mut Ink) -> Row {
             }
         }
     }
-    // Not the no-break ones.
+    // No-break spaces are content.
     while cells.last().is_some_and(|cell| cell.sign == ' ') {
         cells.pop();
     }
     Row { cells, grounded: grounded.unwrap_or(ink.ground) }
 }
 
-/// Reads one escape sequence and returns what follows it.
+/// Reads one escape sequence, and returns the text after it.
 fn escape<'a>(rest: &'a str, ink: &mut Ink) -> &'a str {
     if let Some(sequence) = rest.strip_prefix('[') {
         let end = sequence.find(|sign: char| ('@'..='~').contains(&sign)).unwrap_or(sequence.len());
@@ -144,7 +144,7 @@ fn style(parameters: &str, ink: &mut Ink) {
             27 => ink.inverse = false,
             40..=47 | 100..=107 => ink.ground = true,
             49 => ink.ground = false,
-            // A colour of its own: by number, or by three parts.
+            // A custom colour: one number, or three parts.
             38 | 48 | 58 => {
                 ink.ground |= number == 48;
                 let parts = match numbers.next() {
@@ -162,17 +162,17 @@ fn style(parameters: &str, ink: &mut Ink) {
 /// A screen that ends with an input box between two rules.
 #[derive(Debug)]
 pub(crate) struct Framed<'a> {
-    /// What is above the box and its rule.
+    /// The lines above the box and its rule.
     pub(crate) above: &'a [Row],
-    /// The rule above it.
+    /// The rule above the box.
     pub(crate) rule: &'a Row,
     /// The lines in the box.
     pub(crate) inside: &'a [Row],
-    /// What is below its rule.
+    /// The lines below the box and its rule.
     pub(crate) below: &'a [Row],
 }
 
-/// The box between the last two rules, with at most so many lines below it.
+/// The box between the last two rules, with up to this many lines below it.
 pub(crate) fn framed(rows: &[Row], below: usize) -> Option<Framed<'_>> {
     let lower = rows.iter().rposition(Row::is_rule)?;
     let upper = rows[..lower].iter().rposition(Row::is_rule)?;
@@ -185,18 +185,19 @@ pub(crate) fn framed(rows: &[Row], below: usize) -> Option<Framed<'_>> {
     (!framed.inside.is_empty() && framed.below.len() <= below).then_some(framed)
 }
 
-/// The words of a box, without its sign at the left: one line for each of its lines, those above and below trimmed away.
+/// The text of a box without the sign at its left, and without blank lines above and below.
 pub(crate) fn words(inside: &[Row], indent: usize) -> String {
     let lines: Vec<String> = inside.iter().map(|row| row.from(indent).text().trim_end().to_owned()).collect();
     lines.join("\n").trim().to_owned()
 }
 
-/// Ready or a draft, by the words in a box.
+/// Ready or a draft, by the text in a box.
 pub(crate) fn by_words(words: String) -> Screen {
     if words.is_empty() { Screen::Ready } else { Screen::Draft(words) }
 }
 
-/// Whether a list of choices is shown, the chosen one with one of these signs before its number.
+/// Whether the screen shows a list of choices. One of these signs is before the number of the
+/// selected one.
 pub(crate) fn offers_choice(rows: &[Row], signs: &[char]) -> bool {
     rows.iter().any(|row| {
         let text = row.text();
@@ -208,7 +209,7 @@ pub(crate) fn offers_choice(rows: &[Row], signs: &[char]) -> bool {
     })
 }
 
-/// Whether one of these rows holds one of the texts.
+/// Whether one of these rows contains one of the texts.
 pub(crate) fn says(rows: &[Row], texts: &[&str]) -> bool {
     rows.iter().any(|row| {
         let text = row.text();

@@ -1,19 +1,21 @@
-//! Half characters in JSON: JavaScript cuts text between the two halves of a character and writes what is left as `\ud83d`, which is no
-//! character, so a strict reader refuses the whole document for it.
+//! Half characters in JSON. JavaScript may cut a text between the two halves of a character and
+//! write the rest as `\ud83d`. That is not a character, so a strict reader refuses the whole
+//! document.
 
-/// The same JSON with each half character replaced by U+FFFD, of the same length; `None` if there is none in it.
+/// The same JSON with each half character replaced by U+FFFD, which has the same length; `None` if
+/// there is none.
 pub(crate) fn mended(json: &[u8]) -> Option<Vec<u8>> {
     let mut halves = Vec::new();
     let mut at = 0;
     while let Some(found) = json.get(at..).and_then(|rest| rest.iter().position(|&byte| byte == b'\\')) {
         at += found;
-        at += match (unit(json, at), unit(json, at + ESCAPE)) {
-            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE,
+        at += match (unit(json, at), unit(json, at + ESCAPE_BYTES)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 2 * ESCAPE_BYTES,
             (Some(0xd800..=0xdfff), _) => {
                 halves.push(at);
-                ESCAPE
+                ESCAPE_BYTES
             }
-            // The byte behind the backslash belongs to it, whatever it is.
+            // The byte after the backslash belongs to the escape.
             _ => 2,
         };
     }
@@ -22,17 +24,17 @@ pub(crate) fn mended(json: &[u8]) -> Option<Vec<u8>> {
     }
     let mut whole = json.to_vec();
     for at in halves {
-        whole[at..at + ESCAPE].copy_from_slice(br"\ufffd");
+        whole[at..at + ESCAPE_BYTES].copy_from_slice(br"\ufffd");
     }
     Some(whole)
 }
 
 /// The length of `\ud83d`.
-const ESCAPE: usize = 6;
+const ESCAPE_BYTES: usize = 6;
 
-/// The code unit that is written as an escape at this place.
+/// The code unit of the escape at this position.
 fn unit(json: &[u8], at: usize) -> Option<u16> {
-    let digits = json.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
+    let digits = json.get(at..at + ESCAPE_BYTES)?.strip_prefix(br"\u")?;
     u16::from_str_radix(std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'))?, 16).ok()
 }
 

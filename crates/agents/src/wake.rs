@@ -1,59 +1,53 @@
-//! The routes by which an idle session can be made to take a turn: what each is, not when it is used.
+//! The routes to an idle session: what each one is, not when it is used.
 //!
-//! Which are there is read off the session as it is now, with the files handed in, so all of this is pure. Deciding is `baton_core::wake`, performing
-//! is `baton_mail::wake`.
+//! Adapters find the routes by the session's current state and by files that the caller reads for
+//! them, so this module is pure. `baton_core::wake` decides, `baton_mail::wake` performs.
 
 use baton_core::wake::RouteKind;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// An idle session, as far as it is known.
+/// What baton knows about an idle session.
 #[derive(Clone, Copy, Debug)]
 pub struct Idle<'a> {
-    /// The agent's own id.
+    /// The agent's own session id.
     pub session_id: &'a str,
-    /// Where its conversation is written down.
     pub transcript: Option<&'a Path>,
-    /// Where it works.
     pub cwd: Option<&'a Path>,
-    /// Its process, where one runs it alone.
+    /// The process, if it runs this session only.
     pub pid: Option<i32>,
     /// The arguments of that process.
     pub arguments: &'a [String],
 }
 
-/// Reads a file; `None` where it can't.
+/// Reads a file; `None` if it can't be read.
 pub type Read<'a> = &'a dyn Fn(&Path) -> Option<Vec<u8>>;
 
-/// A route, with what is needed to use it.
+/// A route, with everything that is needed to use it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
-    /// Our plugin pushes by itself as soon as the doorbell rings.
+    /// Our plugin pushes as soon as the bell rings.
     Plugin,
-    /// A line for a socket of the session's process.
+    /// A socket of the session's process takes a line.
     Socket {
-        /// Where it is.
         path: PathBuf,
-        /// What to write, line break included.
+        /// The text to write, with its line break.
         line: Vec<u8>,
     },
-    /// A command of the agent's own, which ends when the line is queued.
+    /// A command of the agent queues a line for the session.
     Queue {
-        /// The program.
         program: OsString,
-        /// Its arguments.
         arguments: Vec<OsString>,
-        /// What its environment must say besides ours.
+        /// Variables to set in addition to baton's environment.
         environment: Vec<(&'static str, PathBuf)>,
     },
-    /// A hook of ours that waits in the session's background, if one does.
+    /// A hook of baton that waits in the background of the session.
     Waiter,
-    /// Its terminal, if it runs in one that can be typed into.
+    /// The terminal, if baton can type into it.
     Terminal,
 }
 
 impl Route {
-    /// Its kind.
     pub fn kind(&self) -> RouteKind {
         match self {
             Self::Plugin => RouteKind::Plugin,

@@ -1,35 +1,35 @@
-//! The inbox: everything that waits, of sessions and of jobs, and the answers to it.
+//! The inbox: all open questions of sessions and of jobs, and the answers to them.
 
 use crate::look;
 use crate::trail::{self, Kind};
-use baton_core::approval::{Answer, Question, QuestionKind, State, Step};
+use baton_core::approval::{Answer, Digest, Extent, Line, Question, QuestionKind, State, Step, Subject};
 use baton_core::id::ApprovalId;
+use baton_core::job::JOB_TAG;
 use baton_core::session;
 use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error, frame};
-use baton_jobs::{Host, approve};
+use baton_jobs::{Runtime, approve};
 use baton_mail::directory;
-use baton_mail::line::JOB_TAG;
-use baton_store::{ApprovalRow, Approvals, Jobs, Participant, Role, Store};
+use baton_store::{ApprovalRow, Approvals, CHANGED_NOTE, Jobs, Participant, Role, Store};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// An answer must be seen to have taken effect within this time.
-const EFFECTIVE: Duration = Duration::from_secs(10);
-/// Between two looks at the agent's own files once the answer has left our hands: nothing announces what they say.
-const LOOK: Duration = Duration::from_millis(20);
+/// An answer must take effect within this time.
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time between two looks at the agent's own files after the answer was handed over. No event
+/// reports what they say.
+const LOOK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A hook that says that its agent waits says within this time for what.
-const TOLD: Span = Span::seconds(3);
+/// How soon a hook reports the question after it has reported that its agent waits.
+const DETAILS_DELAY: Span = Span::seconds(3);
 
-/// Something that waits for an answer.
+/// An open question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pending {
     /// A session's question.
     Session(Box<ApprovalRow>, Question),
-    /// A job's.
     Job(Box<approve::Pending>),
-    /// What a session shows in its own terminal, and nobody told us: its agent only says that it waits.
+    /// What a session shows in its own terminal. Its agent only reports that it waits.
     Shown(Box<Participant>, Question),
 }
 
@@ -39,7 +39,7 @@ impl Pending {
         Self::Session(Box::new(row), question)
     }
 
-    /// By what it is answered.
+    /// The id by which it is answered.
     pub fn id(&self) -> String {
         match self {
             Self::Session(row, _) => row.id.to_string(),
@@ -48,7 +48,6 @@ impl Pending {
         }
     }
 
-    /// What is asked.
     pub fn question(&self) -> &Question {
         match self {
             Self::Session(_, question) | Self::Shown(_, question) => question,
@@ -56,7 +55,15 @@ impl Pending {
         }
     }
 
-    /// The agent that asks.
+    /// What an answer must name; `None` if it can't be answered here.
+    pub fn digest(&self) -> Option<Digest> {
+        match self {
+            Self::Session(row, _) => Some(crate::digest(row)),
+            Self::Job(pending) => Some(pending.digest()),
+            Self::Shown(..) => None,
+        }
+    }
+
     pub fn agent(&self) -> &str {
         match self {
             Self::Session(row, _) => &row.agent,
@@ -65,7 +72,7 @@ impl Pending {
         }
     }
 
-    /// Who asks: a session by its name, a job by its id.
+    /// A session by its name, a job by its id.
     pub fn who(&self) -> &str {
         match self {
             Self::Session(row, _) => &row.name,
@@ -74,7 +81,6 @@ impl Pending {
         }
     }
 
-    /// Its project.
     pub fn project(&self) -> &str {
         match self {
             Self::Session(row, _) => &row.project,
@@ -83,7 +89,6 @@ impl Pending {
         }
     }
 
-    /// Where it works.
     pub fn cwd(&self) -> &str {
         match self {
             Self::Session(row, _) => &row.cwd,
@@ -92,25 +97,31 @@ impl Pending {
         }
     }
 
-    /// Why it is asked, where a rule of ours wants it.
-    pub fn why(&self) -> Option<&str> {
+    /// What every list shows of it, and whether that is everything.
+    pub fn line(&self) -> Line {
         match self {
-            Self::Session(row, _) => row.why.as_deref(),
-            Self::Job(_) | Self::Shown(..) => None,
+            Self::Session(row, _) => crate::line(row),
+            Self::Job(pending) => pending.line(),
+            Self::Shown(_, question) => question.line(None),
         }
     }
 
-    /// Since when.
+    /// The reason, if a guard rule wants the question to be asked.
+    pub fn why(&self) -> Option<&str> {
+        self.question().why.as_deref()
+    }
+
     pub fn since(&self) -> Moment {
         match self {
             Self::Session(row, _) => row.asked_at,
             // A job that waits does nothing else.
-            Self::Job(pending) => pending.job.activity.as_ref().map_or(pending.job.created_at, |(_, at)| *at),
+            Self::Job(pending) => {
+                pending.job.activity.as_ref().map_or(pending.job.created_at, |activity| activity.at)
+            }
             Self::Shown(participant, _) => participant.state_since,
         }
     }
 
-    /// Where it stands.
     pub fn state(&self) -> State {
         match self {
             Self::Session(row, _) => row.state,
@@ -120,49 +131,51 @@ impl Pending {
     }
 }
 
-/// Everything that waits now, the oldest first.
-pub fn pending(host: &Host) -> Result<Vec<Pending>, Error> {
+/// All open questions, the oldest first.
+pub fn pending(runtime: &Runtime) -> Result<Vec<Pending>, Error> {
     let mut waiting = Vec::new();
-    if let Some(mut store) = Approvals::open_if_any(&host.home, Role::Command)? {
+    if let Some(mut store) = Approvals::open_if_any(&runtime.home, Role::Command)? {
         for row in store.pending()? {
-            let row = look::reconcile(&mut store, &host.home, row)?;
+            let row = look::reconcile(&mut store, &runtime.home, row)?;
             if !row.state.is_end() {
                 waiting.push(Pending::of_session(row));
             }
         }
     }
-    if let Some(mut jobs) = Jobs::open_if_any(&host.home)? {
-        waiting.extend(approve::pending(host, &mut jobs)?.into_iter().map(|one| Pending::Job(Box::new(one))));
+    if let Some(mut jobs) = Jobs::open_if_any(&runtime.home)? {
+        waiting
+            .extend(approve::pending(runtime, &mut jobs)?.into_iter().map(|one| Pending::Job(Box::new(one))));
     }
-    let shown = shown(host, &waiting)?;
+    let shown = shown(runtime, &waiting)?;
     waiting.extend(shown);
     waiting.sort_by_key(Pending::since);
     Ok(waiting)
 }
 
-/// The same by the records alone: nothing is brought up to date, for those who only look.
-pub fn glance(host: &Host) -> Result<Vec<Pending>, Error> {
+/// The same by the records alone, without reconciling them, for callers that only look.
+pub fn glance(runtime: &Runtime) -> Result<Vec<Pending>, Error> {
     let mut waiting = Vec::new();
-    if let Some(store) = Approvals::open_if_any(&host.home, Role::Command)? {
+    if let Some(store) = Approvals::open_if_any(&runtime.home, Role::Command)? {
         let rows = store.pending()?.into_iter();
         let open = rows.filter(|row| matches!(look::step(row), None | Some(Step::Release)));
         waiting.extend(open.map(Pending::of_session));
     }
-    if let Some(jobs) = Jobs::open_if_any(&host.home)? {
+    if let Some(jobs) = Jobs::open_if_any(&runtime.home)? {
         waiting.extend(approve::recorded(&jobs)?.into_iter().map(|one| Pending::Job(Box::new(one))));
     }
     waiting.sort_by_key(Pending::since);
     Ok(waiting)
 }
 
-/// Sessions that wait for their person, by what their agents say, with something that we have not been told.
-fn shown(host: &Host, told: &[Pending]) -> Result<Vec<Pending>, Error> {
-    if !Store::path(&host.home).exists() {
+/// Sessions that wait for their person, by what their agents report, with a question that was not
+/// reported.
+fn shown(runtime: &Runtime, told: &[Pending]) -> Result<Vec<Pending>, Error> {
+    if !Store::path(&runtime.home).exists() {
         return Ok(Vec::new());
     }
-    let mut store = Store::open(&host.home, Role::Command)?;
+    let mut store = Store::open(&runtime.home, Role::Command)?;
     let mut everybody = directory::who(&mut store, None, false)?;
-    let now = baton_mail::now();
+    let now = baton_machine::clock::now();
     let is_told = |participant: &Participant| {
         let session = participant.native.as_deref();
         told.iter()
@@ -170,40 +183,42 @@ fn shown(host: &Host, told: &[Pending]) -> Result<Vec<Pending>, Error> {
     };
     everybody.retain(|participant| {
         let a_jobs = participant.tags.iter().any(|tag| tag == JOB_TAG);
-        let waits = participant.state == session::State::Blocked && participant.state_since.plus(TOLD) < now;
+        let waits =
+            participant.state == session::State::Blocked && participant.state_since.plus(DETAILS_DELAY) < now;
         waits && !a_jobs && !is_told(participant)
     });
-    let question = || Question::permission("", "something that it shows in its own terminal");
+    let question = || Question::new("", Subject::told_only("something that it shows in its own terminal"));
     Ok(everybody.into_iter().map(|one| Pending::Shown(Box::new(one), question())).collect())
 }
 
-/// How a question ended that is not pending any more; `None` where nothing is kept of it.
-pub fn end_of(host: &Host, pending: &Pending) -> Result<Option<String>, Error> {
+/// How a closed question ended; `None` if nothing is kept of it.
+pub fn end_of(runtime: &Runtime, pending: &Pending) -> Result<Option<String>, Error> {
     let Pending::Session(row, _) = pending else { return Ok(None) };
-    let row = Approvals::open(&host.home, Role::Command)?.get(&row.id)?;
+    let row = Approvals::open(&runtime.home, Role::Command)?.get(&row.id)?;
     Ok(row.map(|row| row.state.as_str().to_owned()))
 }
 
-/// The one that is meant: by its id, or the beginning of it. A question that is not open any more is an error that says what became of it.
-pub fn find(host: &Host, text: &str) -> Result<Pending, Error> {
+/// The question that a text means, by its id or the beginning of it. For a question that is closed,
+/// the error says what became of it.
+pub fn find(runtime: &Runtime, text: &str) -> Result<Pending, Error> {
     let typed = text.trim();
     if typed.starts_with('j') {
-        return approve::find(host, &mut Jobs::open(&host.home)?, typed)
+        return approve::find(runtime, &mut Jobs::open(&runtime.home)?, typed)
             .map(|one| Pending::Job(Box::new(one)));
     }
-    if let Some(shown) = shown(host, &[])?.into_iter().find(|one| one.who() == typed) {
+    if let Some(shown) = shown(runtime, &[])?.into_iter().find(|one| one.who() == typed) {
         return Ok(shown);
     }
-    let mut store = Approvals::open_if_any(&host.home, Role::Command)?.ok_or_else(|| unknown(text))?;
+    let mut store = Approvals::open_if_any(&runtime.home, Role::Command)?.ok_or_else(|| unknown(text))?;
     let mut found = if typed.len() > 1 { store.beginning_with(typed, 20)? } else { Vec::new() };
     if found.len() > 1 {
-        // Those that are over are only meant by their whole id.
+        // A closed question is meant only by its whole id.
         found.retain(|row| !row.state.is_end());
     }
     match found.len() {
         0 => Err(unknown(text)),
         1 => {
-            let row = look::reconcile(&mut store, &host.home, found.remove(0))?;
+            let row = look::reconcile(&mut store, &runtime.home, found.remove(0))?;
             if row.state.is_end() { Err(over(&row)) } else { Ok(Pending::of_session(row)) }
         }
         _ => {
@@ -219,12 +234,12 @@ fn unknown(text: &str) -> Error {
         .hint("`baton approvals` lists what waits")
 }
 
-/// Why a question takes no answer any more.
+/// Why a question takes no more answers.
 fn over(row: &ApprovalRow) -> Error {
     let by = row.by.as_deref().map(|by| format!(" by {by}")).unwrap_or_default();
     match row.state {
         State::Gone => {
-            Error::new(Code::AskerGone, format!("{} is gone: nobody waits there any more", row.name))
+            Error::new(Code::AskerGone, format!("{} is gone, and waits for no answer any more", row.name))
                 .hint("`baton approvals` lists what waits")
         }
         State::Terminal => only_in_terminal(&row.name),
@@ -240,30 +255,46 @@ fn over(row: &ApprovalRow) -> Error {
 fn only_in_terminal(name: &str) -> Error {
     let what = format!("{name} shows that in its own terminal, and takes the answer only there");
     Error::new(Code::OnlyInTerminal, what)
-        .hint("next time it is held for an answer if `baton approvals --watch` runs")
+        .hint("while `baton approvals --watch` runs, the next question waits there for your answer")
 }
 
-/// What an answer came to: it took effect.
+/// An error if a question does not take this answer as it is now. Nothing is shown or confirmed for
+/// this check.
+pub fn check(pending: &Pending, answer: &Answer) -> Result<(), Error> {
+    match pending {
+        Pending::Shown(participant, _) => return Err(only_in_terminal(&participant.name)),
+        Pending::Session(row, _) if row.state != State::Waiting => return Err(over(row)),
+        Pending::Session(..) | Pending::Job(_) => {}
+    }
+    approve::check(pending.question(), answer)
+}
+
+/// An answer that took effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effect {
-    /// The question.
     pub id: String,
-    /// Where it stands now.
     pub state: State,
-    /// How its job stands, if it is a job's.
+    /// The job's status, if it is a job's question.
     pub job: Option<String>,
 }
 
-/// Answers a question. When this returns without an error the answer has taken effect.
-pub fn answer(host: &Host, pending: &Pending, answer: &Answer, by: &str) -> Result<Effect, Error> {
+/// Answers a question, for what was shown and nothing else. If this returns without an error, the
+/// answer has taken effect.
+pub fn answer(
+    runtime: &Runtime,
+    pending: &Pending,
+    shown: &Digest,
+    answer: &Answer,
+    by: &str,
+) -> Result<Effect, Error> {
     approve::check(pending.question(), answer)?;
     match pending {
         Pending::Shown(participant, _) => Err(only_in_terminal(&participant.name)),
         Pending::Job(waiting) => {
-            let mut jobs = Jobs::open(&host.home)?;
-            let job = approve::answer(host, &mut jobs, waiting, answer, by)?;
+            let mut jobs = Jobs::open(&runtime.home)?;
+            let job = approve::answer(runtime, &mut jobs, waiting, shown, answer, by)?;
             let said = format!("{} by {by}", answer.in_words().0);
-            trail::note_job(&host.home, job.asker, &pending.id(), &said, &waiting.question.what);
+            trail::note_job(&runtime.home, job.asker, &pending.id(), &said, &pending.line().text);
             let state = match answer {
                 Answer::Deny(_) => State::Denied,
                 Answer::Words(_) => State::Replied,
@@ -271,35 +302,35 @@ pub fn answer(host: &Host, pending: &Pending, answer: &Answer, by: &str) -> Resu
             };
             Ok(Effect { id: pending.id(), state, job: Some(job.status.as_str().to_owned()) })
         }
-        Pending::Session(row, question) => {
-            if *answer == Answer::AllowAlways && question.always.is_none() {
-                return Err(Error::new(
-                    Code::UnsupportedOption,
-                    "its agent can't be told \"always\" for that",
-                )
-                .hint("leave --always out; [approvals] auto_approve answers by rule"));
-            }
-            let mut bell = crate::listen(&host.home)?;
-            let mut store = Approvals::open(&host.home, Role::Command)?;
-            let moved = store.answer(&row.id, answer, by, baton_mail::now())?;
+        Pending::Session(row, _) => {
+            let mut bell = crate::listen(&runtime.home)?;
+            let mut store = Approvals::open(&runtime.home, Role::Command)?;
+            let moved = store.answer(&row.id, shown, answer, by, baton_machine::clock::now())?;
             let moved = moved.ok_or_else(|| unknown(row.id.as_str()))?;
             if !moved.moved {
                 return Err(over(&moved.row));
             }
-            crate::ring(&host.home);
-            trail::note(&host.home, Kind::Answered, &moved.row);
-            let deadline = Instant::now() + EFFECTIVE;
+            crate::ring(&runtime.home);
+            trail::note(&runtime.home, Kind::Answered, &moved.row);
+            let deadline = Instant::now() + EFFECT_TIMEOUT;
+            let mut last = moved.row;
             loop {
-                let row = current(&store, &row.id)?;
-                let row = look::reconcile(&mut store, &host.home, row)?;
-                if let Some(outcome) = outcome(&row, answer) {
+                // The answer is recorded. An error from here on only means that its effect is not
+                // known yet.
+                if let Ok(row) =
+                    current(&store, &row.id).and_then(|row| look::reconcile(&mut store, &runtime.home, row))
+                {
+                    last = row;
+                }
+                let row = &last;
+                if let Some(outcome) = outcome(row, answer) {
                     return outcome;
                 }
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    return Err(unconfirmed(&row));
+                    return Err(unconfirmed(row));
                 }
-                let pause = if row.state == State::Handed { LOOK } else { Duration::from_secs(1) };
+                let pause = if row.state == State::Handed { LOOK_INTERVAL } else { Duration::from_secs(1) };
                 bell.wait_or_end(None, left.min(pause));
             }
         }
@@ -310,11 +341,15 @@ fn current(store: &Approvals, id: &ApprovalId) -> Result<ApprovalRow, Error> {
     store.get(id)?.ok_or_else(|| unknown(id.as_str()))
 }
 
-/// What came of our answer; `None` as long as it is on its way.
+/// What became of the answer; `None` while it is on its way.
 fn outcome(row: &ApprovalRow, answer: &Answer) -> Option<Result<Effect, Error>> {
     match row.state {
         State::Answered | State::Handed => None,
-        // It came back.
+        State::Waiting if row.note.as_deref() == Some(CHANGED_NOTE) => {
+            Some(Err(Error::new(Code::QuestionChanged, format!("{}: {CHANGED_NOTE}", row.name))
+                .hint("`baton approvals` shows what it asks now")))
+        }
+        // The agent refused it.
         State::Waiting => {
             let why = row.note.as_deref().unwrap_or("it still asks");
             Some(Err(Error::new(Code::NotConfirmed, format!("{} did not take the answer: {why}", row.name))
@@ -330,14 +365,13 @@ fn outcome(row: &ApprovalRow, answer: &Answer) -> Option<Result<Effect, Error>> 
 fn unconfirmed(row: &ApprovalRow) -> Error {
     let what = match row.state {
         State::Handed => "the answer was handed over, but nothing shows that it took effect",
-        _ => "whoever holds the question has not taken the answer",
+        _ => "the process that holds the question has not taken the answer",
     };
     Error::new(Code::NotConfirmed, what).hint("`baton approvals` shows whether it still waits")
 }
 
-/// Everything about a question, for programs.
 pub fn describe(one: &Pending) -> Value {
-    let question = one.question();
+    let (question, subject, line) = (one.question(), &one.question().subject, one.line());
     let job = match one {
         Pending::Job(pending) => json!(pending.job.id.as_str()),
         Pending::Session(..) | Pending::Shown(..) => Value::Null,
@@ -349,12 +383,18 @@ pub fn describe(one: &Pending) -> Value {
         "agent": one.agent(),
         "state": one.state().as_str(),
         "kind": kind(question),
-        "tool": question.tool,
-        "what": question.what,
-        "detail": question.detail,
-        "paths": question.paths,
-        "choices": question.choices,
-        "always": question.always,
+        "tool": subject.tool(),
+        "what": line.text,
+        "what_is_whole": line.is_whole,
+        "detail": subject.text(),
+        "parts": subject.parts(),
+        "paths": subject.paths(),
+        "choices": subject.choices(),
+        "notes": subject.notes(),
+        "agent_says_all": subject.extent() == Extent::Whole,
+        "left_out_bytes": subject.beyond(),
+        "always": subject.always(),
+        "digest": one.digest().map(|digest| digest.to_string()),
         "why": one.why(),
         "since": one.since().to_rfc3339(),
         "project": one.project(),
@@ -362,9 +402,9 @@ pub fn describe(one: &Pending) -> Value {
     })
 }
 
-/// What kind of answer a question waits for, in a word.
+/// What kind of answer a question takes.
 pub fn kind(question: &Question) -> &'static str {
-    match question.kind {
+    match question.kind() {
         QuestionKind::Permission => "permission",
         QuestionKind::Input => "question",
     }

@@ -1,10 +1,13 @@
-//! One inbox for everything that agents wait for, and answers that land.
+//! One inbox for all questions of agents, and answers that take effect.
 //!
-//! A question has one holder, the only process that can hand an answer to the agent: the hook that was asked ([`ask`]), the link of a plugin, the worker
-//! of a job (`baton_jobs::approve`), or nobody but the agent's own dialog. Whoever answers writes into the row and rings ([`inbox`]); the holder takes
-//! the answer, once, and hands it over; and it counts when the agent is seen to have moved on ([`look`]).
+//! A question has one holder, the only process that can hand an answer to the agent: the hook that
+//! was asked ([`ask`]), the link of a plugin, or the worker of a job (`baton_jobs::approve`).
+//! Without a holder only the agent's own dialog takes the answer. A caller that answers writes into
+//! the row and rings ([`inbox`]). The holder takes the answer, once, and hands it over. The answer
+//! counts when the agent is seen to have moved on ([`look`]).
 //!
-//! Everything that changes a row rings one bell, at which holders, those who have answered and those who watch listen. There are never many.
+//! Every change of a row rings one bell. Holders, callers that have answered and watchers listen to
+//! it. There are never many.
 
 pub mod ask;
 pub mod inbox;
@@ -16,8 +19,9 @@ pub mod trail;
 pub mod watch;
 
 use baton_agents::asked;
-use baton_core::approval::Question;
-use baton_mail::bell::{self, Bell};
+use baton_core::approval::{AskedBy, Digest, Line, Question, Subject};
+use baton_machine::bell::{self, Bell};
+use baton_machine::project;
 use baton_store::ApprovalRow;
 use std::path::{Path, PathBuf};
 
@@ -25,18 +29,33 @@ fn changed(home: &Path) -> PathBuf {
     home.join("bell").join("approvals")
 }
 
-/// Says that a question was asked, answered or closed.
+/// Rings: a question was asked, answered or closed.
 pub fn ring(home: &Path) {
     bell::ring_at(&changed(home));
 }
 
-/// Listens for that. What was rung before is not heard, so look at the store after this and before the first wait.
+/// Listens to that bell. Earlier rings are not heard, so read the store after this and before the
+/// first wait.
 pub fn listen(home: &Path) -> Result<Bell, baton_core::Error> {
     Bell::listen_at(&changed(home))
 }
 
-/// What a row asks. One that can't be read is shown as such, and can still be denied.
+/// Identifies what a row asks.
+pub fn digest(row: &ApprovalRow) -> Digest {
+    let by = AskedBy { agent: &row.agent, asker: &row.session, folder: &row.cwd };
+    row.digest.clone().unwrap_or_else(|| question(row).subject.digest(by))
+}
+
+/// What lists show of a row.
+pub fn line(row: &ApprovalRow) -> Line {
+    question(row).line(project::elsewhere(&row.project, &row.cwd))
+}
+
+/// What a row asks, and what the guard says about it. A question that can't be read is shown as
+/// such, and can still be denied.
 pub fn question(row: &ApprovalRow) -> Question {
     let read = serde_json::from_str(&row.question).ok().and_then(|value| asked::from_json(&value));
-    read.unwrap_or_else(|| Question::permission("", "something that this version can't read"))
+    let read = read
+        .unwrap_or_else(|| Question::new("", Subject::told_only("something that this version can't read")));
+    Question { why: row.why.clone(), ..read }
 }

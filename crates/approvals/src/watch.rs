@@ -1,35 +1,38 @@
-//! Somebody watches the inbox: a lock of the kernel's, which ends with the process.
+//! Whether anyone watches the inbox: a kernel lock, which ends with the watching process.
 
+use baton_machine::own::{self, Sharing};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-/// As long as one of these lives, questions are held for an answer.
+/// How long another process may hold the lock to look at it.
+const LOCK_WAIT: Duration = Duration::from_secs(2);
+
+/// Questions are held for an answer as long as one of these lives.
 #[derive(Debug)]
 pub struct Watcher {
     _file: File,
 }
 
 impl Watcher {
-    /// Begins to watch. Any number may.
+    /// Begins to watch. Any number of processes may.
     pub fn begin(home: &Path) -> io::Result<Self> {
         let path = file(home);
         if let Some(folder) = path.parent() {
-            DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+            own::folder(folder)?;
         }
-        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
-        flock(&file, FlockOperation::LockShared)?;
+        let file = own::append(&path)?;
+        own::lock(&file, Sharing::Shared, LOCK_WAIT)?;
         Ok(Self { _file: file })
     }
 }
 
-/// Whether somebody watches.
 pub fn is_watched(home: &Path) -> bool {
     let alone = |file: File| flock(&file, FlockOperation::NonBlockingLockExclusive);
-    OpenOptions::new().append(true).open(file(home)).is_ok_and(|file| alone(file) == Err(Errno::WOULDBLOCK))
+    own::write_existing(&file(home)).is_ok_and(|file| alone(file) == Err(Errno::WOULDBLOCK))
 }
 
 fn file(home: &Path) -> PathBuf {
@@ -39,6 +42,19 @@ fn file(home: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn s16_a_lock_that_a_stopped_process_keeps_is_not_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        drop(Watcher::begin(home.path()).unwrap());
+        let kept = own::append(&file(home.path())).unwrap();
+        flock(&kept, FlockOperation::LockExclusive).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let folder = home.path().to_owned();
+        std::thread::spawn(move || tell.send(Watcher::begin(&folder).map(drop)));
+        let refused = told.recv_timeout(Duration::from_secs(60)).expect("it ends by itself").unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
+    }
 
     #[test]
     fn whoever_watches_is_known_as_long_as_it_does() {

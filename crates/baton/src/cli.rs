@@ -1,11 +1,14 @@
-//! The command line: what can be said, and who does it.
+//! The command line: its parser, and the dispatch to the commands.
 
-use crate::commands::{self, Session};
-use crate::print::Out;
+use crate::commands::{self, CommandContext};
+use crate::print::{self, Out};
 use baton_core::error::Exit;
+use baton_core::guard::OwnLine;
+use baton_core::rights::{self, Right, Surface};
 use baton_core::{Code, Error};
 use clap::error::ErrorKind;
-use clap::{Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::ffi::OsStr;
 use std::path::PathBuf;
 
@@ -20,11 +23,11 @@ use std::path::PathBuf;
     arg_required_else_help = true
 )]
 pub struct Global {
-    // What every command takes, below what only one does.
+    // The help lists these options below those of the command itself.
     /// Print one JSON document instead of text
     #[arg(long, global = true, display_order = 900)]
     pub json: bool,
-    /// Where the store lies (else BATON_HOME, else ~/.local/share/baton)
+    /// Baton's home folder (default: BATON_HOME or ~/.local/share/baton)
     #[arg(long, global = true, value_name = "DIR", display_order = 901)]
     pub home: Option<PathBuf>,
     /// Act as this participant (only the person at a terminal may)
@@ -32,17 +35,17 @@ pub struct Global {
     pub acting_as: Option<String>,
 }
 
-// Deferred: what the other commands take is not built.
+// Deferred: clap does not build the arguments of the other commands.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {
-    /// Who is there, what they do, and how much mail waits for them
+    /// List participants, what they do, and how much mail waits for them
     Who(commands::who::Who),
-    /// Who I am
+    /// Show who I am
     Whoami,
-    /// Give myself another name
+    /// Change my name
     Name(commands::who::Name),
-    /// Put a tag on myself, or take it off
+    /// Add a tag to myself, or remove it
     Tag(commands::who::Tag),
     /// Send a message
     Send(commands::send::Send),
@@ -50,76 +53,76 @@ enum Command {
     Ask(commands::ask::Ask),
     /// Answer a message
     Reply(commands::send::Reply),
-    /// Read what waits for me
+    /// Read the mail that waits for me
     Inbox(commands::inbox::Inbox),
-    /// One message in full, or the history with the state of every delivery
+    /// Show one message in full, or the history with the state of every delivery
     Mail(commands::mail::Mail),
     /// Make an idle session notice its mail now
     Wake(commands::wake::Wake),
-    /// Let mail for a session wait, or come again
+    /// Do not disturb: pause or resume mail for a session
     Dnd(commands::wake::Dnd),
-    /// Hand tasks to other agents, and look after them
+    /// Hand tasks to other agents, and manage those jobs
     #[command(subcommand)]
     Job(commands::job::Job),
     /// Hand a task to another agent and wait for its result
     Run(commands::job::Run),
-    /// Have another agent review what has changed; it may only read
+    /// Have another agent review the changes; it may only read
     Review(commands::review::Review),
-    /// What waits for an answer
+    /// List the questions that wait for an answer
     Approvals(commands::approve::Approvals),
-    /// Say yes to what waits for an answer
+    /// Say yes to a question
     Approve(commands::approve::Approve),
-    /// Say no to what waits for an answer
+    /// Say no to a question
     Deny(commands::approve::Deny),
-    /// The trail of everything that happened
+    /// Show the trail of everything that happened
     Log(commands::log::Log),
-    /// The rules that tool calls are judged by
+    /// Show and change the rules that the guard checks tool calls against
     Guard(commands::guard::Guard),
-    /// Every setting, its value and where it came from
+    /// Show every setting, its value and where it comes from
     Config,
     /// Check the installation; exit 1 if something fails
     Doctor(commands::doctor::Doctor),
-    /// Install hooks and MCP entry for the named or all detected agents, or remove them
+    /// Install hooks and the MCP entry for the named or all detected agents, or remove them
     Setup(commands::setup::Setup),
-    /// Show what baton does, with two scripted agents on a throw-away home
-    Demo,
-    /// MCP server on stdio, one per agent session
+    /// Show what baton does, with two scripted agents in a temporary home
+    Demo(commands::demo::Demo),
+    /// Run the MCP server on stdio, one per agent session
     Mcp(commands::mcp::Mcp),
-    /// Called by the agents' plugins: events and answers as JSON lines
+    /// For the agents' plugins: events and answers as JSON lines
     Link(commands::link::Link),
     /// The process that watches a job; started by `baton job start`
     #[command(hide = true)]
     JobWorker(commands::job::JobWorker),
-    /// The process that keeps the server which jobs of OpenCode share
+    /// The process that keeps the server that OpenCode jobs share
     #[command(hide = true)]
     KeepServer(commands::job::KeepServer),
-    /// Tells people that a question waits; started by whoever records it
+    /// Notifies people that a question waits; started by the process that records it
     #[command(hide = true)]
     TellWaiting(commands::approve::TellWaiting),
-    /// Called by the agents: one native payload on stdin, one native answer on stdout
+    /// For the agents' hooks: one native payload on stdin, one native answer on stdout
     Hook,
 }
 
-/// Reads the command line and runs it; gives the exit code.
+/// Parses the command line and runs it. Returns the exit code.
 pub fn run() -> u8 {
+    print::announce_panics();
     let json = std::env::args_os().any(|argument| argument == "--json");
-    let (command, global) = match parse() {
+    let (command, global, needed) = match parse() {
         Ok(parsed) => parsed,
         Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            // Help goes to stdout; nobody is left to tell if that is closed.
-            error.print().ok();
+            print::help(error.render().to_string());
             return 0;
         }
         Err(error) => return Out::new(json).fail(&usage(&error)),
     };
     let out = Out::new(global.json);
-    match dispatch(command, global, &out) {
+    match dispatch(command, global, &needed, &out) {
         Ok(exit) => exit as u8,
         Err(error) => out.fail(&error),
     }
 }
 
-fn parse() -> Result<(Command, Global), clap::Error> {
+fn parse() -> Result<(Command, Global, Vec<&'static Right>), clap::Error> {
     let mut arguments = std::env::args_os().skip(1);
     let named = arguments.next();
     let wants_help = arguments.any(|argument| argument == "-h" || argument == "--help");
@@ -128,15 +131,60 @@ fn parse() -> Result<(Command, Global), clap::Error> {
         _ => None,
     };
     let matches = parser.unwrap_or_else(whole_parser).try_get_matches()?;
-    Ok((Command::from_arg_matches(&matches)?, Global::from_arg_matches(&matches)?))
+    let needed = needed(&matches);
+    Ok((Command::from_arg_matches(&matches)?, Global::from_arg_matches(&matches)?, needed))
+}
+
+/// The rights that these words need as baton's command line; see [`rights`]. `None` if baton would
+/// not run them.
+fn needed_by_words(words: &[&str]) -> Option<Vec<&'static Right>> {
+    // `baton hook` does not use this parser.
+    if words.first() == Some(&"hook") {
+        return rights::needed(Surface::Command, "hook", &|_| false);
+    }
+    match whole_parser().try_get_matches_from(std::iter::once("baton").chain(words.iter().copied())) {
+        Ok(matches) => Some(needed(&matches)),
+        Err(error) => match error.kind() {
+            ErrorKind::DisplayHelp
+            | ErrorKind::DisplayVersion
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(Vec::new()),
+            _ => None,
+        },
+    }
+}
+
+/// Whether an agent may run these words after baton's name, for the guard.
+pub fn own_line(words: &[&str]) -> OwnLine {
+    match needed_by_words(words) {
+        None => OwnLine::Unreadable,
+        Some(needed) => needed
+            .iter()
+            .find(|right| !right.is_for_agents_shells())
+            .map_or(OwnLine::Free, |right| OwnLine::Refused(right.name())),
+    }
+}
+
+/// The rights that a command line needs. If the table does not name an action, only the person may
+/// do it.
+fn needed(matches: &ArgMatches) -> Vec<&'static Right> {
+    let mut words = Vec::new();
+    let mut last = matches;
+    while let Some((name, below)) = last.subcommand() {
+        words.push(name);
+        last = below;
+    }
+    let has = |name: &str| {
+        last.ids().any(|id| id.as_str() == name) && last.value_source(name) == Some(ValueSource::CommandLine)
+    };
+    rights::needed(Surface::Command, &words.join(" "), &has).unwrap_or_else(|| vec![&rights::ACT_AS])
 }
 
 fn whole_parser() -> clap::Command {
     Command::augment_subcommands(Global::command())
 }
 
-/// A parser that knows one command only, for those that agents call all the time: clap prepares each command that it knows of, and all of them take
-/// longer than to send a message.
+/// A parser with one command only, for the commands that agents call often. clap prepares every
+/// command that it knows, and to prepare all of them takes longer than to send a message.
 fn parser_of(name: &str) -> Option<clap::Command> {
     let one = match name {
         "send" => commands::send::Send::augment_args(clap::Command::new("send")),
@@ -148,38 +196,39 @@ fn parser_of(name: &str) -> Option<clap::Command> {
     Some(Global::command().subcommand(one))
 }
 
-fn dispatch(command: Command, global: Global, out: &Out) -> Result<Exit, Error> {
-    let session = Session::new(global)?;
+fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> Result<Exit, Error> {
+    let context = CommandContext::new(global)?;
+    context.permit(needed).map_err(commands::sandboxed)?;
     let done = match command {
-        Command::Guard(guard) => guard.run(&session, out),
-        Command::Config => return commands::config::run(&session, out),
-        Command::Doctor(doctor) => return doctor.run(&session, out),
-        Command::Setup(setup) => return setup.run(&session, out),
-        Command::Demo => return commands::demo::run(&session, out),
-        Command::Mcp(mcp) => return mcp.run(&session),
-        Command::Link(link) => return link.run(&session),
-        Command::JobWorker(worker) => return worker.run(&session),
+        Command::Guard(guard) => guard.run(&context, out),
+        Command::Config => return commands::config::run(&context, out),
+        Command::Doctor(doctor) => return doctor.run(&context, out),
+        Command::Setup(setup) => return setup.run(&context, out),
+        Command::Demo(demo) => return demo.run(&context, out),
+        Command::Mcp(mcp) => return mcp.run(&context),
+        Command::Link(link) => return link.run(&context),
+        Command::JobWorker(worker) => return worker.run(&context),
         Command::KeepServer(keeper) => return keeper.run(),
-        Command::TellWaiting(tell) => return tell.run(&session),
-        Command::Approvals(approvals) => approvals.run(&session, out),
-        Command::Approve(approve) => approve.run(&session, out),
-        Command::Deny(deny) => deny.run(&session, out),
-        Command::Job(job) => job.run(&session, out),
-        Command::Run(run) => run.run(&session, out),
-        Command::Review(review) => review.run(&session, out),
-        Command::Who(who) => who.run(&session, out),
-        Command::Whoami => commands::who::whoami(&session, out),
-        Command::Name(name) => name.run(&session, out),
-        Command::Tag(tag) => tag.run(&session, out),
-        Command::Send(send) => send.run(&session, out),
-        Command::Ask(ask) => ask.run(&session, out),
-        Command::Reply(reply) => reply.run(&session, out),
-        Command::Inbox(inbox) => inbox.run(&session, out),
-        Command::Mail(mail) => mail.run(&session, out),
-        Command::Wake(wake) => wake.run(&session, out),
-        Command::Dnd(dnd) => dnd.run(&session, out),
-        Command::Log(log) => log.run(&session, out),
-        Command::Hook => Err(Error::new(Code::Usage, "baton hook takes no option before the agent")),
+        Command::TellWaiting(tell) => return tell.run(&context),
+        Command::Approvals(approvals) => approvals.run(&context, out),
+        Command::Approve(approve) => approve.run(&context, out),
+        Command::Deny(deny) => deny.run(&context, out),
+        Command::Job(job) => job.run(&context, out),
+        Command::Run(run) => run.run(&context, out),
+        Command::Review(review) => review.run(&context, out),
+        Command::Who(who) => who.run(&context, out),
+        Command::Whoami => commands::who::whoami(&context, out),
+        Command::Name(name) => name.run(&context, out),
+        Command::Tag(tag) => tag.run(&context, out),
+        Command::Send(send) => send.run(&context, out),
+        Command::Ask(ask) => ask.run(&context, out),
+        Command::Reply(reply) => reply.run(&context, out),
+        Command::Inbox(inbox) => inbox.run(&context, out),
+        Command::Mail(mail) => mail.run(&context, out),
+        Command::Wake(wake) => wake.run(&context, out),
+        Command::Dnd(dnd) => dnd.run(&context, out),
+        Command::Log(log) => log.run(&context, out),
+        Command::Hook => Err(Error::new(Code::Usage, "`baton hook` takes no option before the agent's name")),
     };
     done.map_err(commands::sandboxed)
 }
@@ -202,6 +251,7 @@ fn usage(error: &clap::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use baton_core::rights::Caller;
     use std::collections::BTreeSet;
 
     #[test]
@@ -209,8 +259,67 @@ mod tests {
         whole_parser().debug_assert();
     }
 
+    fn leaves(command: &clap::Command, above: &str, found: &mut Vec<(String, clap::Command)>) {
+        for below in command.get_subcommands() {
+            let path = format!("{above} {}", below.get_name()).trim().to_owned();
+            if below.has_subcommands() {
+                leaves(below, &path, found);
+            } else {
+                found.push((path, below.clone()));
+            }
+        }
+    }
+
     #[test]
-    fn a_command_alone_is_the_same_as_among_all() {
+    fn the_table_of_rights_names_every_command_and_no_other() {
+        let mut whole = whole_parser();
+        whole.build();
+        let mut found = Vec::new();
+        leaves(&whole, "", &mut found);
+        assert!(found.len() > 35, "{}", found.len());
+        for (path, _) in &found {
+            assert!(rights::of(Surface::Command, path, None).is_some(), "`{path}` has no right");
+        }
+        for right in rights::TABLE.iter().filter(|right| right.surface == Surface::Command) {
+            let Some(argument) = right.argument.filter(|argument| !argument.is_empty()) else {
+                let is_part = right.argument.is_some();
+                let known = found.iter().any(|(path, _)| {
+                    path == right.action || (is_part && path.starts_with(&format!("{} ", right.action)))
+                });
+                assert!(known, "no command is `{}`", right.action);
+                continue;
+            };
+            let takes = |command: &clap::Command| command.get_arguments().any(|one| one.get_id() == argument);
+            let taken = found
+                .iter()
+                .any(|(path, command)| (right.action.is_empty() || path == right.action) && takes(command));
+            assert!(taken, "`{}` takes no {argument}", right.action);
+        }
+    }
+
+    #[test]
+    fn each_caller_gets_what_the_table_says_for_a_whole_command_line() {
+        let allowed = |line: &str| -> Vec<&str> {
+            let words: Vec<&str> = line.split(' ').collect();
+            let needed = needed_by_words(&words).unwrap_or_else(|| panic!("{line}"));
+            let may = |caller: &&Caller| needed.iter().all(|right| rights::may(**caller, right).is_ok());
+            Caller::ALL.iter().filter(may).map(|caller| caller.as_str()).collect()
+        };
+        assert_eq!(allowed("--home /x --json guard disable block-sudo"), ["person"]);
+        assert_eq!(allowed("guard --home=/x disable block-sudo"), ["person"]);
+        assert_eq!(allowed("approve --as user x"), ["person"]);
+        assert_eq!(allowed("approve x"), ["person", "agent"]);
+        assert_eq!(allowed("setup --remove"), ["person", "script"]);
+        assert_eq!(allowed("setup --remove --dry-run").len(), Caller::ALL.len());
+        assert_eq!(allowed("who").len(), Caller::ALL.len());
+        assert_eq!(allowed("inbox"), ["person", "script", "agent", "job", "stranger"]);
+        assert!(needed_by_words(&["aprove", "x"]).is_none());
+        assert_eq!(needed_by_words(&["approve", "--help"]), Some(Vec::new()));
+        assert!(needed_by_words(&["hook", "claude"]).is_some_and(|needed| !needed[0].is_for_agents_shells()));
+    }
+
+    #[test]
+    fn a_parser_of_one_command_has_the_same_arguments_as_the_whole_parser() {
         let mut whole = whole_parser();
         whole.build();
         let mut known = 0;
@@ -227,6 +336,6 @@ mod tests {
             assert_eq!(usage(alone), usage(among));
         }
         assert_eq!(known, 4);
-        assert!(parser_of("sned").is_none(), "what is meant is guessed from all of them");
+        assert!(parser_of("sned").is_none(), "a suggestion for a typo needs all commands");
     }
 }

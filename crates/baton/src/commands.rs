@@ -20,45 +20,94 @@ pub mod who;
 
 use crate::cli::Global;
 use crate::environment;
+use crate::print;
 use crate::settings::Settings;
 use baton_core::body::{self, Body};
 use baton_core::limits::{self, Limits};
+use baton_core::rights::{self, Caller, Right};
 use baton_core::{Code, Error};
+use baton_mail::caller;
 use baton_mail::identity::{self, Identity};
 use baton_store::{Role, Store};
+use std::cell::{OnceCell, RefCell};
 use std::io::{IsTerminal as _, Read as _};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
 /// What a command runs in: the home, the folder, the flags.
 #[derive(Debug)]
-pub struct Session {
-    /// Where the store lies.
+pub struct CommandContext {
+    /// Where the store is.
     pub home: PathBuf,
-    /// Where we are.
+    /// The folder in which the command runs.
     pub cwd: PathBuf,
     acting_as: Option<String>,
+    /// The store that was opened to find out who calls; the command goes on with it.
+    opened: RefCell<Option<ManuallyDrop<Store>>>,
+    identity: OnceCell<Identity>,
 }
 
-impl Session {
+impl CommandContext {
     /// From the flags and the environment.
     pub fn new(global: Global) -> Result<Self, Error> {
         let cwd = std::env::current_dir()
             .map_err(|error| Error::new(Code::Usage, format!("the present folder can't be used: {error}")))?;
-        Ok(Self { home: environment::home(global.home)?, cwd, acting_as: global.acting_as })
+        let home = environment::home(global.home)?;
+        Ok(Self {
+            home,
+            cwd,
+            acting_as: global.acting_as,
+            opened: RefCell::default(),
+            identity: OnceCell::new(),
+        })
     }
 
-    /// Opens the store, for as long as the process runs: it ends with its command, and to close a store costs as much as to open it.
+    /// Refuses a command line that needs rights which its caller does not have. Nothing is opened
+    /// for what every caller may do.
+    pub fn permit(&self, needed: &[&Right]) -> Result<(), Error> {
+        if needed.iter().all(|right| right.is_open()) {
+            return Ok(());
+        }
+        let is_inside = caller::is_inside_an_agent(&environment::get);
+        let outside = [Caller::Person, Caller::Script];
+        if !is_inside && needed.iter().all(|right| outside.iter().all(|caller| right.allows(*caller))) {
+            return Ok(());
+        }
+        let inside = [Caller::Agent, Caller::Subagent, Caller::Job, Caller::Stranger];
+        let for_no_agent = |right: &&&Right| !inside.iter().any(|caller| right.allows(*caller));
+        if is_inside && let Some(right) = needed.iter().find(for_no_agent) {
+            return rights::may(Caller::Agent, right);
+        }
+        let mut store = self.store()?;
+        let me = self.identity(&mut store)?;
+        self.opened.replace(Some(store));
+        let caller = caller::of(&me.kind, &environment::get);
+        needed.iter().try_for_each(|right| rights::may(caller, right))
+    }
+
+    /// Opens the store, for as long as the process runs: it ends with its command, and to close a
+    /// store costs as much as to open it.
     pub fn store(&self) -> Result<ManuallyDrop<Store>, Error> {
-        Store::open(&self.home, Role::Command).map(ManuallyDrop::new)
+        match self.opened.take() {
+            Some(store) => Ok(store),
+            None => Store::open(&self.home, Role::Command).map(ManuallyDrop::new),
+        }
     }
 
     /// Who calls.
     pub fn identity(&self, store: &mut Store) -> Result<Identity, Error> {
+        if let Some(known) = self.identity.get() {
+            return Ok(known.clone());
+        }
+        let found = self.identify(store)?;
+        Ok(self.identity.get_or_init(|| found).clone())
+    }
+
+    fn identify(&self, store: &mut Store) -> Result<Identity, Error> {
         let terminal = || {
             std::io::stdin().is_terminal()
-                || std::io::stdout().is_terminal()
-                || std::io::stderr().is_terminal()
+                || print::stdout_is_terminal()
+                || print::stderr_is_terminal()
                 || std::fs::File::open("/dev/tty").is_ok()
         };
         identity::identify(store, &environment::get, &self.cwd, &terminal, self.acting_as.as_deref())
@@ -70,7 +119,8 @@ impl Session {
     }
 }
 
-/// A store that can't be used from an agent's shell is most likely behind its sandbox, which may still let it be read. Says which way works there.
+/// A store that can't be used from an agent's shell is most likely behind its sandbox, which may
+/// still let it be read. Says which way works there.
 pub fn sandboxed(error: Error) -> Error {
     let in_agent_shell = baton_agents::ALL.iter().any(|agent| agent.shell(&environment::get).is_some());
     let kept_out = matches!(error.code(), Code::StoreReadOnly | Code::StoreUnavailable);

@@ -1,90 +1,103 @@
 //! `baton hook AGENT`: one native payload on stdin, one native answer on stdout.
 //!
-//! It never fails a tool call and never takes more than two seconds: whatever goes wrong is one line in the log, and exit 0. All waiting is
-//! bounded by one deadline: for input, for a locked store, for a reader of the output.
+//! It never fails a tool call and never takes more than two seconds: an error is one line in the
+//! log, and exit 0. One deadline limits all waits: for input, for a locked store, for a reader of
+//! the output. A thread (`watchdog`) ends the process if it waits for anything else.
 //!
-//! With `--guard` it judges a tool call and does nothing else: no store is opened, and no mail travels, but where a person has to decide. There, what goes wrong is a decision too:
-//! the call is asked about, or refused, as the person has set it. The answer for that is ready before anything can go wrong.
+//! With `--guard` it only judges a tool call. It opens no store and moves no mail, unless a person
+//! has to decide. After an error it still decides: it asks about the call or refuses it, as the
+//! person has set. That answer is ready before anything can fail. If the answer can't be printed,
+//! the exit code refuses the call, if the agent has such a code.
 
 mod guarded;
 mod review;
+mod watchdog;
 
-use crate::{environment, gate, settings};
-use baton_agents::asked::Asked;
+use crate::{entry, environment, guard, settings};
+use baton_agents::asked::AgentQuestion;
 use baton_agents::call::Ruling;
 use baton_agents::install::{GUARD, HOLD, REVIEW, WAIT};
 use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
 use baton_approvals::ask::{self, Asker, Rules};
-use baton_approvals::settle;
 use baton_core::error::Exit;
-use baton_core::event::{Event, EventKind, Reply};
-use baton_core::id::ParticipantId;
+use baton_core::event::{Event, EventKind};
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
-use baton_jobs::Host;
-use baton_mail::line::{self, Caller, Outcome};
-use baton_mail::wake::waiter::{self, Waited};
-use baton_mail::{bell, identity, unknown};
+use baton_events::Surface;
+use baton_guard_runtime::Guard;
+use baton_jobs::Runtime;
+use baton_machine::{files, own};
+use baton_mail::hook_event::{self, Caller, OpenJobs};
+use baton_mail::identity;
+use baton_mail::wake::waiter::{self, WaiterOutcome};
 use baton_store::{HookView, Role, Store};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsString;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// Room for a payload at first; most need no more.
-const PIECE: usize = 8 << 10;
-/// A payload up to this size is judged so fast that nobody need look at the clock.
-const QUICKLY_JUDGED: usize = 64 << 10;
-/// Bytes that a pipe takes without blocking once it says that it takes any.
-const CHUNK: usize = 4096;
+/// The first buffer for a payload. Most payloads fit.
+const PAYLOAD_CAPACITY: usize = 8 << 10;
+/// Bytes that a ready pipe takes without blocking.
+const PIPE_BYTES: usize = 4096;
+/// The part of the deadline that the store must leave for the answer.
+const ANSWER_RESERVE: Duration = Duration::from_millis(100);
 
-/// Runs the hook. Always exit 0, but for a command line that names no agent: that is a mistake of a person.
+/// Runs the hook. The exit code is 0, except for a command line without an agent, which is a
+/// person's mistake.
+#[expect(clippy::disallowed_macros, reason = "constant text; a hook does not set up printing")]
 pub fn run(arguments: impl Iterator<Item = OsString>) -> u8 {
     let deadline = Instant::now() + limits::HOOK_BUDGET.to_std();
-    let Some(call) = Call::read(arguments) else {
+    let Some(args) = HookArgs::read(arguments) else {
         eprintln!("error: usage: baton hook AGENT [EVENT] [--home DIR]");
-        eprintln!("hint: this is called by the agents; `baton setup` installs it");
+        eprintln!("hint: the agents call this; `baton setup` installs it");
         return Exit::Usage as u8;
     };
-    let home = match environment::home(call.home.clone()) {
+    if matches!(args.mode, HookMode::Answer | HookMode::Judge) {
+        // Before any read from a disk, which may not answer.
+        watchdog::start(&args.agent, deadline);
+    }
+    let found = environment::home(args.home.clone());
+    let home = match found.and_then(|home| baton_store::usable(&home).map(|()| home)) {
         Ok(home) => home,
-        Err(_) => return 0,
+        Err(error) => return without_home(&args, &error, deadline),
     };
+    watchdog::log_to(&home);
     let log = home.clone();
-    // A bug of ours must not become a failed tool call.
+    // A bug in baton must not fail a tool call.
     std::panic::set_hook(Box::new(move |panic| {
-        note(&log, &format!("internal: {panic}"));
+        append_log(&log, &format!("internal: {panic}"));
         give_up(deadline);
     }));
-    let done = match call.job {
-        Job::Answer => answer(&call, &home, deadline).map(|()| 0),
-        Job::Judge => judge(&call, &home, deadline).map(|()| 0),
-        Job::Wait => wait(&call, &home, deadline),
-        Job::Review => review::run(&call, &home, deadline).map(|()| 0),
+    let done = match args.mode {
+        HookMode::Answer => answer(&args, &home, deadline).map(|()| 0),
+        HookMode::Judge => judge(&args, &home, deadline),
+        HookMode::Wait => wait(&args, &home, deadline),
+        HookMode::Review => review::run(&args, &home, deadline).map(|()| 0),
     };
-    // Skips the closing of the store: the kernel does that faster.
+    // Exits without closing the store: the kernel does that faster.
     std::process::exit(done.unwrap_or_else(|error| {
-        note(&home, &format!("{}: {}: {}", call.agent, error.code(), error.message()));
+        append_log(&home, &format!("{}: {}: {}", args.agent, error.code(), error.message()));
         give_up(deadline)
     }));
 }
 
-/// Waits in the background of a session for a reason to wake it, where nothing else can. The exit code that wakes it is its agent's.
-fn wait(call: &Call, home: &Path, deadline: Instant) -> Result<i32, Error> {
-    let agent = baton_agents::by_name(&call.agent)?;
+/// Waits in the background of a session for a reason to wake it, if there is no other route. The
+/// agent defines the exit code that wakes it.
+fn wait(args: &HookArgs, home: &Path, deadline: Instant) -> Result<i32, Error> {
+    let agent = baton_agents::by_name(&args.agent)?;
     let payload = read_payload(deadline)?;
     if !agent.wants_waiter(&environment::get) || is_foreign(agent, &payload) {
         return Ok(0);
     }
     let event = agent.parse(&payload, None)?;
     let Some(process) = identity::agent_process(agent, &environment::get) else { return Ok(0) };
-    let arguments = baton_mail::process::arguments(process.pid);
+    let arguments = baton_machine::process::arguments(process.pid);
     let idle = Idle {
         session_id: &event.session_id,
         transcript: event.transcript.as_deref(),
@@ -92,86 +105,136 @@ fn wait(call: &Call, home: &Path, deadline: Instant) -> Result<i32, Error> {
         pid: Some(process.pid),
         arguments: &arguments,
     };
-    let routes = agent.routes(&idle, &|file| std::fs::read(file).ok());
+    let routes = agent.routes(&idle, &|file| files::read(file, limits::AGENT_FILE_BYTES).ok());
     if event.subagent.is_some() || routes.first() != Some(&Route::Waiter) {
         return Ok(0);
     }
     let Some(view) = registered(home, agent, &event.session_id, deadline)? else { return Ok(0) };
+    hook_event::check_comes_from_session(&Store::open(home, Role::Hook)?, agent, &view, &event)?;
     Ok(match waiter::wait(home, view.session, view.participant, process)? {
-        Waited::Leave => 0,
-        Waited::Wake => {
-            eprintln!("{}", baton_core::wake::LINE);
+        WaiterOutcome::Exit => 0,
+        WaiterOutcome::Wake => {
+            tell_agent(baton_core::wake::WAKE_LINE);
             2
         }
     })
 }
 
-/// What is answered about a tool call if it can't be judged; empty where none is.
-static UNJUDGED: OnceLock<String> = OnceLock::new();
-
-/// Whether something is being said about a tool call already.
-static JUDGED: AtomicBool = AtomicBool::new(false);
-
-/// Ends with what is to be said about a tool call that can't be judged.
-fn give_up(deadline: Instant) -> ! {
-    if let Some(answer) = UNJUDGED.get().filter(|_| !JUDGED.swap(true, Ordering::Relaxed)) {
-        // A second is more than any agent takes to read a line. Whether it did, nobody is left to be told.
-        print(answer, deadline.max(Instant::now() + Duration::from_secs(1))).ok();
-    }
-    std::process::exit(0)
+/// Prints a line that the agent reads as an error of its hook.
+#[expect(clippy::disallowed_macros, reason = "a constant, for a program")]
+fn tell_agent(line: &'static str) {
+    eprintln!("{line}");
 }
 
-/// What a hook is there for.
+/// The answer for a tool call that can't be judged. Unset if there is no tool call.
+static UNJUDGED: OnceLock<String> = OnceLock::new();
+
+/// Whether an answer about the tool call is already on its way.
+static JUDGED: AtomicBool = AtomicBool::new(false);
+
+/// The exit code that refuses a call if no answer can be printed. Zero if the agent has none.
+static REFUSING_EXIT: AtomicU8 = AtomicU8::new(0);
+
+/// Prints the answer for a tool call that can't be judged, and exits.
+fn give_up(deadline: Instant) -> ! {
+    std::process::exit(say_unjudged(deadline))
+}
+
+/// Prints the answer for a tool call that can't be judged. Returns the exit code, which refuses the
+/// call if the answer could not be printed.
+fn say_unjudged(deadline: Instant) -> i32 {
+    let answer = UNJUDGED.get().filter(|_| !JUDGED.swap(true, Ordering::Relaxed));
+    // A second is more than any agent takes to read a line.
+    let said = answer.map(|answer| print(answer, deadline.max(Instant::now() + Duration::from_secs(1))));
+    if matches!(said, Some(Ok(()))) { 0 } else { refusing_exit() }
+}
+
+/// The exit code that refuses a call. Also prints a reason, for agents that show it.
+#[expect(clippy::disallowed_methods, reason = "a constant, for a program")]
+fn refusing_exit() -> i32 {
+    let code = REFUSING_EXIT.load(Ordering::Relaxed);
+    if code != 0 {
+        // The agent reads the code even if not this text.
+        writeln!(io::stderr(), "{UNSAID_REASON}").ok();
+    }
+    code.into()
+}
+
+/// The reason that goes with a refusing exit code.
+const UNSAID_REASON: &str = "baton's guard refused this call, and could not print the reason";
+
+/// There is no home, or other users can write to it. So nothing is read or written there, and a
+/// call is answered as one that can't be judged.
+fn without_home(args: &HookArgs, error: &Error, deadline: Instant) -> u8 {
+    let Ok(agent) = baton_agents::by_name(&args.agent) else { return 0 };
+    if args.mode != HookMode::Judge {
+        return 0;
+    }
+    // This reads only the configuration, which is not in the home.
+    let guard = guard::open(Path::new("/"));
+    let named = args.event.clone().or_else(|| {
+        let payload = read_payload(deadline).ok()?;
+        Some(agent.call(&payload, None).ok()??.native)
+    });
+    let Some(answer) = named.and_then(|named| guard.unjudged(agent, &named, Some(error))) else { return 0 };
+    REFUSING_EXIT.store(agent.facts().calls.refusing_exit.unwrap_or(0), Ordering::Relaxed);
+    UNJUDGED.get_or_init(|| answer);
+    u8::try_from(say_unjudged(deadline)).unwrap_or_default()
+}
+
+/// What a hook does.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Job {
-    /// Mail, and what the session does.
+enum HookMode {
+    /// Handles an event: mail, questions, the state of the session.
     Answer,
-    /// Tool calls.
+    /// Judges a tool call.
     Judge,
-    /// Waking, in the background.
+    /// Waits in the background to wake the session.
     Wait,
     /// The stop gate.
     Review,
 }
 
-struct Call {
+struct HookArgs {
     agent: String,
     event: Option<String>,
     home: Option<PathBuf>,
-    job: Job,
-    /// The agent lets this hook wait for a person. Older entries in its files don't, and what takes too long there runs unjudged.
+    mode: HookMode,
+    /// The agent lets this hook wait for a person. Older entries in its files don't: there, a call
+    /// runs unjudged if the hook takes too long.
     may_wait: bool,
 }
 
-impl Call {
+impl HookArgs {
     fn read(mut arguments: impl Iterator<Item = OsString>) -> Option<Self> {
-        let mut call = Self {
+        let mut args = Self {
             agent: arguments.next()?.into_string().ok()?,
             event: None,
             home: None,
-            job: Job::Answer,
+            mode: HookMode::Answer,
             may_wait: false,
         };
         while let Some(argument) = arguments.next() {
             if argument == "--home" {
-                call.home = Some(PathBuf::from(arguments.next()?));
+                args.home = Some(PathBuf::from(arguments.next()?));
             } else if argument == WAIT {
-                call.job = Job::Wait;
+                args.mode = HookMode::Wait;
             } else if argument == REVIEW {
-                call.job = Job::Review;
+                args.mode = HookMode::Review;
             } else if argument == GUARD {
-                call.job = Job::Judge;
+                args.mode = HookMode::Judge;
             } else if argument == HOLD {
-                call.may_wait = true;
+                args.may_wait = true;
             } else {
-                call.event = Some(argument.into_string().ok()?);
+                args.event = Some(argument.into_string().ok()?);
             }
         }
-        Some(call)
+        Some(args)
     }
 }
 
-/// What is known of a session. At its very start the hook beside this one registers it; nothing announces that, so it is looked for until the deadline.
+/// What the store knows about a session. At the start of a session, a parallel hook records it.
+/// Nothing announces that, so this polls until the deadline.
 fn registered(
     home: &Path,
     agent: &dyn Agent,
@@ -187,181 +250,219 @@ fn registered(
     }
 }
 
-/// Judges a tool call. The store is not opened.
-fn judge(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
-    let agent = baton_agents::by_name(&call.agent)?;
-    let gate = gate::open(home);
-    let named = call.event.as_deref();
-    if let Some(answer) = named.and_then(|named| gate.unjudged(agent, named)) {
+/// Judges a tool call, and returns the exit code.
+fn judge(args: &HookArgs, home: &Path, deadline: Instant) -> Result<i32, Error> {
+    let agent = baton_agents::by_name(&args.agent)?;
+    let guard = guard::open(home);
+    let named = args.event.as_deref();
+    if let Some(answer) = named.and_then(|named| guard.unjudged(agent, named, None)) {
         UNJUDGED.get_or_init(|| answer);
+        REFUSING_EXIT.store(agent.facts().calls.refusing_exit.unwrap_or(0), Ordering::Relaxed);
     }
     let payload = read_payload(deadline)?;
     if is_foreign(agent, &payload) {
-        return Ok(());
+        return Ok(0);
     }
-    if payload.len() > QUICKLY_JUDGED {
-        // Judging is bounded by steps; this is for what nobody has thought of.
-        std::thread::spawn(move || {
-            std::thread::sleep(deadline.saturating_duration_since(Instant::now()));
-            give_up(deadline);
-        });
-    }
-    let ruled = gate.ruling(agent, &payload, named)?;
+    let ruled = guard.ruling(agent, &payload, named)?;
     if JUDGED.swap(true, Ordering::Relaxed) {
-        // The clock was faster, and ends this process.
+        // The watchdog was faster, and ends this process.
         std::thread::park();
     }
-    let Some((judged, ruling)) = ruled else { return Ok(()) };
-    match &ruling {
-        Ruling::Ask(why) if call.may_wait && judged.kind == EventKind::BeforeTool => {
+    watchdog::stop();
+    let Some(baton_guard_runtime::RuledCall { call: judged, ruling }) = ruled else { return Ok(0) };
+    let stops = judged.kind == EventKind::BeforeTool && matches!(ruling, Ruling::Ask(_) | Ruling::Deny(_));
+    let said = match &ruling {
+        Ruling::Ask(why) if args.may_wait && judged.kind == EventKind::BeforeTool => {
             let payload = &payload;
-            guarded::Asked { home, agent, event: named, payload, call: &judged, why }.decide()
+            guarded::HeldToolCall { home, agent, event: named, payload, call: &judged, why }.decide()
         }
         _ => print(&agent.render_ruling(&judged, &ruling), deadline).map_err(|error| output_closed(&error)),
-    }
-}
-
-/// Whether another agent runs this hook, which was installed for this one.
-fn is_foreign(agent: &dyn Agent, payload: &[u8]) -> bool {
-    ALL.iter()
-        .any(|other| other.name() != agent.name() && other.runs_foreign_hook(payload, &environment::get))
-}
-
-fn answer(call: &Call, home: &Path, deadline: Instant) -> Result<(), Error> {
-    let agent = baton_agents::by_name(&call.agent)?;
-    let payload = read_payload(deadline)?;
-    if is_foreign(agent, &payload) {
-        return Ok(());
-    }
-    let mut event = agent.parse(&payload, call.event.as_deref())?;
-    if call.event.as_ref().is_some_and(|named| *named != event.native) {
-        return Err(Error::new(
-            Code::Usage,
-            format!("called for another event than the payload's {}", event.native),
-        ));
-    }
-    unknown::note(home, agent, &event);
-    if let Some(signed) = agent.sign_call(&event) {
-        return print(&signed, deadline).map_err(|error| output_closed(&error));
-    }
-    if event.kind == EventKind::AfterTool {
-        match gate::open(home).answer(agent, &payload, call.event.as_deref()) {
-            // Mail waits for the next event.
-            Ok(Some(judged)) => return print(&judged, deadline).map_err(|error| output_closed(&error)),
-            Ok(None) => {}
-            Err(error) => note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message())),
-        }
-    }
-    let mut deadline = deadline;
-    if event.kind == EventKind::Stop {
-        match gate::open(home).holds(agent, &event) {
-            // The turn goes on; mail waits for the next event.
-            Ok(Some(why)) => {
-                return print(&agent.render(&event, &Reply::Continue(why)), deadline)
-                    .map_err(|error| output_closed(&error));
-            }
-            Ok(None) => {}
-            Err(error) => note(home, &format!("{}: {}: {}", call.agent, error.code(), error.message())),
-        }
-        // Somebody far away may have been asked.
-        deadline = deadline.max(Instant::now() + limits::HOOK_BUDGET.to_std() / 2);
-    }
-    if event.transcript.is_none() {
-        event.transcript = agent.transcript_path(&event.session_id, &environment::get);
-    }
-    let asked = if event.kind == EventKind::Blocked { agent.asked(&payload, &event) } else { None };
-    if asked.as_ref().is_some_and(|asked| !ask::is_certain(agent, &environment::get, &event, asked)) {
-        return Ok(());
-    }
-    let mut store = Store::open(home, Role::Hook)?;
-    store.set_deadline(deadline.checked_sub(Duration::from_millis(100)).unwrap_or(deadline));
-    let cwd = event.cwd.clone();
-    let limits = || -> Limits {
-        // A malformed file must not stop the mail; doctor shows it.
-        settings::Settings::load(cwd.as_deref().unwrap_or(Path::new("/")))
-            .map_or_else(|_| Limits::default(), |settings| settings.limits)
     };
-    let caller = Caller { agent, env: &environment::get, limits: &limits };
-    let outcome = line::handle(&mut store, &caller, &event)?;
-    if outcome.reply != Reply::Silent {
-        deliver(&mut store, &agent.render(&event, &outcome.reply), &outcome, deadline)?;
+    match said {
+        Err(error) if stops => {
+            append_log(home, &format!("{}: {}: {}", args.agent, error.code(), error.message()));
+            REFUSING_EXIT.store(agent.facts().calls.refusing_exit.unwrap_or(0), Ordering::Relaxed);
+            Ok(refusing_exit())
+        }
+        said => {
+            // This answer does not refuse the call, so its failure must not either.
+            REFUSING_EXIT.store(0, Ordering::Relaxed);
+            said.map(|()| 0)
+        }
     }
-    if let Some(participant) = outcome.rings {
-        bell::ring(home, participant);
-    }
-    if event.kind == EventKind::Blocked {
-        let rules = match &asked {
-            Some(asked) if !ask::is_a_jobs(&environment::get) => {
-                let (gate, program) = (gate::open(home), environment::own_program().ok());
-                if asked.question.tool_use.is_some() {
-                    let cwd = event.cwd.as_deref().unwrap_or(Path::new("/"));
-                    Rules::of_asked(&gate, agent, cwd, asked, program)
-                } else {
-                    Rules::of_question(&gate, agent, &payload, program)
-                }
-            }
-            _ => Rules::default(),
-        };
-        let asker = Asker { home, agent, env: &environment::get, hold: limits().approval_hold, rules };
-        ask(&mut store, &asker, &event, asked.as_ref())?;
-    } else {
-        settle::by_event(home, agent.name(), &event)?;
-    }
-    if let Some((asker, seen)) = outcome.jobs {
-        // The answer is out; what goes wrong here is found by the next one who looks.
-        look_after_jobs(home, &mut store, asker, seen, limits()).ok();
-    }
-    // Also after silence: where nobody sends anything, what sessions do is all that is ever written.
-    store.tidy();
-    std::mem::forget(store);
-    Ok(())
 }
 
-/// The agent asks its person for something: that is recorded, and answered where an answer comes in time.
-fn ask(store: &mut Store, asker: &Asker<'_>, event: &Event, asked: Option<&Asked>) -> Result<(), Error> {
-    let Some(asked) = asked else { return Ok(()) };
-    let Some(taken) = ask::hold(store, asker, event, asked)? else { return Ok(()) };
-    print(&taken.text, Instant::now() + limits::HOOK_BUDGET.to_std()).map_err(|error| {
-        // Whether that is known or not, the agent does not have it.
-        ask::give_back(asker.home, &taken).ok();
-        output_closed(&error)
+/// Whether another agent runs this hook, which was installed for this one. A repository can set
+/// variables and fields, so those only say when to check. The nearest agent process above decides.
+fn is_foreign(agent: &dyn Agent, payload: &[u8]) -> bool {
+    ALL.iter().any(|other| {
+        other.name() != agent.name()
+            && other.runs_foreign_hook(payload, &environment::get)
+            && identity::is_run_by(*other)
     })
 }
 
-/// Looks after the jobs that somebody asked for.
-pub fn look_after_jobs(
-    home: &Path,
-    store: &mut Store,
-    asker: ParticipantId,
-    seen: i64,
-    limits: Limits,
-) -> Result<(), Error> {
-    let host = Host {
+fn answer(args: &HookArgs, home: &Path, deadline: Instant) -> Result<(), Error> {
+    let agent = baton_agents::by_name(&args.agent)?;
+    let payload = read_payload(deadline)?;
+    if is_foreign(agent, &payload) {
+        return Ok(());
+    }
+    let mut event = agent.parse(&payload, args.event.as_deref())?;
+    if args.event.as_ref().is_some_and(|named| *named != event.native) {
+        return Err(Error::new(
+            Code::Usage,
+            format!("the hook was called for another event than the payload's {}", event.native),
+        ));
+    }
+    if event.kind == EventKind::Stop {
+        // The guard may query the repository's host.
+        watchdog::extend();
+    }
+    let mut surface = HookProcess { home, agent, deadline, store: None };
+    let handled = baton_events::handle(&mut surface, &mut event, &payload);
+    // The answer is out.
+    watchdog::stop();
+    if let Some(mut store) = surface.store {
+        // Even without an answer: if no mail is sent, the states of sessions are all that is
+        // written.
+        store.tidy();
+        std::mem::forget(store);
+    }
+    handled.map(|_| ())
+}
+
+/// A hook process, as the surface of one event.
+struct HookProcess<'a> {
+    home: &'a Path,
+    agent: &'static dyn Agent,
+    deadline: Instant,
+    store: Option<Store>,
+}
+
+/// The limits in the folder of an event. A malformed file must not stop the mail, and doctor shows
+/// it.
+fn limits_in(event: &Event) -> Limits {
+    settings::Settings::load(event.cwd.as_deref().unwrap_or(Path::new("/")))
+        .map_or_else(|_| Limits::default(), |settings| settings.limits)
+}
+
+impl Surface for HookProcess<'_> {
+    fn home(&self) -> &Path {
+        self.home
+    }
+
+    fn agent(&self) -> &'static dyn Agent {
+        self.agent
+    }
+
+    fn variable(&self, name: &str) -> Option<OsString> {
+        environment::get(name)
+    }
+
+    fn guards(&self, kind: EventKind) -> bool {
+        // Before a tool, a separate hook with `--guard` does.
+        matches!(kind, EventKind::AfterTool | EventKind::Stop)
+    }
+
+    fn guard(&self) -> Guard {
+        guard::open(self.home)
+    }
+
+    fn with_store<T>(
+        &mut self,
+        event: &Event,
+        work: impl FnOnce(&mut Store, &Caller<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.store.is_none() {
+            let mut store = Store::open(self.home, Role::Hook)?;
+            if event.kind == EventKind::Stop {
+                // The guard may have waited for a remote host before.
+                self.deadline = self.deadline.max(Instant::now() + limits::HOOK_BUDGET.to_std() / 2);
+            }
+            store.set_deadline(self.deadline.checked_sub(ANSWER_RESERVE).unwrap_or(self.deadline));
+            self.store = Some(store);
+        }
+        let limits = || limits_in(event);
+        let caller = Caller { agent: self.agent, env: &environment::get, limits: &limits };
+        let Some(store) = &mut self.store else {
+            return Err(Error::new(Code::Internal, "the store that was just opened is not there"));
+        };
+        work(store, &caller)
+    }
+
+    fn answer(&mut self, answer: Option<&str>) -> Result<(), Error> {
+        answer.map_or(Ok(()), |text| print(text, self.deadline)).map_err(|error| output_closed(&error))
+    }
+
+    /// Records the question, and prints the answer if it comes in time.
+    fn ask(&mut self, event: &Event, payload: &[u8], asked: AgentQuestion) -> Result<(), Error> {
+        // A person may take a minute to answer.
+        watchdog::stop();
+        let (home, agent) = (self.home, self.agent);
+        let rules = rules_for(home, agent, event, payload, &asked);
+        let asker =
+            Asker { home, agent, env: &environment::get, hold: limits_in(event).approval_hold, rules };
+        let Some(taken) = self.with_store(event, |store, _| ask::hold(store, &asker, event, &asked))? else {
+            return Ok(());
+        };
+        print(&taken.text, Instant::now() + limits::HOOK_BUDGET.to_std()).map_err(|error| {
+            // If this fails too, the answer still did not reach the agent.
+            ask::give_back(home, &taken).ok();
+            output_closed(&error)
+        })
+    }
+
+    fn look_after(&mut self, event: &Event, jobs: OpenJobs) {
+        watchdog::stop();
+        let home = self.home;
+        // The next event checks again.
+        self.with_store(event, |store, caller| look_after_jobs(home, store, jobs, (caller.limits)())).ok();
+    }
+
+    fn log(&self, what: &str) {
+        append_log(self.home, &format!("{}: {what}", self.agent.name()));
+    }
+}
+
+/// The person's rules for a question. None in a job: its worker gets the questions from the
+/// backend.
+fn rules_for(home: &Path, agent: &dyn Agent, event: &Event, payload: &[u8], asked: &AgentQuestion) -> Rules {
+    if ask::is_a_jobs(&environment::get) {
+        return Rules::default();
+    }
+    let (guard, program) = (guard::open(home), environment::own_program().ok());
+    if asked.question.tool_use.is_some() {
+        let cwd = event.cwd.as_deref().unwrap_or(Path::new("/"));
+        Rules::of_asked(&guard, agent, cwd, asked, program)
+    } else {
+        Rules::of_question(&guard, agent, payload, program)
+    }
+}
+
+/// Checks the jobs that a participant asked for, and ends those whose worker has died.
+pub fn look_after_jobs(home: &Path, store: &mut Store, jobs: OpenJobs, limits: Limits) -> Result<(), Error> {
+    let runtime = Runtime {
         home: home.to_owned(),
         program: environment::own_program()?,
         environment: environment::all(),
         limits,
-        gate: gate::open,
+        guard: guard::open,
     };
-    baton_jobs::reconcile::look_after(&host, store, asker, seen)
-}
-
-/// Prints the answer. What could not be printed whole was not delivered, and goes back to the queue.
-fn deliver(store: &mut Store, text: &str, outcome: &Outcome, deadline: Instant) -> Result<(), Error> {
-    let Err(error) = print(text, deadline) else { return Ok(()) };
-    if let Some(offer) = outcome.offer {
-        line::give_back(store, offer)?;
-    }
-    Err(output_closed(&error))
+    baton_jobs::reconcile::look_after(&runtime, store, jobs.asker, jobs.generation)
 }
 
 fn output_closed(error: &io::Error) -> Error {
     Error::new(Code::OutputClosed, format!("the agent did not take the answer: {error}"))
 }
 
-/// Writes it piece by piece, each as soon as the reader has room for it, and what fits into one piece in one write. What was written when
-/// the deadline comes can't be taken back: an agent gets half an answer then, without the mark that stands at its end.
+/// Writes the text in pieces, each as soon as the reader has room. A text that fits into one piece
+/// takes one write. After the deadline the agent has half an answer, without the mark at its end.
+#[expect(clippy::disallowed_methods, reason = "an answer for a program, made by its adapter")]
 fn print(text: &str, deadline: Instant) -> io::Result<()> {
+    if !text.is_empty() && !entry::has_output() {
+        return Err(io::Error::new(io::ErrorKind::BrokenPipe, "there is no standard output"));
+    }
     let stdout = io::stdout();
     let mut rest = text.as_bytes();
     let told = |error: io::Error, rest: &[u8]| {
@@ -369,9 +470,9 @@ fn print(text: &str, deadline: Instant) -> io::Result<()> {
         io::Error::new(error.kind(), format!("{error}, after {written} of {} bytes", text.len()))
     };
     while !rest.is_empty() {
-        let piece = &rest[..rest.len().min(CHUNK)];
+        let piece = &rest[..rest.len().min(PIPE_BYTES)];
         wait_for(&stdout, PollFlags::OUT, deadline).map_err(|error| told(error, rest))?;
-        // Past the buffer of `io::stdout`, which would cut a piece at its last line break.
+        // Bypasses the buffer of `io::stdout`, which would split a piece at its last line break.
         match rustix::io::write(&stdout, piece) {
             Ok(written) => rest = &rest[written..],
             Err(rustix::io::Errno::INTR) => {}
@@ -383,15 +484,15 @@ fn print(text: &str, deadline: Instant) -> io::Result<()> {
 
 fn read_payload(deadline: Instant) -> Result<Vec<u8>, Error> {
     let stdin = io::stdin();
-    // Read into its own room, not through a buffer: each page that is touched costs more than a system call.
-    let mut payload = Vec::with_capacity(PIECE);
+    // Reads without a second buffer: each touched page costs more than a system call.
+    let mut payload = Vec::with_capacity(PAYLOAD_CAPACITY);
     let mut total = 0;
     loop {
         let unread =
             |error: io::Error| Error::new(Code::Usage, format!("the payload could not be read: {error}"));
         wait_for(&stdin, PollFlags::IN, deadline).map_err(unread)?;
-        if payload.capacity() - payload.len() < PIECE / 2 {
-            payload.reserve(payload.len().max(PIECE));
+        if payload.capacity() - payload.len() < PAYLOAD_CAPACITY / 2 {
+            payload.reserve(payload.len().max(PAYLOAD_CAPACITY));
         }
         let count = match rustix::io::read(&stdin, rustix::buffer::spare_capacity(&mut payload)) {
             Err(rustix::io::Errno::INTR) => continue,
@@ -401,7 +502,8 @@ fn read_payload(deadline: Instant) -> Result<Vec<u8>, Error> {
             break;
         }
         total += count;
-        // Beyond the limit it is read to its end all the same: an agent must not find its pipe closed.
+        // Even a payload that is too long is read to its end: the agent must not find its pipe
+        // closed.
         if total > limits::PAYLOAD_BYTES {
             payload.clear();
         }
@@ -424,16 +526,17 @@ fn wait_for(stream: &impl AsFd, what: PollFlags, deadline: Instant) -> io::Resul
     }
 }
 
-/// One line in the log of the home, which is started anew when it has grown too long.
-pub fn note(home: &Path, what: &str) {
+/// Appends a line to the log of the home. A log that is too long is moved aside first.
+pub fn append_log(home: &Path, what: &str) {
     let file = home.join("hook.log");
-    if std::fs::metadata(&file).is_ok_and(|log| log.len() > limits::LOG_BYTES) {
-        // Two hooks at once: the second finds it moved already.
+    if file.symlink_metadata().is_ok_and(|log| log.len() > limits::LOG_BYTES) {
+        // Another hook may have moved it at the same time.
         std::fs::rename(&file, home.join("hook.log.1")).ok();
     }
-    let line = format!("{} {}\n", baton_mail::now().to_rfc3339(), baton_core::frame::shown(what, 600));
-    if let Ok(mut log) = std::fs::OpenOptions::new().create(true).append(true).mode(0o600).open(&file) {
-        // Nothing is left to tell it to.
+    let line =
+        format!("{} {}\n", baton_machine::clock::now().to_rfc3339(), baton_core::frame::shown(what, 600));
+    if let Ok(mut log) = own::append(&file) {
+        // There is no other place to report this.
         log.write_all(line.as_bytes()).ok();
     }
 }

@@ -1,7 +1,8 @@
-//! The program: one binary, two ways in.
+//! The program: one binary with two entry points.
 //!
-//! `baton hook` is on the path of every tool call of every agent, so it is taken before anything else is set up: no argument parser, no
-//! settings, no runtime. Everything else goes through the command line in [`cli`].
+//! Every tool call of every agent runs `baton hook`, so it starts before anything else is set up:
+//! no argument parser, no settings, no runtime. All other commands go through the command line in
+//! [`cli`].
 
 #![cfg_attr(not(test), no_main)]
 
@@ -9,19 +10,19 @@ mod cli;
 mod commands;
 mod entry;
 mod environment;
-mod gate;
+mod guard;
 mod hook;
 mod print;
 mod settings;
 mod started;
 
-/// A test's beginning is the harness's; this one only says what belongs to the program.
+/// The test harness has its own `main`. This one only keeps the code used.
 #[cfg(test)]
 fn main() {
     std::process::exit(entry::begin().into())
 }
 
-/// Runs what the arguments say; gives the exit code.
+/// Runs what the arguments say, and returns the exit code.
 fn run() -> u8 {
     let mut arguments = std::env::args_os().skip(1);
     match arguments.next() {

@@ -1,7 +1,7 @@
 //! Settings: the defaults, the user's file, and the project's, which may only lower limits.
 //!
-//! A setting is a row of [`TABLE`]: its key, what it means, and where it lies in [`Limits`]. Everything that shows or reads settings
-//! goes through the table, so a new one is one row.
+//! A setting is a row of [`TABLE`]: its key, what it means, and its field in [`Limits`]. Everything
+//! that shows or reads settings goes through the table, so a new one is one row.
 
 use crate::environment;
 use baton_core::job::Allow;
@@ -53,12 +53,15 @@ enum Setter {
     User,
 }
 
-/// One row: key, meaning, smallest and largest allowed, how to read it out of and put it into the limits.
+/// One row: key, meaning, smallest and largest allowed, how to read it out of and put it into the
+/// limits.
 struct Row {
     key: &'static str,
     meaning: &'static str,
     range: (Setting, Setting),
     setter: Setter,
+    /// Whether more of it gives agents more rights.
+    is_right: bool,
     get: fn(&Limits) -> Setting,
     set: fn(&mut Limits, Setting),
 }
@@ -70,6 +73,7 @@ macro_rules! count {
             meaning: $meaning,
             range: (Setting::Count($range.0 as u64), Setting::Count($range.1 as u64)),
             setter: Setter::Anybody,
+            is_right: false,
             get: |limits| Setting::Count(limits.$field as u64),
             set: |limits, value| {
                 if let Setting::Count(count) = value {
@@ -87,6 +91,7 @@ macro_rules! length {
             meaning: $meaning,
             range: (Setting::Length($range.0), Setting::Length($range.1)),
             setter: Setter::Anybody,
+            is_right: false,
             get: |limits| Setting::Length(limits.$field),
             set: |limits, value| {
                 if let Setting::Length(span) = value {
@@ -104,6 +109,7 @@ macro_rules! switch {
             meaning: $meaning,
             range: (Setting::Switch(false, $word), Setting::Switch(true, $word)),
             setter: Setter::User,
+            is_right: false,
             get: |limits| Setting::Switch(limits.$field, $word),
             set: |limits, value| {
                 if let Setting::Switch(on, _) = value {
@@ -134,7 +140,7 @@ const TABLE: &[Row] = &[
         chars_per_event,
         usize,
         (1500, 60_000),
-        "characters that one event may bring, if the agent takes that many"
+        "characters that one event may bring, if the agent accepts that many"
     ),
     count!(
         "limits.stops_in_a_row",
@@ -143,7 +149,13 @@ const TABLE: &[Row] = &[
         (0, 8),
         "times in a row that mail may keep a session from stopping"
     ),
-    count!("limits.hops", hops, u32, (1, 100), "replies in a chain between agents without a person's turn"),
+    count!(
+        "limits.hops",
+        hops,
+        u32,
+        (1, 100),
+        "replies in a chain between agents without a turn of a person"
+    ),
     count!(
         "limits.pair_messages",
         pair_messages,
@@ -155,7 +167,7 @@ const TABLE: &[Row] = &[
         "limits.pair_window",
         pair_window,
         (Span::seconds(10), Span::days(1)),
-        "the window of limits.pair_messages"
+        "the time in which limits.pair_messages are counted"
     ),
     count!("limits.mailbox", mailbox, u32, (1, 100_000), "messages that may wait in one mailbox"),
     length!(
@@ -175,14 +187,14 @@ const TABLE: &[Row] = &[
         keep_bytes,
         u64,
         (1 << 20, 1_u64 << 40),
-        "store size past which seen mail is trimmed early"
+        "size of the store above which seen mail is trimmed early"
     ),
     switch!("wake", wake, "auto", "whether idle sessions are woken when mail comes"),
     switch!(
         "wake_unattended",
         wake_unattended,
         "on",
-        "whether a session may be woken that nobody sits in front of"
+        "whether a session may be woken if no person sits in front of it"
     ),
     count!(
         "limits.wakes_per_hour",
@@ -193,9 +205,10 @@ const TABLE: &[Row] = &[
     ),
     Row {
         key: "jobs.allow",
-        meaning: "what a job may do without asking: ask, edits, or all; what its agent or the guard denies stays denied",
+        meaning: "what a job may do without asking: ask, edits or all; denied calls stay denied",
         range: (Setting::Word(0, ALLOW), Setting::Word(ALLOW.len() - 1, ALLOW)),
         setter: Setter::Anybody,
+        is_right: true,
         get: |limits| {
             Setting::Word(
                 ALLOW.iter().position(|word| *word == limits.job_allow.as_str()).unwrap_or(0),
@@ -212,47 +225,52 @@ const TABLE: &[Row] = &[
         "jobs.timeout",
         job_timeout,
         (Span::seconds(1), Span::days(7)),
-        "how long a job may take in all; its turn is stopped then"
+        "how long a job may take in all; then its turn is stopped"
     ),
     length!(
         "jobs.idle",
         job_idle,
         (Span::seconds(10), Span::days(1)),
-        "a job in which nothing happens for so long has stalled; a living tool extends it three times"
+        "how long nothing may happen in a job before it has stalled; a living tool extends it three times"
     ),
     length!(
         "jobs.retry",
         job_retry,
         (Span::seconds(10), Span::days(1)),
-        "how long a job's model may be out of reach"
+        "how long a job waits for a model that can't be reached"
     ),
-    count!("jobs.depth", job_depth, u32, (0, 5), "how many jobs may stand above one another"),
-    length!(
-        "jobs.keep",
-        job_keep,
-        (Span::minutes(60), Span::days(3650)),
-        "how long ended jobs are kept by prune"
-    ),
+    Row {
+        is_right: true,
+        ..count!(
+            "jobs.depth",
+            job_depth,
+            u32,
+            (0, 5),
+            "how deep jobs can be nested; with 1 a job can't start jobs"
+        )
+    },
+    length!("jobs.keep", job_keep, (Span::minutes(60), Span::days(3650)), "how long prune keeps ended jobs"),
     Row {
         setter: Setter::User,
         ..length!(
             "approvals.hold",
             approval_hold,
             (Span::seconds(1), Span::minutes(10)),
-            "how long a question is held for an answer where nobody sits at the terminal, or somebody watches"
+            "how long a question waits for an answer if no person sits at the terminal, or someone watches"
         )
     },
     switch!(
         "review.gate",
         review_gate,
         "on",
-        "whether another agent reviews what has changed before a session may stop; `baton setup` installs it"
+        "whether another agent reviews changes before a session may stop; `baton setup` installs it"
     ),
     Row {
         key: "review.agent",
-        meaning: "who reviews at the gate: another agent than the one that stops, or one by its name",
+        meaning: "which agent reviews at the stop gate: other than the one that stops, or one by its name",
         range: (Setting::Word(0, REVIEWERS), Setting::Word(REVIEWERS.len() - 1, REVIEWERS)),
         setter: Setter::User,
+        is_right: false,
         get: |limits| {
             let at = limits.review_agent.and_then(|agent| REVIEWERS.iter().position(|word| *word == agent));
             Setting::Word(at.unwrap_or(0), REVIEWERS)
@@ -279,7 +297,7 @@ const TABLE: &[Row] = &[
             "review.timeout",
             review_timeout,
             (Span::seconds(10), Span::minutes(9)),
-            "how long a review at the gate may take; the session stops then"
+            "how long a review at the stop gate may take; then the session stops"
         )
     },
 ];
@@ -309,14 +327,50 @@ impl Settings {
     /// Reads the user's file and the project's.
     pub fn load(cwd: &Path) -> Result<Self, Error> {
         let mut settings = Self { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] };
-        if let Some(file) = environment::config_file() {
-            settings.read(&file, false)?;
-        }
-        let project = cwd.ancestors().map(|dir| dir.join(".baton.toml")).find(|file| file.is_file());
-        if let Some(file) = project {
+        settings.read_users_files()?;
+        if let Some(file) = baton_guard_runtime::project_file(cwd) {
             settings.read(&file, true)?;
         }
         Ok(settings)
+    }
+
+    /// The user's own file, or the one that the environment names in its place. What would give
+    /// agents more counts only from the person's own file: a repository can set an agent's
+    /// environment, and an agent's shell can set it in front of a command.
+    fn read_users_files(&mut self) -> Result<(), Error> {
+        let own = environment::own_config_file()?;
+        match environment::named_config_file() {
+            Some(named) => {
+                self.read(&named, false)?;
+                self.cap_rights(own.as_deref())?;
+            }
+            None => own.map_or(Ok(()), |file| self.read(&file, false))?,
+        }
+        // The processes above are looked at only where something is to be had.
+        let defaults = Limits::default();
+        let gives = |row: &Row| row.is_right && (row.get)(&self.limits) > (row.get)(&defaults);
+        if TABLE.iter().any(gives)
+            && let Some(file) = environment::config_file_above_agent()
+        {
+            self.cap_rights(file.as_deref())?;
+        }
+        Ok(())
+    }
+
+    /// Lowers what gives agents more to what this file says.
+    fn cap_rights(&mut self, file: Option<&Path>) -> Result<(), Error> {
+        let mut given = Self { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] };
+        if let Some(file) = file {
+            given.read(file, false)?;
+        }
+        for (at, row) in TABLE.iter().enumerate().filter(|(_, row)| row.is_right) {
+            let most = (row.get)(&given.limits);
+            if (row.get)(&self.limits) > most {
+                (row.set)(&mut self.limits, most);
+                self.origins[at] = given.origins[at].clone();
+            }
+        }
+        Ok(())
     }
 
     /// Every setting, in the table's order.
@@ -331,7 +385,7 @@ impl Settings {
     }
 
     fn read(&mut self, file: &Path, only_lower: bool) -> Result<(), Error> {
-        let text = match std::fs::read_to_string(file) {
+        let text = match baton_machine::files::text(file, baton_core::limits::CONFIG_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(malformed(file, &format!("can't be read: {error}"))),
@@ -340,7 +394,8 @@ impl Settings {
             let at = error.span().map_or(0, |span| span.start);
             malformed(file, &format!("line {}: {}", line_of(&text, at), error.message()))
         })?;
-        // What is set about the guard, and who may answer what, is read where it is used, and checked there.
+        // What is set about the guard, and who may answer what, is read where it is used, and
+        // checked there.
         for (section, item) in document.iter().filter(|(section, _)| *section != "guard") {
             let items: Vec<(String, &Item)> = match item {
                 Item::Table(table) => {
@@ -349,7 +404,7 @@ impl Settings {
                 item => vec![(section.to_owned(), item)],
             };
             for (key, item) in items {
-                if baton_gate::approvals::is_key(&key) {
+                if baton_guard_runtime::approvals::is_key(&key) {
                     continue;
                 }
                 let Some(at) = TABLE.iter().position(|row| row.key == key) else {
@@ -468,7 +523,8 @@ mod tests {
             let line = format!("| `{}` | {} | {} |", row.key, (row.get)(&limits), row.meaning);
             assert!(page.contains(&line), "docs/settings.md lacks: {line}");
         }
-        let read_elsewhere = baton_gate::policy::MEANINGS.into_iter().chain(baton_gate::approvals::MEANINGS);
+        let read_elsewhere =
+            baton_guard_runtime::policy::MEANINGS.into_iter().chain(baton_guard_runtime::approvals::MEANINGS);
         for (key, default, meaning) in read_elsewhere {
             let line = format!("| `{key}` | {default} | {meaning} |");
             assert!(page.contains(&line), "docs/settings.md lacks: {line}");

@@ -1,6 +1,8 @@
-//! Programs that baton starts and waits for: the agents and its own MCP server, for doctor and setup.
+//! Programs that baton starts and waits for: the agents and its own MCP server, for doctor and
+//! setup.
 //!
-//! Each has no shell around it, a limited time and a limited say, and a process group of its own, which ends with it when it takes longer.
+//! Each has no shell around it, a limited time and a limited say, and a process group of its own,
+//! which ends with it when it takes longer.
 
 use crate::environment;
 use baton_agents::install::OwnCommand;
@@ -21,8 +23,8 @@ pub const ANSWER_BYTES: usize = 64 << 10;
 const COMMAND_WAIT: Span = Span::seconds(30);
 /// How often a program that says nothing is looked at: whether it has ended.
 const GLANCE: Duration = Duration::from_millis(20);
-/// The variables that every program needs. An agent's command gets no others but those that it names: what a session of an agent adds for
-/// its shells is not meant for it.
+/// The variables that every program needs. An agent's command gets no others but those that it
+/// names: what a session of an agent adds for its shells is not meant for it.
 const COMMON_VARIABLES: &[&str] = &[
     "HOME",
     "PATH",
@@ -79,8 +81,8 @@ impl Started {
         Ok(Self { stdout: child.stdout.take(), child })
     }
 
-    /// What it prints until that is enough, until it has ended, or until the deadline. A child of its own that keeps the pipe open is not
-    /// waited for.
+    /// What it prints until that is enough, until it has ended, or until the deadline. A child of
+    /// its own that keeps the pipe open is not waited for.
     pub fn hear(&mut self, deadline: Instant, enough: impl Fn(&[u8]) -> bool) -> Vec<u8> {
         let mut heard = Vec::new();
         while !enough(&heard) && Instant::now() < deadline {
@@ -115,7 +117,8 @@ impl Started {
         self.child.try_wait().is_ok_and(|status| status.is_some())
     }
 
-    /// Closes its input, waits for its end until the deadline, and ends it then, with all that it has started. Gives how it ended by itself.
+    /// Closes its input, waits for its end until the deadline, and ends it then, with all that it
+    /// has started. Gives how it ended by itself.
     pub fn end(mut self, deadline: Instant) -> Option<ExitStatus> {
         drop(self.child.stdin.take());
         while !self.has_ended() && Instant::now() < deadline {

@@ -1,37 +1,30 @@
-//! Whom a message is for, as people and agents write it.
+//! Addresses of messages, as people and agents write them.
 
 use crate::{Code, Error, frame, limits, name};
 
-/// A parsed address. What it stands for is found in the store.
+/// A parsed address. The store finds who it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
     /// A participant of this project, or the person, by name; or a session by the agent's own id.
     Plain(String),
     /// The only running participant of that agent kind in this project.
     Agent(String),
-    /// Each participant of this project that carries the tag.
+    /// Each participant of this project that has the tag.
     Tag(String),
     /// A participant of another project on this machine.
     InProject {
         /// The project's folder name, or its full path.
         project: String,
-        /// The participant's name there.
         name: String,
     },
     /// A participant on another machine.
-    OnMachine {
-        /// The participant's name there.
-        name: String,
-        /// The machine's name.
-        machine: String,
-    },
+    OnMachine { name: String, machine: String },
 }
 
 impl Address {
-    /// Reads an address.
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
-            Error::new(Code::BadAddress, format!("{} is no address: {why}", frame::shown(text, 60))).hint(
+            Error::new(Code::BadAddress, format!("{} is not an address: {why}", frame::shown(text, 60))).hint(
                 "write a name, agent:codex, #tag, project:name, or a session id; `baton who` lists them",
             )
         };

@@ -1,8 +1,9 @@
-//! What an agent waits for, and the answer to it.
+//! Questions of agents, and the answers to them.
 //!
-//! A question has one holder: the only process that can hand an answer to the agent. Everybody else writes into the row, and each step is one
-//! legal move of this table, made in one transaction. So the first answer is the only one, it is handed over at most once, and what was released to
-//! the agent's own dialog can't be answered here any more.
+//! A question has one holder: the only process that can hand an answer to the agent. All others
+//! write into the row. Each step is one legal move of this table, made in one transaction. So the
+//! first answer is the only one, it is handed over at most once, and a question that was released
+//! to the agent's own dialog can't be answered here any more.
 //!
 //! | state | answer | take | release | refused | seen to have run | seen to be refused | over | asker gone |
 //! |---|---|---|---|---|---|---|---|---|
@@ -13,45 +14,40 @@
 //! | handed, words | | | | waiting | replied | elsewhere | replied | gone |
 //! | handed, a no | | | | waiting | elsewhere | denied | denied | gone |
 //!
-//! An answer that nobody has taken is withdrawn by the release: its holder has ended, so nobody will. What ended has ended.
+//! A release withdraws an answer that the holder has not taken: the holder has ended, so it never
+//! will. An ended question stays ended.
+
+pub mod subject;
+
+pub use subject::{AskedBy, Digest, Extent, Line, Part, Subject, in_a_list, in_one_line};
 
 use crate::tool::ToolUse;
+use crate::{foreign, frame};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
+/// Longest name of a folder in a line.
+const FOLDER_CHARS: usize = 200;
+/// Longest reason of the guard in a line.
+const WHY_CHARS: usize = 120;
+
 /// Something that an agent waits for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// The holder's id of it, by which it is answered; empty where the agent has none.
+    /// The holder's id of it, by which it is answered; empty if the agent has none.
     pub id: String,
-    /// A permission for a tool, or a question to a person.
-    pub kind: QuestionKind,
-    /// The tool that it is about, by the agent's name for it.
-    pub tool: Option<String>,
-    /// What is asked, in one line: `bash: rm -rf target`.
-    pub what: String,
-    /// All of it, where a line does not hold it: the whole command, the change to a file.
-    pub detail: Option<String>,
-    /// The files that it is about, as far as the agent says.
-    pub paths: Vec<String>,
-    /// What "always" would allow, in words; `None` where it can't be said.
-    pub always: Option<String>,
-    /// The answers to choose from, where it is a question with some.
-    pub choices: Vec<String>,
-    /// The call that it is about, all of it, where its holder knows that; not kept.
+    pub subject: Subject,
+    /// The whole call that it is about, if its holder knows it. It is not stored.
     pub tool_use: Option<Box<ToolUse>>,
-    /// Why a rule of ours wants it asked, where not the agent itself asks; not kept with it.
+    /// Why a guard rule wants the question, if the agent itself does not ask, or what the guard
+    /// says about the call.
     pub why: Option<String>,
 }
 
 impl Question {
-    /// A permission, in one line.
-    pub fn permission(id: impl Into<String>, what: impl Into<String>) -> Self {
-        Self { id: id.into(), what: what.into(), ..Self::default() }
-    }
-
-    /// A question to a person, with the answers to choose from.
-    pub fn input(id: impl Into<String>, what: impl Into<String>, choices: Vec<String>) -> Self {
-        Self { id: id.into(), kind: QuestionKind::Input, what: what.into(), choices, ..Self::default() }
+    /// A question under the holder's id of it.
+    pub fn new(id: impl Into<String>, subject: Subject) -> Self {
+        Self { id: id.into(), subject, tool_use: None, why: None }
     }
 
     /// The same with the call that it is about.
@@ -59,32 +55,55 @@ impl Question {
         Self { tool_use: tool_use.map(Box::new), ..self }
     }
 
-    /// Whether an answer is of the kind that it waits for.
+    /// What every list shows of it, and whether that is everything. `elsewhere` is the folder where
+    /// the call runs, if that is not the asker's project.
+    pub fn line(&self, elsewhere: Option<&str>) -> Line {
+        let short = |text: &str, most: usize| frame::shown(&foreign::exact(text), most);
+        let folder = elsewhere.map(|folder| format!("runs in {}", short(folder, FOLDER_CHARS)));
+        let why = self.why.as_deref().map(|why| format!("the guard says: {}", short(why, WHY_CHARS)));
+        self.subject.line(&folder.into_iter().chain(why).collect::<Vec<_>>())
+    }
+
+    /// Yes or no, or words.
+    pub fn kind(&self) -> QuestionKind {
+        self.subject.kind()
+    }
+
+    /// Whether an answer has the kind that it waits for.
     pub fn takes(&self, answer: &Answer) -> bool {
         match answer {
-            Answer::Allow | Answer::AllowAlways => self.kind == QuestionKind::Permission,
-            Answer::Words(_) => self.kind == QuestionKind::Input,
+            Answer::Allow | Answer::AllowAlways => self.kind() == QuestionKind::Permission,
+            Answer::Words(_) => self.kind() == QuestionKind::Input,
             Answer::Deny(_) => true,
         }
     }
 }
 
 /// What kind of answer is needed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum QuestionKind {
     /// Yes or no to a tool call.
     #[default]
     Permission,
-    /// Words.
     Input,
+}
+
+impl QuestionKind {
+    /// The kind as it is hashed and stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Permission => "permission",
+            Self::Input => "input",
+        }
+    }
 }
 
 /// The answer to a [`Question`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// This one time.
+    /// Yes, this one time.
     Allow,
-    /// And whatever is like it from now on, as [`Question::always`] says.
+    /// Yes, and also what the rule of [`Subject::always`] allows from now on.
     AllowAlways,
     /// No; the words go to the model.
     Deny(String),
@@ -93,7 +112,7 @@ pub enum Answer {
 }
 
 impl Answer {
-    /// As kept until its holder takes it: a word, and what goes along.
+    /// The answer as it is stored until its holder takes it: a word, and its text.
     pub fn in_words(&self) -> (&'static str, &str) {
         match self {
             Self::Allow => ("allow", ""),
@@ -115,10 +134,10 @@ impl Answer {
     }
 }
 
-/// Where a question stands.
+/// The state of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum State {
-    /// One of our processes holds it and hands an answer over.
+    /// A process of baton holds it and can hand an answer over.
     Waiting,
     /// Only the agent's own dialog takes an answer.
     Terminal,
@@ -132,14 +151,13 @@ pub enum State {
     Denied,
     /// The answer was words, and the agent has them.
     Replied,
-    /// It was answered, or dropped, somewhere else.
+    /// It was answered or dropped elsewhere.
     Elsewhere,
-    /// Whoever asked is gone.
+    /// The agent that asked is gone.
     Gone,
 }
 
 impl State {
-    /// Every state.
     pub const ALL: [Self; 9] = [
         Self::Waiting,
         Self::Terminal,
@@ -152,7 +170,6 @@ impl State {
         Self::Gone,
     ];
 
-    /// As stored and shown.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -172,12 +189,12 @@ impl State {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Whether nothing comes after it.
+    /// Whether the state is final.
     pub fn is_end(self) -> bool {
         matches!(self, Self::Approved | Self::Denied | Self::Replied | Self::Elsewhere | Self::Gone)
     }
 
-    /// The state after a step, with the answer that was given so far; `None` where the step is none.
+    /// The state after a step, given the answer so far; `None` if the step is not legal.
     pub fn after(self, step: Step, given: Option<&Answer>) -> Option<Self> {
         use State::{Answered, Approved, Denied, Elsewhere, Gone, Handed, Replied, Terminal, Waiting};
         if self.is_end() {
@@ -213,26 +230,25 @@ impl fmt::Display for State {
 /// What may happen to a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Step {
-    /// Somebody who may answers it.
+    /// A caller with that right answers it.
     Answer,
     /// Its holder takes the answer, to hand it over.
     Take,
-    /// Its holder lets go of it: the agent's own dialog is all that is left.
+    /// Its holder releases it: only the agent's own dialog is left.
     Release,
-    /// The agent refused the answer for certain, and still asks.
+    /// The agent certainly refused the answer, and still asks.
     Refused,
-    /// The tool is seen to run, or to have run.
+    /// The tool runs, or has run.
     Ran,
-    /// The tool is seen to have been refused.
+    /// The tool was refused.
     RefusedThere,
-    /// The question is seen to be gone, however that came.
+    /// The question is gone, for any reason.
     Over,
-    /// Whoever asked is gone.
+    /// The agent that asked is gone.
     Gone,
 }
 
 impl Step {
-    /// Every step.
     pub const ALL: [Self; 8] = [
         Self::Answer,
         Self::Take,

@@ -1,13 +1,13 @@
-//! What a message may say: 1 to 65,536 bytes of UTF-8 without NUL.
+//! The body of a message: 1 to 65,536 bytes of UTF-8 without NUL.
 
 use crate::{Code, Error, limits};
 
-/// The text of a message, checked once where it enters.
+/// The text of a message. It is checked once, where it comes in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body(String);
 
 impl Body {
-    /// Checks bytes as they came from an argument, a pipe or a tool call.
+    /// Checks bytes from an argument, a pipe or a tool call.
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, Error> {
         if bytes.len() > limits::BODY_BYTES {
             return Err(too_large(bytes.len()));
@@ -20,7 +20,6 @@ impl Body {
         Self::from_text(text)
     }
 
-    /// Checks text.
     pub fn from_text(text: String) -> Result<Self, Error> {
         if text.len() > limits::BODY_BYTES {
             return Err(too_large(text.len()));
@@ -36,13 +35,12 @@ impl Body {
         Ok(Self(text))
     }
 
-    /// The text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// The refusal of a body that is longer than allowed; `seen` bytes were read.
+/// The error for a body that is too long; `seen` bytes were read.
 pub fn too_large(seen: usize) -> Error {
     Error::new(Code::BodyTooLarge, format!("the body has {seen} bytes, {} are allowed", limits::BODY_BYTES))
         .hint("write it to a file and send the file's path")

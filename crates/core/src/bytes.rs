@@ -1,9 +1,9 @@
-//! Looking for bytes in bytes, on the path of every hook.
+//! Searches for bytes in bytes. Every hook does this.
 
-/// Whether `sought` stands anywhere in `text`.
+/// Whether `text` contains `sought`.
 ///
-/// By what every processor of its kind can do. memchr's own way in first asks this one what else it can, and in a virtual machine each such question goes to
-/// the host: the seven of them take longer than to search a whole transcript.
+/// Uses only SSE2, which every x86-64 CPU has. memchr's default entry runs CPUID first, and in a VM
+/// each CPUID traps to the host. Its seven calls take longer than searching a whole transcript.
 #[cfg(target_arch = "x86_64")]
 pub fn contains(text: &[u8], sought: &[u8]) -> bool {
     use memchr::arch::all::twoway;
@@ -14,7 +14,7 @@ pub fn contains(text: &[u8], sought: &[u8]) -> bool {
     }
 }
 
-/// Whether `sought` stands anywhere in `text`.
+/// Whether `text` contains `sought`.
 #[cfg(not(target_arch = "x86_64"))]
 pub fn contains(text: &[u8], sought: &[u8]) -> bool {
     memchr::memmem::find(text, sought).is_some()

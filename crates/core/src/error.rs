@@ -1,21 +1,21 @@
-//! Every way in which baton says no.
+//! Every error that baton reports.
 //!
-//! An error has a code that programs match on, a message that reads well after "error: ", a hint that names what to do
-//! next, and through its code an exit status. Expected errors are the user's world; `internal` is a bug of ours.
+//! An error has a code that programs match on, a message that reads well after "error: ", and a
+//! hint that names what to do next. Its code decides the exit status. Expected errors are about the
+//! user's world; `internal` is a bug in baton.
 
 use std::fmt;
 
-/// What the process exits with; see cli.md.
+/// The exit status of the process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done.
+    /// Success.
     Done = 0,
-    /// Failed.
     Failed = 1,
-    /// A wait ran out; the thing goes on.
+    /// A wait ran out; what it waited for goes on.
     NotYet = 2,
-    /// A rule or a permission said no.
+    /// A rule or a missing permission refused it.
     Refused = 3,
     /// The command line is wrong.
     Usage = 64,
@@ -30,10 +30,10 @@ macro_rules! codes {
         }
 
         impl Code {
-            /// Every code there is, for the reference and its test.
+            /// Every code, for the reference and its test.
             pub const ALL: &[Code] = &[$(Code::$name,)*];
 
-            /// The code as programs see it.
+            /// The code as programs read it.
             pub fn as_str(self) -> &'static str {
                 match self { $(Code::$name => $text,)* }
             }
@@ -51,13 +51,13 @@ codes! {
     Usage = "usage", Usage;
     /// A duration is not like `45s`, `8m`, `4h`, `7d`.
     BadDuration = "bad-duration", Usage;
-    /// An address can't be one.
+    /// The text is no address.
     BadAddress = "bad-address", Usage;
-    /// A name that nobody may carry.
+    /// A name that no participant may have.
     BadName = "bad-name", Failed;
     /// Another participant of the project has that name.
     NameTaken = "name-taken", Failed;
-    /// No participant like that was ever seen.
+    /// No participant with that address was ever seen.
     UnknownRecipient = "unknown-recipient", Failed;
     /// The address fits several participants.
     AmbiguousTarget = "ambiguous-target", Failed;
@@ -67,11 +67,10 @@ codes! {
     OtherProject = "other-project", Failed;
     /// The address names another machine, and none is joined.
     UnknownMachine = "unknown-machine", Failed;
-    /// Nothing was said.
     EmptyBody = "empty-body", Failed;
     /// More than 64 KiB.
     BodyTooLarge = "body-too-large", Failed;
-    /// Bytes that are no UTF-8, or half of a surrogate pair.
+    /// Bytes that are not UTF-8, or half of a surrogate pair.
     BodyNotUtf8 = "body-not-utf8", Failed;
     /// A NUL character.
     BodyHasNul = "body-has-nul", Failed;
@@ -81,27 +80,32 @@ codes! {
     MessageNotFound = "message-not-found", Failed;
     /// No ask with that id.
     RequestNotFound = "request-not-found", Failed;
-    /// Nobody took the ask in time: it has no answer, and gets none.
+    /// No one took the ask in time, so it gets no answer.
     AskExpired = "ask-expired", Failed;
-    /// The ask could not be delivered, or nobody knows whether it was.
+    /// The ask could not be delivered, or it is not known whether it was.
     AskUndelivered = "ask-undelivered", Failed;
     /// Only the recipient of a message may answer it.
     NotRecipient = "not-recipient", Refused;
-    /// baton's own notes have nobody to answer to.
+    /// The message is a note from baton, which takes no reply.
     NoReplyAddress = "no-reply-address", Failed;
-    /// The same key with other content.
+    /// The key was used before with other content.
     KeyConflict = "key-conflict", Failed;
-    /// Too much back and forth without a person.
+    /// Too many messages between agents without a person's turn.
     BudgetExhausted = "budget-exhausted", Refused;
-    /// The recipient's mailbox holds as much as it may.
+    /// The recipient's mailbox is full.
     MailboxFull = "mailbox-full", Refused;
-    /// A wait ran out.
     TimedOut = "timed-out", NotYet;
+    /// The request was accepted or goes on; only the wait for it ended.
+    WaitFailed = "wait-failed", NotYet;
     /// A subagent tried to take its parent's mail.
     Subagent = "subagent", Refused;
     /// `--as` below an agent, or from a script.
     NotAPerson = "not-a-person", Refused;
-    /// Something that only an agent's session can do.
+    /// The caller can't be recognised for certain.
+    IdentityUncertain = "identity-uncertain", Refused;
+    /// This caller may not do it; see docs/trust.md.
+    NotPermitted = "not-permitted", Refused;
+    /// Only an agent's session can do it.
     NotASession = "not-a-session", Failed;
     /// The session is not known to be the caller's own.
     NotYourSession = "not-your-session", Refused;
@@ -111,13 +115,14 @@ codes! {
     StoreUnavailable = "store-unavailable", Failed;
     /// Another process held the store for too long.
     StoreLocked = "store-locked", Failed;
-    /// The file is not a store, or damaged.
+    /// The file is not a store, or it is damaged.
     StoreCorrupt = "store-corrupt", Failed;
+    /// Other users can write to the home, or replace it.
+    HomeUnsafe = "home-unsafe", Refused;
     /// A newer baton wrote this store.
     StoreNewer = "store-newer", Failed;
-    /// The disk is full.
     DiskFull = "disk-full", Failed;
-    /// The store lies on a read-only disk.
+    /// The store is on a read-only disk.
     StoreReadOnly = "store-read-only", Failed;
     /// An agent's sandbox keeps this command from the store.
     Sandboxed = "sandboxed", NotYet;
@@ -129,41 +134,49 @@ codes! {
     UnknownAgent = "unknown-agent", Usage;
     /// The agent is not installed here.
     AgentMissing = "agent-missing", Failed;
-    /// The agent's program is there, but in a version that can't do what is asked.
+    /// The agent's program is installed, but its version can't do what is asked.
     UnsupportedVersion = "unsupported-version", Failed;
     /// The agent's program has no login, or its key was refused.
     NotLoggedIn = "not-logged-in", Failed;
-    /// The agent can't be told that model, effort, or limit.
+    /// The agent does not take that model, effort or limit.
     UnsupportedOption = "unsupported-option", Failed;
-    /// A folder that is missing, or not what is needed there.
+    /// A folder is missing, or is not what is needed there.
     BadFolder = "bad-folder", Failed;
-    /// No job with that id, or it is another project's.
+    /// No job has that id, or it belongs to another project.
     UnknownJob = "unknown-job", Failed;
-    /// Several jobs begin with that.
+    /// The ids of several jobs begin with that text.
     AmbiguousJob = "ambiguous-job", Failed;
-    /// The job has ended, and what is asked needs one that has not.
+    /// The job has ended, and the request needs one that has not.
     JobEnded = "job-ended", Failed;
-    /// The job has not ended, and what is asked needs one that has.
+    /// The job has not ended, and the request needs one that has.
     JobRunning = "job-running", Failed;
-    /// The backend kept no session that could go on.
+    /// The backend kept no session that can be resumed.
     NothingToResume = "nothing-to-resume", Failed;
-    /// Nothing waits for an answer under that id.
+    /// No question with that id waits for an answer.
     UnknownApproval = "unknown-approval", Failed;
     /// The question was answered before.
     AlreadyAnswered = "already-answered", Failed;
-    /// Whoever asked is not there any more.
+    /// The agent that asked is gone.
     AskerGone = "asker-gone", Failed;
-    /// The answer was given, but nothing shows that it was taken.
+    /// The answer was given, but nothing shows that the agent took it.
     NotConfirmed = "not-confirmed", Failed;
     /// The question can be answered only where it is shown: in the agent's own terminal.
     OnlyInTerminal = "only-in-terminal", Failed;
-    /// Several questions begin like that.
+    /// The ids of several questions begin with that text.
     AmbiguousApproval = "ambiguous-approval", Failed;
-    /// An agent that nobody has named a reviewer for that project.
+    /// The question has changed since it was shown.
+    QuestionChanged = "question-changed", Refused;
+    /// The question was not shown in full, and there is no terminal to show it in and confirm.
+    NotShown = "not-shown", Refused;
+    /// baton does not keep all of the question because it is too long, so it can't be approved
+    /// here.
+    QuestionTooLarge = "question-too-large", Refused;
+    /// There is no exact rule that "always" would grant.
+    NoSuchRule = "no-such-rule", Refused;
+    /// The agent is not named as a reviewer for that project.
     NotAReviewer = "not-a-reviewer", Refused;
     /// A job may not start another one.
     TooDeep = "too-deep", Refused;
-    /// The job was cancelled.
     JobCancelled = "job-cancelled", Failed;
     /// The process that watched the job is gone.
     WorkerGone = "worker-gone", Failed;
@@ -173,25 +186,25 @@ codes! {
     BackendStart = "backend-start", Failed;
     /// The agent says that its turn failed.
     BackendError = "backend-error", Failed;
-    /// The agent can't be heard any more by any way.
+    /// No channel to the agent is left.
     TransportLost = "transport-lost", Failed;
     /// Nothing happened for too long.
     Stalled = "stalled", Failed;
-    /// A tool counts as running, but nothing of it is there.
+    /// A tool counts as running, but has no process.
     StuckTool = "stuck-tool", Failed;
-    /// The whole took too long.
+    /// The job took too long in all.
     JobTimeout = "job-timeout", Failed;
-    /// The account has no more to spend, or too much was asked of it at once.
+    /// The account has used up its budget or its rate.
     RateLimited = "rate-limited", Failed;
     /// No commit has that name.
     UnknownBase = "unknown-base", Failed;
-    /// Nothing has changed that could be reviewed.
+    /// There is no change to review.
     NothingToReview = "nothing-to-review", Failed;
-    /// A reviewer's answer is not what it was asked for.
+    /// A reviewer's answer does not have the form that it was asked for.
     BadReview = "bad-review", Failed;
     /// Output could not be written.
     OutputClosed = "output-closed", Failed;
-    /// A bug of ours.
+    /// A bug in baton.
     Internal = "internal", Failed;
 }
 
@@ -201,7 +214,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// A refusal with its reason and the way on.
+/// An error with its reason and what to do next.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
@@ -211,7 +224,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error with its message; add a [`hint`](Self::hint) wherever there is a way on.
+    /// An error with its message. Add a [`hint`](Self::hint) if there is something to do about it.
     pub fn new(code: Code, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: None }
     }
@@ -223,7 +236,6 @@ impl Error {
         self
     }
 
-    /// The machine-readable code.
     pub fn code(&self) -> Code {
         self.code
     }
@@ -239,7 +251,7 @@ impl Error {
     }
 }
 
-/// What a fallible call of baton gives.
+/// The result of a call that may fail.
 pub type Result<T> = std::result::Result<T, Error>;
 
 #[cfg(test)]

@@ -1,18 +1,49 @@
-//! What the guard decides about a tool call. The rules and the engine are in crate `guard`; how an agent is told is in crate `agents`.
+//! The guard's decision about a tool call. Crate `guard` has the rules and the engine; crate
+//! `agents` puts the decision into an agent's words.
 
-/// What is to happen with a tool call, a tool's output or the end of a turn. Stronger ones come later in [`Decision::strength`].
+/// A way to make an agent run without hooks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HookSwitch {
+    /// The agent's program.
+    pub program: &'static str,
+    /// Endings of the paths of its settings files.
+    pub files: &'static [&'static str],
+    /// Texts that turn hooks off in such a file, after blanks and quotes are removed, unless one of
+    /// the other texts follows.
+    pub words: &'static [(&'static str, &'static [&'static str])],
+    /// Options of the program that turn hooks off.
+    pub options: &'static [&'static str],
+    /// Options of the program whose value must name this for hooks to be read.
+    pub sources: &'static [(&'static str, &'static str)],
+    /// Variables that give the program another folder of settings, in which there are no hooks.
+    pub homes: &'static [&'static str],
+}
+
+/// What baton's parser and its table of rights say about a command line of baton.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OwnLine {
+    /// An agent may run it.
+    Free,
+    /// It needs a right that agents don't have: this one.
+    Refused(String),
+    /// It is no command of baton.
+    Unreadable,
+}
+
+/// What happens to a tool call, a tool's output or the end of a turn. [`Decision::strength`] orders
+/// them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Decision {
-    /// Nothing speaks against it.
+    /// It may go on.
     #[default]
     Allow,
-    /// It goes on, and the model is told something.
+    /// It goes on, and the model gets a note.
     Note,
     /// The output reaches the model only as this text.
     Redact(String),
     /// The person is asked.
     Ask,
-    /// It does not happen; for a stop: the turn goes on.
+    /// It does not happen. A turn that wants to end goes on.
     Deny,
 }
 
@@ -28,7 +59,7 @@ impl Decision {
         }
     }
 
-    /// Which of two wins: the larger.
+    /// The larger one of two decisions wins.
     pub fn strength(&self) -> u8 {
         match self {
             Self::Allow => 0,
@@ -39,25 +70,24 @@ impl Decision {
         }
     }
 
-    /// Whether the tool may not simply run.
+    /// Whether the tool must not simply run.
     pub fn holds(&self) -> bool {
         matches!(self, Self::Ask | Self::Deny)
     }
 }
 
-/// A decision, with the rule that made it and what the model is told.
+/// A decision, the rule that made it, and the reason for the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// What happens.
     pub decision: Decision,
-    /// The id of the rule that decided; empty where none had anything to say.
+    /// The id of the rule that decided; empty if no rule had anything to say.
     pub rule: String,
     /// One line for the model: what, why, what to do instead. Empty for a plain allow.
     pub reason: String,
 }
 
 impl Verdict {
-    /// Nothing speaks against it.
+    /// It may go on.
     pub fn allow() -> Self {
         Self::default()
     }
@@ -73,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_deny_is_stronger_than_all_else() {
+    fn a_deny_is_stronger_than_everything_else() {
         let others = [Decision::Allow, Decision::Note, Decision::Redact(String::new()), Decision::Ask];
         for other in others {
             assert!(Decision::Deny.strength() > other.strength(), "{other:?}");

@@ -1,22 +1,23 @@
 //! Identifiers: what they look like, and how they are made from random bytes.
 //!
-//! A public id is one letter that says what it names, then twelve characters of an alphabet that has no look-alikes
-//! (60 bits), short enough for a model to copy and long enough to stay unique when several machines are joined.
-//! An id that came from outside is data: it is compared, never interpreted.
+//! A public id is one letter for its kind, then twelve characters of an alphabet without
+//! look-alikes (60 bits). It is short enough for a model to copy and long enough to stay unique
+//! across several machines. An id that came from outside is data: it is compared, never
+//! interpreted.
 
 use crate::{Code, Error};
 use std::fmt;
 
-/// Random bytes that one id needs.
+/// How many random bytes one id needs.
 pub const ID_BYTES: usize = 8;
-const BODY_LEN: usize = 12;
+const ID_CHARS: usize = 12;
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 fn encode(prefix: char, random: [u8; ID_BYTES]) -> String {
     let mut bits = u64::from_le_bytes(random);
-    let mut out = String::with_capacity(1 + BODY_LEN);
+    let mut out = String::with_capacity(1 + ID_CHARS);
     out.push(prefix);
-    for _ in 0..BODY_LEN {
+    for _ in 0..ID_CHARS {
         out.push(char::from(ALPHABET[(bits & 31) as usize]));
         bits >>= 5;
     }
@@ -24,7 +25,7 @@ fn encode(prefix: char, random: [u8; ID_BYTES]) -> String {
 }
 
 fn well_formed(prefix: char, text: &str) -> bool {
-    text.len() == 1 + BODY_LEN
+    text.len() == 1 + ID_CHARS
         && text.starts_with(prefix)
         && text.bytes().skip(1).all(|byte| ALPHABET.contains(&byte))
 }
@@ -41,12 +42,11 @@ macro_rules! public_id {
                 Self(encode($prefix, random))
             }
 
-            /// Takes an id as a person, an agent or the store gave it; `None` if it can't be one.
+            /// Parses an id from a person, an agent or the store; `None` if it can't be one.
             pub fn parse(text: &str) -> Option<Self> {
                 well_formed($prefix, text).then(|| Self(text.to_owned()))
             }
 
-            /// The id as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -61,12 +61,13 @@ macro_rules! public_id {
 }
 
 public_id!(
-    /// Names one message, whatever the number of its recipients.
+    /// Names one message, however many recipients it has.
     MessageId,
     'm'
 );
 public_id!(
-    /// Names an ask. It is the ask's message id with another first letter, so neither can point at a stranger.
+    /// Names an ask. It is the ask's message id with another first letter, so both always mean the
+    /// same ask.
     RequestId,
     'r'
 );
@@ -76,12 +77,13 @@ public_id!(
     'j'
 );
 public_id!(
-    /// Names one question that an agent waits with.
+    /// Names one question that an agent asks the person.
     ApprovalId,
     'a'
 );
 public_id!(
-    /// Proves an offer: printed at the end of what a hook prints, looked for where the agent keeps what it took.
+    /// Proves an offer: a hook prints it behind the mail, and baton later looks for it in the
+    /// agent's records.
     Nonce,
     'n'
 );
@@ -92,7 +94,7 @@ impl MessageId {
         RequestId(format!("r{}", &self.0[1..]))
     }
 
-    /// Takes what a person or an agent typed as a message id.
+    /// Parses a message id that a person or an agent typed.
     pub fn from_input(text: &str) -> Result<Self, Error> {
         let text = text.trim();
         Self::parse(text).or_else(|| RequestId::parse(text).map(|request| request.message())).ok_or_else(
@@ -115,7 +117,7 @@ impl RequestId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ParticipantId(pub i64);
 
-/// The row of one model context in the store (not the agent's own session id, which is text).
+/// The row of one session in the store (not the agent's own session id, which is text).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionRow(pub i64);
 

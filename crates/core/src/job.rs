@@ -1,8 +1,9 @@
-//! Jobs: a task that another agent does in the background, and what may be said about it.
+//! Jobs: tasks that another agent does in the background.
 //!
-//! A job is one turn of a backend (an agent's program). Its worker sees it through [`Observation`]s, keeps what follows from them in a
-//! [`watch::Watch`], and asks the judges in [`judge`] whether it has come to an end. Nothing here reads a clock: times are spans since the worker
-//! began, by a clock that nobody can set.
+//! A job is one turn of a backend (an agent's program). Its worker sees it through
+//! [`Observation`]s, keeps a picture of it in a [`watch::Watch`], and asks the judges in [`judge`]
+//! whether it has ended. Nothing here reads a clock: times are spans since the worker began, by a
+//! clock that can't be set.
 
 pub mod judge;
 pub mod notice;
@@ -13,7 +14,14 @@ use crate::time::Moment;
 use crate::{Code, Error};
 use std::fmt;
 
-/// Where a job stands. The three ends are final: the first one stays.
+/// The environment variables that mark every process of a job; each has one of them.
+pub const JOB_MARKS: [&str; 2] = ["BATON_JOB", "BATON_SERVER"];
+
+/// The tag of a job's session. It takes mail, but an address such as `agent:codex` does not mean
+/// it.
+pub const JOB_TAG: &str = "job";
+
+/// The status of a job. The three ends are final: the first one stays.
 ///
 /// | from | may become |
 /// |---|---|
@@ -24,11 +32,10 @@ use std::fmt;
 /// | completed, failed, cancelled | – |
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Status {
-    /// The record is there, the worker has not said anything yet.
+    /// The record exists; the worker has not reported yet.
     Queued,
     /// The worker starts the backend.
     Starting,
-    /// The backend works.
     Running,
     /// The backend waits for a permission or an answer.
     Blocked,
@@ -36,12 +43,11 @@ pub enum Status {
     Completed,
     /// It ended without one; the error says why.
     Failed,
-    /// It was stopped because somebody asked.
+    /// It was cancelled on request.
     Cancelled,
 }
 
 impl Status {
-    /// Every status.
     pub const ALL: &[Status] = &[
         Self::Queued,
         Self::Starting,
@@ -52,7 +58,7 @@ impl Status {
         Self::Cancelled,
     ];
 
-    /// As programs see it.
+    /// The status as programs read it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -70,12 +76,12 @@ impl Status {
         Self::ALL.iter().copied().find(|status| status.as_str() == text)
     }
 
-    /// Whether nothing can follow.
+    /// Whether the status is final.
     pub fn is_end(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 
-    /// Whether a job that stands here may stand there next.
+    /// Whether a job may change from this status to that one.
     pub fn may_become(self, next: Self) -> bool {
         match self {
             Self::Completed | Self::Failed | Self::Cancelled => false,
@@ -93,12 +99,12 @@ impl fmt::Display for Status {
     }
 }
 
-/// What a job may do without asking. Whatever the agent's own settings or the guard deny stays denied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+/// What a job may do without asking. What the agent's own settings or the guard deny stays denied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum Allow {
-    /// Only what the agent's own settings allow; everything else is asked.
+    /// Only what the agent's own settings allow. The person is asked about everything else.
     Ask,
-    /// Changing files in the job's folder too.
+    /// It may also change files in the job's folder.
     #[default]
     Edits,
     /// Everything that the agent's own settings don't deny.
@@ -129,7 +135,7 @@ impl Allow {
 pub struct Fault {
     /// Code, the original words, and what to do.
     pub error: Error,
-    /// When it makes sense to try again, where somebody said so.
+    /// When to try again, if the backend said so.
     pub again_at: Option<Moment>,
 }
 
@@ -153,23 +159,22 @@ impl From<Error> for Fault {
     }
 }
 
-/// What a tool is, as far as its processes matter.
+/// The kinds of tools, as far as their processes matter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ToolKind {
-    /// It runs a command: while it runs, a process of it should be there.
+    /// It runs a command, so a running call should have a process.
     Shell,
-    /// Anything else; nobody can see whether it lives.
+    /// Anything else. Its processes can't be seen.
     Other,
 }
 
-/// How far a tool call has come.
+/// The state of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ToolState {
-    /// Asked for, not begun: perhaps a permission is missing.
+    /// Requested but not started; a permission may be missing.
     Pending,
-    /// At work.
     Running,
-    /// Over, well or not.
+    /// Ended, with or without success.
     Ended,
 }
 
@@ -178,86 +183,81 @@ pub enum ToolState {
 pub struct Tool {
     /// The backend's id of the call.
     pub call: String,
-    /// What kind it is.
     pub kind: ToolKind,
     /// Its name and the beginning of what it does: `bash: cargo test`.
     pub what: String,
-    /// How far it is.
     pub state: ToolState,
-    /// Grows with its output, where the backend shows it; any number, only its change matters.
+    /// Grows with its output, if the backend shows it. Only a change of it matters.
     pub output: u64,
 }
 
-/// How an assistant message ended, by the backend's words.
+/// How an assistant message ended, as the backend says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Finish {
-    /// The model said what it had to say.
+    /// The model finished its answer.
     End,
-    /// The model's answer was cut because it was too long; it is an end nevertheless.
+    /// The answer was cut because it was too long. It still is an end.
     Length,
     /// A step: tools come next.
     ToolCalls,
-    /// It is the summary that a compaction made.
+    /// The message is the summary of a compaction.
     Summary,
-    /// A word that we don't know.
+    /// An unknown word.
     Unknown,
-    /// The backend said nothing about it.
+    /// The backend does not say.
     Absent,
 }
 
-/// An assistant message that came after our prompt.
+/// An assistant message after the job's prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// Its text.
     pub text: String,
-    /// How it ended.
     pub finish: Finish,
 }
 
-/// What the backend has, all of it, at one look.
+/// Everything that the backend has at one look.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Snapshot {
-    /// Whether it says that it does nothing now; `None` where it can't say.
+    /// Whether it reports itself idle; `None` if it can't say.
     pub idle: Option<bool>,
-    /// The last assistant message after our prompt.
+    /// The last assistant message after the job's prompt.
     pub said: Option<Said>,
-    /// The tool calls since our prompt that have not ended.
+    /// The tool calls since the job's prompt that have not ended.
     pub tools: Vec<Tool>,
-    /// What it waits for, of this session and of its children.
+    /// What this session and its children wait for.
     pub questions: Vec<Question>,
     /// The turn ended with an error.
     pub fault: Option<Fault>,
-    /// The turn was aborted.
     pub aborted: bool,
-    /// Changes whenever something has: messages, parts, lengths. Only its change matters.
+    /// Changes with every change of messages, parts or lengths. Only a change of it matters.
     pub version: u64,
 }
 
-/// A way by which a backend is heard.
+/// A channel to a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Channel {
-    /// Its events, as they come.
+    /// Its stream of events.
     Stream,
-    /// Asking it.
+    /// Polling it.
     Look,
 }
 
-/// Something that the worker has learnt about the backend.
+/// Something that the worker learned about the backend.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Observation {
     /// The backend's own id of the session.
     Session(String),
-    /// It has begun to work on our prompt.
+    /// It has started to work on the prompt.
     Busy,
     /// It says that its turn is over.
     Idle,
-    /// It moves: words about what it does, empty if there are none.
+    /// It makes progress. The text says what it does, or is empty.
     Progress(String),
     /// A tool call began, changed or ended.
     Tool(Tool),
     /// An assistant message is complete.
     Said(Said),
-    /// It waits for somebody.
+    /// It waits for an answer.
     Asked(Question),
     /// That question, by its id, is answered or gone.
     Settled(String),
@@ -270,15 +270,14 @@ pub enum Observation {
     },
     /// The turn ended with an error.
     Fault(Fault),
-    /// The turn was aborted.
     Aborted,
-    /// The answer to a look.
+    /// What a look found.
     Looked(Snapshot),
-    /// A way to hear it is lost, with the reason.
+    /// A channel is lost, with the reason.
     Lost(Channel, String),
-    /// A way to hear it is there again.
+    /// A channel works again.
     Found(Channel),
-    /// Its process, or its server, is gone: how, in words.
+    /// Its process or its server is gone. The text says how.
     Gone(String),
 }
 

@@ -1,9 +1,9 @@
 //! The nouns of baton and the decisions about them.
 //!
-//! Everything here is pure: no I/O, no clock, no environment, no randomness and no agent's name. What a decision
-//! needs is passed in, what it wants is returned, so that each promise of the contract can be tested by playing
-//! millions of interleavings without a file or a process. The store executes what is decided here, one transaction
-//! per decision.
+//! Everything here is pure: no I/O, no clock, no environment, no randomness and no agent's name.
+//! Callers pass in what a decision needs and carry out what it returns. So tests can play millions
+//! of interleavings for each promise of the contract, without a file or a process. The store
+//! executes each decision in one transaction.
 
 pub mod address;
 pub mod approval;
@@ -11,6 +11,7 @@ pub mod body;
 pub mod bytes;
 pub mod error;
 pub mod event;
+pub mod foreign;
 pub mod frame;
 pub mod guard;
 pub mod id;
@@ -19,7 +20,9 @@ pub mod limits;
 pub mod loops;
 pub mod mail;
 pub mod name;
+pub mod process;
 pub mod review;
+pub mod rights;
 pub mod session;
 pub mod time;
 pub mod tool;

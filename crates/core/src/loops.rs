@@ -1,29 +1,37 @@
-//! Cutting echo loops between agents: hop limit and pair budget.
+//! Cuts endless loops of messages between agents, by a hop limit and a budget per pair.
 //!
-//! Only traffic between two agents' sessions counts; a person or a script is never held up. A chain of replies grows
-//! by one hop each and starts anew when a person took a turn in the sender's session since the chain's last message.
+//! Only messages between two agents' sessions count; a person or a script is never limited. Each
+//! reply adds one hop. The count starts again when a person took a turn in the sender's session
+//! after the chain's last message.
 
 use crate::limits::Limits;
 use crate::time::Moment;
 use crate::{Code, Error};
 
-/// What is known about a message that an agent wants to send to an agent.
+/// What is known about a message from one agent to another.
 #[derive(Clone, Copy, Debug)]
 pub struct Traffic {
-    /// Hops of the message it replies to, and when that one was sent.
-    pub parent: Option<(u32, Moment)>,
+    /// The message it replies to.
+    pub parent: Option<Parent>,
     /// The sender's last turn that a person began.
     pub person_turn: Option<Moment>,
     /// Messages between the two, either way, within the window.
     pub recent: u32,
 }
 
-/// The hops of the new message, or the refusal that cuts the loop.
+/// A message that another one replies to.
+#[derive(Clone, Copy, Debug)]
+pub struct Parent {
+    pub hops: u32,
+    pub sent_at: Moment,
+}
+
+/// The hops of the new message, or the error that cuts the loop.
 pub fn admit(traffic: Traffic, limits: &Limits) -> Result<u32, Error> {
     let hops = match traffic.parent {
         None => 0,
-        Some((_, sent)) if traffic.person_turn.is_some_and(|turn| turn > sent) => 0,
-        Some((hops, _)) => hops + 1,
+        Some(parent) if traffic.person_turn.is_some_and(|turn| turn > parent.sent_at) => 0,
+        Some(parent) => parent.hops + 1,
     };
     if hops > limits.hops {
         return Err(Error::new(
@@ -33,7 +41,7 @@ pub fn admit(traffic: Traffic, limits: &Limits) -> Result<u32, Error> {
                 limits.hops
             ),
         )
-        .hint("stop here and tell your user; their next prompt starts the count anew"));
+        .hint("stop here and tell your user; their next prompt starts the count again"));
     }
     if traffic.recent >= limits.pair_messages {
         return Err(Error::new(
@@ -44,7 +52,7 @@ pub fn admit(traffic: Traffic, limits: &Limits) -> Result<u32, Error> {
                 limits.pair_window.coarse()
             ),
         )
-        .hint("wait, or put what is left into one message; the budget is `limits.pair_messages` in the configuration"));
+        .hint("wait, or put the rest into one message; the budget is `limits.pair_messages` in the configuration"));
     }
     Ok(hops)
 }
@@ -54,11 +62,12 @@ mod tests {
     use super::*;
 
     fn traffic(parent: Option<(u32, i64)>, person: Option<i64>, recent: u32) -> Traffic {
-        Traffic { parent: parent.map(|(h, t)| (h, Moment(t))), person_turn: person.map(Moment), recent }
+        let parent = parent.map(|(hops, at)| Parent { hops, sent_at: Moment(at) });
+        Traffic { parent, person_turn: person.map(Moment), recent }
     }
 
     #[test]
-    fn a_chain_is_cut_at_the_limit_and_a_person_starts_it_anew() {
+    fn a_chain_is_cut_at_the_limit_and_a_person_starts_a_new_one() {
         let limits = Limits::default();
         assert_eq!(admit(traffic(None, None, 0), &limits).unwrap(), 0);
         assert_eq!(admit(traffic(Some((7, 10)), None, 0), &limits).unwrap(), 8);

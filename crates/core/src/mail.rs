@@ -2,26 +2,29 @@
 //!
 //! ```text
 //!                 claim (one transaction, one nonce)
-//!      ┌────────┐ ─────────────────────────────────▶ ┌─────────┐  nonce found   ┌──────┐
-//!  ──▶ │ queued │                                    │ offered │ ─────────────▶ │ seen │
-//!      └────────┘ ◀───────────────────────────────── └─────────┘                └──────┘
-//!        │    │     the model answered a request         │
+//!      ┌────────┐ ─────────────────────────────────▶ ┌─────────┐  the model answered  ┌──────┐
+//!  ──▶ │ queued │                                    │ offered │ ───────────────────▶ │ seen │
+//!      └────────┘ ◀───────────────────────────────── └─────────┘  with the nonce in   └──────┘
+//!        │    │     the model answered a request         │        its context
 //!        │    │     that would have held it, and         │ no transcript, and it
 //!        │    │     the nonce is not there               │ was offered before
 //!        │    │                                          ▼
-//!        │    └─▶ expired, undeliverable, refused     unconfirmed
+//!        │    └─▶ expired, undeliverable              unconfirmed
+//!        └─ a person or a script reads it ─▶ seen
 //! ```
 //!
-//! A hook run does three things in this order: it settles the open offer by looking for proof ([`proof`]), it notes what
-//! the session is doing, and it claims the next batch if nothing is open ([`turn`]). All that is decided here; the store
-//! executes it in one transaction.
+//! [`plan`](mod@plan) decides what an event does: it settles open offers by their proof ([`proof`],
+//! [`turn`]), notes what the session is doing, and makes the next offer if none is open. The store
+//! executes the plan in one transaction.
 
 pub mod delivery;
 pub mod mailbox;
+pub mod plan;
 pub mod proof;
 pub mod turn;
 
 pub use delivery::Delivery;
 pub use mailbox::Mailbox;
-pub use proof::{Anchor, Item, Look, MARK, Search, Turns, look_at_request, mark};
+pub use plan::{Facts, Missing, NewOffer, Plan, Settlement, TurnStart, plan, start_of_search};
+pub use proof::{Anchor, Item, MARK, Proof, Search, Turns, mark, proof_in_request};
 pub use turn::{Occasion, Settle, View};

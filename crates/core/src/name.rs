@@ -1,21 +1,22 @@
 //! Names of participants: short, human, unique in their project.
 //!
-//! A name is what people and agents type, so it is made of lower-case ASCII letters, digits, `-` and `_`, and
-//! starts with a letter: it can't look like an option, a path, an address of another kind or right-to-left text.
+//! A name is what people and agents type, so it is made of lower-case ASCII letters, digits, `-`
+//! and `_`, and starts with a letter: it can't look like an option, a path, an address of another
+//! kind or right-to-left text.
 
 use crate::{Code, Error, frame, limits};
 
 /// The person's mailbox.
 pub const USER: &str = "user";
-/// What a program without a terminal and without an agent sends as.
+/// The sender of a program without a terminal and without an agent.
 pub const SCRIPT: &str = "script";
-/// What baton signs its own notes with.
+/// The sender of baton's own notes.
 pub const BATON: &str = "baton";
 
 const RESERVED: &[&str] =
     &[USER, SCRIPT, BATON, "all", "everyone", "self", "me", "agent", "system", "assistant", "human"];
 
-/// Checks a name that somebody wants to carry.
+/// Checks a name that a participant wants to have.
 pub fn check(name: &str) -> Result<(), Error> {
     if RESERVED.contains(&name) {
         return Err(Error::new(Code::BadName, format!("the name {name} is reserved"))
@@ -29,7 +30,6 @@ pub fn check(name: &str) -> Result<(), Error> {
     }
 }
 
-/// Checks a tag.
 pub fn check_tag(tag: &str) -> Result<(), Error> {
     if well_formed(tag, limits::TAG_CHARS) {
         Ok(())
@@ -46,7 +46,8 @@ pub fn well_formed(text: &str, longest: usize) -> bool {
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_')
 }
 
-/// The `attempt`-th name to try for a session: words first, the same ones for the same id, then words with a number.
+/// The `attempt`-th name to try for a session: first words, the same ones for the same id, then
+/// words with a number.
 pub fn candidate(native_id: &str, attempt: u32) -> String {
     let seed = native_id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)

@@ -1,6 +1,8 @@
-//! The stop gate: whether a session that wants to stop is reviewed first, and what comes of it.
+//! The stop gate: whether a session that wants to stop is reviewed first, and what follows from the
+//! review.
 //!
-//! A review can only ever hold a session for a few rounds: whatever goes wrong with it, the session stops.
+//! A review can keep a session from stopping for a few rounds only. If anything goes wrong with the
+//! review, the session stops.
 
 use std::fmt;
 
@@ -9,22 +11,22 @@ use std::fmt;
 pub struct Stopping {
     /// The gate is on.
     pub on: bool,
-    /// The session does the work of a job itself: its asker looks at what it did.
+    /// The session does the work of a job. Its asker checks that work.
     pub in_job: bool,
-    /// The turn goes on only because a stop hook said so.
+    /// The turn continues only because a stop hook said so.
     pub stop_active: bool,
-    /// So many reviews have kept it from stopping since it last stopped by itself.
+    /// How many reviews have kept it from stopping since it last stopped by itself.
     pub rounds: u32,
-    /// So many may.
+    /// How many reviews may do that.
     pub most: u32,
-    /// What there is to review, beside what was allowed last.
+    /// What changed since the last review that allowed a stop.
     pub changes: Changes,
 }
 
-/// What has changed since a review last said yes.
+/// What has changed since a review last allowed a stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Changes {
-    /// Nothing, or nothing that was not reviewed.
+    /// Nothing new.
     None,
     /// Something.
     Some,
@@ -32,22 +34,22 @@ pub enum Changes {
     Unknown,
 }
 
-/// Why a session stops unreviewed.
+/// Why a session stops without a review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreviewed {
-    /// Nobody wants it.
+    /// The gate is off.
     Off,
-    /// It is a job's own session.
+    /// The session does the work of a job.
     InJob,
-    /// It was held often enough.
+    /// The rounds are used up.
     Rounds,
     /// There is nothing new.
     NothingNew,
-    /// Nobody can say what is new.
+    /// It is not known what is new.
     Unknown,
 }
 
-/// Whether a review is to be asked for; else why not.
+/// Whether a review is needed; the error says why not.
 pub fn wanted(stopping: Stopping) -> Result<(), Unreviewed> {
     if !stopping.on {
         return Err(Unreviewed::Off);
@@ -65,23 +67,23 @@ pub fn wanted(stopping: Stopping) -> Result<(), Unreviewed> {
     }
 }
 
-/// How often it was held in this chain of stops: a stop that no hook caused begins a new one.
+/// How many rounds this chain of stops has had. A stop that no hook caused begins a new chain.
 pub fn rounds_before(stop_active: bool, rounds: u32) -> u32 {
     if stop_active { rounds } else { 0 }
 }
 
-/// What a review came to.
+/// The outcome of a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Gate {
+pub enum StopDecision {
     /// It may stop.
     Allow,
-    /// It goes on, and is told why.
+    /// It goes on, and gets the reason.
     Block(String),
-    /// Nobody could say; it may stop, and the log has the reason.
+    /// The review could not run. The session may stop, and the log has the reason.
     CouldNotRun(String),
 }
 
-impl fmt::Display for Gate {
+impl fmt::Display for StopDecision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Allow => f.write_str("allowed"),
@@ -113,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_of_stops_has_so_many_rounds_and_a_new_one_begins_anew() {
+    fn a_chain_of_stops_has_limited_rounds_and_a_new_chain_starts_again() {
         let held = |rounds| Stopping { stop_active: true, rounds, ..NEW };
         assert_eq!(wanted(held(1)), Ok(()));
         assert_eq!(wanted(held(2)), Err(Unreviewed::Rounds));

@@ -5,12 +5,13 @@
 //! | start (startup, resume, clear) | idle | idle | idle | idle |
 //! | prompt, woken, continued, tool, request | busy | busy | busy | busy |
 //! | permission asked | blocked | blocked | blocked | blocked |
+//! | question settled | – | – | busy | – |
 //! | stop, interrupt, idle notice | idle | idle | idle | idle |
 //! | compaction, anything of a subagent | – | – | – | – |
 //! | end | gone | gone | gone | gone |
 //!
-//! A gone session that sends an event is back: resume keeps the id. Where the agent has a registry of its own, that
-//! wins over events that never came (an interrupted dialog sends none).
+//! A gone session that sends an event is back: resume keeps the id. If the agent has its own
+//! registry, that wins over events that never came (an interrupted dialog sends none).
 
 use crate::event::{Event, EventKind};
 
@@ -23,12 +24,11 @@ pub enum State {
     Idle,
     /// Waiting for a permission or an answer.
     Blocked,
-    /// Ended, or its process is.
+    /// The session or its process has ended.
     Gone,
 }
 
 impl State {
-    /// As stored and shown.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Busy => "busy",
@@ -44,7 +44,14 @@ impl State {
     }
 }
 
-/// The state after an event, or `None` where the event says nothing about it.
+/// The new state of a session after an event, if it changes.
+pub fn change(from: State, event: &Event) -> Option<State> {
+    // An answer may come too late. Then it says nothing about a turn that is over.
+    let is_late = event.kind == EventKind::QuestionSettled && from != State::Blocked;
+    after(event).filter(|to| *to != from && !is_late)
+}
+
+/// The state after an event; `None` if the event says nothing about it.
 pub fn after(event: &Event) -> Option<State> {
     if event.subagent.is_some() {
         return None;
@@ -59,6 +66,7 @@ pub fn after(event: &Event) -> Option<State> {
         | EventKind::AfterTools
         | EventKind::Request => Some(State::Busy),
         EventKind::Blocked => Some(State::Blocked),
+        EventKind::QuestionSettled => Some(State::Busy),
         EventKind::Stop | EventKind::Interrupted | EventKind::IdleNotice => Some(State::Idle),
         EventKind::End => Some(State::Gone),
         EventKind::Start(_)

@@ -1,8 +1,9 @@
-//! Moments and durations. The clock is read at the rim and passed in.
+//! Moments and durations. The caller reads the clock and passes the time in.
 
 use crate::{Code, Error};
 
-/// Milliseconds since 1970, by the wall clock. For showing, expiry and trimming; never for deciding a delivery.
+/// Milliseconds since 1970, by the wall clock. For showing, expiry and trimming; never for deciding
+/// a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(pub i64);
 
@@ -45,7 +46,8 @@ impl Moment {
         if !(1970..=9999).contains(&year) || hour > 23 || minute > 59 || second > 59 {
             return None;
         }
-        // The day of that name, found by its number: there is one function for the calendar, and it is the other way round.
+        // Finds the day by its number: there is only one calendar function, and it goes the other
+        // way.
         let about = (year - 1970) * 146_097 / 400 + (month - 1) * 30 + day - 1;
         let days = (about - 40..about + 40).find(|days| civil(*days) == (year, month, day))?;
         Some(Self((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000))
@@ -54,7 +56,7 @@ impl Moment {
 
 /// Days since 1970-01-01 as year, month, day (proleptic Gregorian).
 fn civil(days: i64) -> (i64, i64, i64) {
-    // Years run from March here, so that the leap day is the last of its year.
+    // Years start in March here, so that the leap day is the last day of its year.
     let shifted = days + 719_468;
     let era = shifted.div_euclid(146_097);
     let day_of_era = shifted.rem_euclid(146_097);
@@ -71,17 +73,14 @@ fn civil(days: i64) -> (i64, i64, i64) {
 pub struct Span(pub i64);
 
 impl Span {
-    /// So many seconds.
     pub const fn seconds(n: i64) -> Self {
         Self(n * 1000)
     }
 
-    /// So many minutes.
     pub const fn minutes(n: i64) -> Self {
         Self::seconds(n * 60)
     }
 
-    /// So many days.
     pub const fn days(n: i64) -> Self {
         Self::minutes(n * 60 * 24)
     }

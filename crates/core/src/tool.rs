@@ -1,26 +1,23 @@
-//! The canonical tool call: what every agent's own tools are turned into.
+//! The canonical tool call, which every agent's own tools become.
 //!
-//! An agent's names and fields are in its table (crate `agents`); here is only what they mean. Nothing here decides whether a call is
-//! allowed.
+//! An agent's names and fields are in its table (crate `agents`); this module only has their
+//! meaning. It does not decide whether a call is allowed.
 
 /// What a tool does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum ToolKind {
     /// Runs a command in a shell.
     Shell,
-    /// Types into a command that runs already, so what it runs need not be a whole command.
+    /// Types into a command that runs already. The text need not be a whole command.
     TypedInput,
-    /// Reads files.
     Read,
-    /// Writes a file anew.
+    /// Writes a whole file.
     Write,
     /// Changes parts of a file.
     Edit,
     /// Changes files that only the patch itself names.
     Patch,
-    /// Deletes a file.
     Delete,
-    /// Lists a folder.
     List,
     /// Finds files by name.
     Glob,
@@ -34,14 +31,13 @@ pub enum ToolKind {
     Task,
     /// A tool of an MCP server.
     Mcp {
-        /// The server's name in the agent's configuration; `None` where the agent does not say it.
+        /// The server's name in the agent's configuration; `None` if the agent does not say it.
         server: Option<String>,
-        /// The tool's own name.
         tool: String,
     },
-    /// Known, and touches nothing outside the conversation.
+    /// A known tool that touches nothing outside the conversation.
     Other,
-    /// In no table: to be judged by its fields.
+    /// A tool in no table. Its fields are all that is known.
     Unknown,
 }
 
@@ -69,7 +65,7 @@ impl ToolKind {
     }
 }
 
-/// One call of a tool, whatever agent made it. A field is set only where the tool has it and the call gives it.
+/// One call of a tool, of any agent. A field is set only if the tool has it and the call gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolUse {
     /// What the tool does.
@@ -78,18 +74,21 @@ pub struct ToolUse {
     pub native: String,
     /// Every path that the call names.
     pub paths: Vec<String>,
-    /// The command.
+    /// Patterns that say which files are looked for or searched.
+    pub globs: Vec<String>,
     pub command: Option<String>,
     /// Where the command runs, if not where the agent works.
     pub folder: Option<String>,
     /// The patch, which names its files itself.
     pub patch: Option<String>,
-    /// What is to stand in the file.
+    /// The new content of the file.
     pub content: Option<String>,
     /// The address, or the text that holds it.
     pub url: Option<String>,
     /// What is typed.
     pub typed: Option<String>,
+    /// Why the input is not understood, so that the effect of a known tool is unclear.
+    pub unread: Option<String>,
 }
 
 impl ToolUse {
@@ -99,16 +98,18 @@ impl ToolUse {
             kind,
             native: native.into(),
             paths: Vec::new(),
+            globs: Vec::new(),
             command: None,
             folder: None,
             patch: None,
             content: None,
             url: None,
             typed: None,
+            unread: None,
         }
     }
 
-    /// The path, where the call names one at least.
+    /// The first path, if the call names any.
     pub fn path(&self) -> Option<&str> {
         self.paths.first().map(String::as_str)
     }

@@ -1,47 +1,51 @@
 //! Waking an idle session: whether, and by which of its routes.
 //!
-//! A wake is an accelerator, never the truth: one fixed line that makes the agent take a turn, in which its own hooks bring the mail by offer and proof.
-//! So a route that lies, holds the line back for hours, fails late or fires twice neither loses nor doubles anything. What it must never do is harm, and
-//! that is decided here, by what is known right now.
+//! A wake only speeds delivery up: one fixed line makes the agent take a turn, and in that turn its
+//! hooks bring the mail by offer and proof. So a route that reports wrongly, delays the line for
+//! hours, fails late or fires twice neither loses nor doubles mail. But a wake must never do harm,
+//! so this module decides from what is known right now.
 
 use crate::id::MessageRow;
 use crate::session::State;
 use crate::time::{Moment, Span};
 
-/// What a session is woken with. The hook at its prompt brings the mail; where there is none any more, the hook swallows the line.
-pub const LINE: &str = "[baton] Mail is waiting for you.";
+/// The line that wakes a session. The hook at this prompt brings the mail; if there is none left,
+/// the hook swallows the line.
+pub const WAKE_LINE: &str = "[baton] Mail is waiting for you.";
 
-/// What the person is told when such a line finds nothing to bring.
+/// Tells the person that such a line found no mail.
 pub const NOTHING_WAITS: &str = "baton: the mail has been taken meanwhile";
 
-/// No second wake of a recipient so soon.
-pub const DEBOUNCE: Span = Span::seconds(1);
-/// A wake that no event of the session has confirmed by now has failed. An idle Codex takes up to ten seconds to look into its queue.
-pub const CONFIRM: Span = Span::seconds(15);
+/// No second wake of a recipient within this time.
+pub const DEBOUNCE_SPAN: Span = Span::seconds(1);
+/// A wake that no event of the session confirms within this time has failed. An idle Codex takes up
+/// to ten seconds to read its queue.
+pub const CONFIRM_TIMEOUT: Span = Span::seconds(15);
 /// The window of [`Limits::wakes_per_hour`](crate::limits::Limits::wakes_per_hour).
-pub const WINDOW: Span = Span::minutes(60);
-/// Tries for the same mail, over all routes: whoever claimed a wake may have been killed before he performed it.
-pub const TRIES: u32 = 3;
+pub const WAKE_WINDOW: Span = Span::minutes(60);
+/// How many wakes are tried for the same mail, over all routes. A process may be killed between
+/// claiming a wake and performing it.
+pub const MAX_TRIES: u32 = 3;
 
-/// Whether a prompt is nothing but our line.
+/// Whether a prompt is only the wake line.
 pub fn is_line(prompt: &str) -> bool {
-    prompt.trim() == LINE
+    prompt.trim() == WAKE_LINE
 }
 
-/// How much a message presses.
+/// How urgent a message is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Attention {
-    /// It wakes an idle recipient, unless that one does not want to be disturbed.
+    /// It wakes an idle recipient that accepts being disturbed.
     #[default]
     Ordinary,
-    /// It also passes that wish. For the person only.
+    /// It also wakes a recipient that does not want to be disturbed. Only the person may send it.
     Urgent,
-    /// It wakes nobody, and comes with the recipient's next event.
+    /// It wakes no one, and comes with the recipient's next event.
     Quiet,
 }
 
 impl Attention {
-    /// The number that stands for it in the store.
+    /// Its number in the store.
     pub fn code(self) -> i64 {
         match self {
             Self::Ordinary => 0,
@@ -54,22 +58,21 @@ impl Attention {
 /// A way to make an idle session take a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RouteKind {
-    /// A plugin of ours pushes the mail itself, under ids that can't be taken twice.
+    /// baton's plugin pushes the mail itself, under ids that can't be taken twice.
     Plugin,
     /// A socket on which the session takes messages.
     Socket,
     /// A command of the agent's own that queues a prompt.
     Queue,
-    /// A hook of ours that waits in the session's background.
+    /// A hook of baton that waits in the session's background.
     Waiter,
-    /// Its terminal, if that shows an empty prompt.
+    /// Its terminal, if it shows an empty prompt.
     Terminal,
 }
 
 impl RouteKind {
     const ALL: [Self; 5] = [Self::Plugin, Self::Socket, Self::Queue, Self::Waiter, Self::Terminal];
 
-    /// As stored and shown.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Plugin => "plugin",
@@ -86,16 +89,16 @@ impl RouteKind {
     }
 }
 
-/// What became of a wish to wake a session.
+/// The outcome of a request to wake a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
-    /// Passed on by a route that is no terminal.
+    /// Sent by a route that is not a terminal.
     Pushed,
     /// Typed into its terminal.
     Typed,
-    /// A turn runs; the mail comes with it, at its end at the latest.
+    /// A turn runs, and brings the mail by its end.
     PendingTurnEnd,
-    /// The agent keeps it from the model until its person has agreed.
+    /// The agent keeps the line from the model until its person agrees.
     Held,
     /// A turn runs that takes no mail.
     SkippedBusy,
@@ -113,7 +116,7 @@ pub enum Outcome {
     SkippedDeduped,
     /// Waking is switched off.
     SkippedDisabled,
-    /// It is not running, or nobody sits in front of it.
+    /// It is not running, or no person is in front of it.
     NoClient,
     /// It can't be woken here.
     NoRoute,
@@ -143,7 +146,6 @@ impl Outcome {
         Self::Unconfirmed,
     ];
 
-    /// As stored and shown.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pushed => "pushed",
@@ -170,27 +172,27 @@ impl Outcome {
         Self::ALL.into_iter().find(|outcome| outcome.as_str() == text)
     }
 
-    /// Whether something was passed on that an event of the session can confirm.
+    /// Whether an event of the session can still confirm it.
     pub fn is_under_way(self) -> bool {
         matches!(self, Self::Pushed | Self::Typed)
     }
 
-    /// What it means, for people.
+    /// The outcome in words, for people.
     pub fn meaning(self) -> &'static str {
         match self {
             Self::Pushed => "told it that mail is waiting",
             Self::Typed => "typed into its terminal that mail is waiting",
-            Self::PendingTurnEnd => "it is busy, and gets its mail with this turn",
-            Self::Held => "its agent keeps the wake until the person there has agreed",
+            Self::PendingTurnEnd => "it is busy, and this turn brings its mail",
+            Self::Held => "its agent holds the wake until the person there agrees",
             Self::SkippedBusy => "it is busy",
-            Self::SkippedDialog => "it asks its person for a permission",
+            Self::SkippedDialog => "it is asking its person for a permission",
             Self::SkippedDraft => "its person is typing",
             Self::SkippedDnd => "it does not want to be disturbed (baton dnd)",
             Self::SkippedDebounced => "it was woken a moment ago",
             Self::SkippedRateLimited => "it was woken too often (limits.wakes_per_hour)",
             Self::SkippedDeduped => "a wake is on its way already, or nothing waits for it",
             Self::SkippedDisabled => "waking is switched off",
-            Self::NoClient => "it is not running, or nobody sits in front of it",
+            Self::NoClient => "it is not running, or no person is in front of it",
             Self::NoRoute => "there is no way to wake it; it gets its mail with its next prompt",
             Self::Confirmed => "it took a turn",
             Self::Unconfirmed => "it never took a turn",
@@ -207,51 +209,49 @@ pub struct Last {
     pub tried: u32,
     /// The newest message that waited then.
     pub newest: MessageRow,
-    /// What became of it so far; `None` between claim and performance, and for ever if whoever claimed it was killed.
+    /// Its outcome so far. `None` between claim and performance, and permanently if the process
+    /// that claimed it was killed.
     pub outcome: Option<Outcome>,
-    /// Mail has been put into the session since.
+    /// Whether mail has come into the session since.
     pub brought: bool,
 }
 
-/// Everything that decides about a wake.
+/// Everything that a wake decision depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// The settings, and whoever sends, allow it.
+    /// Whether the settings and the sender allow it.
     pub wanted: bool,
-    /// The recipient does not want to be disturbed, and nothing urgent waits.
+    /// Whether the recipient does not want to be disturbed and no urgent mail waits.
     pub dnd: bool,
-    /// What it does now: by its agent's own registry where there is one, else by its last event.
+    /// What it does now, by its agent's registry if there is one, else by its last event.
     pub state: State,
-    /// Somebody sits in front of it, or the person allows turns that nobody watches.
+    /// Whether a person is in front of it, or the person allows turns that no one watches.
     pub attended: bool,
     /// The newest message that waits for it.
     pub newest: Option<MessageRow>,
-    /// Its last wake.
     pub last: Option<Last>,
-    /// How many wakes were performed within [`WINDOW`].
+    /// How many wakes were performed within [`WAKE_WINDOW`].
     pub recent: u32,
     /// How many there may be.
     pub most: u32,
-    /// What can be used now, best first.
+    /// The usable routes, best first.
     pub routes: &'a [RouteKind],
-    /// A person asks for it by hand: only what could do harm stops it.
+    /// Whether a person asks for it by hand. Then only what could do harm stops it.
     pub by_hand: bool,
-    /// Now.
     pub now: Moment,
 }
 
 /// What to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Decision {
-    /// Try this route; so many tries for the same mail came before.
+pub enum WakeDecision {
+    /// Try this route. The number says how many tries for the same mail came before.
     Wake(RouteKind, u32),
-    /// Nothing, for this reason.
+    /// Do nothing, for this reason.
     Skip(Outcome),
 }
 
-/// Decides about a wake.
-pub fn decide(facts: &Facts<'_>) -> Decision {
-    use Decision::{Skip, Wake};
+pub fn decide(facts: &Facts<'_>) -> WakeDecision {
+    use WakeDecision::{Skip, Wake};
     if !facts.wanted {
         return Skip(Outcome::SkippedDisabled);
     }
@@ -273,28 +273,28 @@ pub fn decide(facts: &Facts<'_>) -> Decision {
         return Skip(Outcome::SkippedRateLimited);
     }
     let Some(last) = facts.last else { return Wake(*best, 0) };
-    // A clock that was set back must not silence a session for an hour.
+    // If the clock was set back, the session must not go silent for an hour.
     let age = facts.now.0.saturating_sub(last.at.0);
-    if (0..DEBOUNCE.0).contains(&age) {
+    if (0..DEBOUNCE_SPAN.0).contains(&age) {
         return Skip(Outcome::SkippedDebounced);
     }
     let news = newest > last.newest || last.brought;
     match last.outcome {
         Some(Outcome::Confirmed) if !news && !facts.by_hand => Skip(Outcome::SkippedDeduped),
         Some(Outcome::Confirmed) => Wake(*best, 0),
-        None | Some(Outcome::Pushed | Outcome::Typed) if (0..CONFIRM.0).contains(&age) => {
+        None | Some(Outcome::Pushed | Outcome::Typed) if (0..CONFIRM_TIMEOUT.0).contains(&age) => {
             Skip(Outcome::SkippedDeduped)
         }
-        // Its person was at it: that is no failure of the route.
+        // The person was typing there. That is no failure of the route.
         Some(Outcome::SkippedDialog | Outcome::SkippedDraft | Outcome::SkippedBusy) => {
-            let tried = last.tried.min(TRIES - 1);
+            let tried = last.tried.min(MAX_TRIES - 1);
             Wake(facts.routes[tried as usize % facts.routes.len()], tried)
         }
         Some(Outcome::Unconfirmed) if !news && !facts.by_hand => Skip(Outcome::Unconfirmed),
         Some(Outcome::Unconfirmed) => Wake(*best, 0),
         _ => {
             let tried = last.tried + 1;
-            if tried < TRIES {
+            if tried < MAX_TRIES {
                 Wake(facts.routes[tried as usize % facts.routes.len()], tried)
             } else if news || facts.by_hand {
                 Wake(*best, 0)
@@ -347,18 +347,21 @@ mod tests {
     fn only_an_idle_session_that_wants_it_is_woken() {
         use Outcome as O;
         let idle = facts(None);
-        let table: &[(Facts<'_>, Decision)] = &[
-            (idle, Decision::Wake(RouteKind::Socket, 0)),
-            (Facts { wanted: false, ..idle }, Decision::Skip(O::SkippedDisabled)),
-            (Facts { state: State::Busy, ..idle }, Decision::Skip(O::PendingTurnEnd)),
-            (Facts { state: State::Blocked, ..idle }, Decision::Skip(O::SkippedDialog)),
-            (Facts { state: State::Gone, ..idle }, Decision::Skip(O::NoClient)),
-            (Facts { dnd: true, ..idle }, Decision::Skip(O::SkippedDnd)),
-            (Facts { newest: None, ..idle }, Decision::Skip(O::SkippedDeduped)),
-            (Facts { attended: false, ..idle }, Decision::Skip(O::NoClient)),
-            (Facts { routes: &[], ..idle }, Decision::Skip(O::NoRoute)),
-            (Facts { recent: 60, ..idle }, Decision::Skip(O::SkippedRateLimited)),
-            (Facts { recent: 60, dnd: true, by_hand: true, ..idle }, Decision::Wake(RouteKind::Socket, 0)),
+        let table: &[(Facts<'_>, WakeDecision)] = &[
+            (idle, WakeDecision::Wake(RouteKind::Socket, 0)),
+            (Facts { wanted: false, ..idle }, WakeDecision::Skip(O::SkippedDisabled)),
+            (Facts { state: State::Busy, ..idle }, WakeDecision::Skip(O::PendingTurnEnd)),
+            (Facts { state: State::Blocked, ..idle }, WakeDecision::Skip(O::SkippedDialog)),
+            (Facts { state: State::Gone, ..idle }, WakeDecision::Skip(O::NoClient)),
+            (Facts { dnd: true, ..idle }, WakeDecision::Skip(O::SkippedDnd)),
+            (Facts { newest: None, ..idle }, WakeDecision::Skip(O::SkippedDeduped)),
+            (Facts { attended: false, ..idle }, WakeDecision::Skip(O::NoClient)),
+            (Facts { routes: &[], ..idle }, WakeDecision::Skip(O::NoRoute)),
+            (Facts { recent: 60, ..idle }, WakeDecision::Skip(O::SkippedRateLimited)),
+            (
+                Facts { recent: 60, dnd: true, by_hand: true, ..idle },
+                WakeDecision::Wake(RouteKind::Socket, 0),
+            ),
         ];
         for (facts, decision) in table {
             assert_eq!(decide(facts), *decision, "{facts:?}");
@@ -367,38 +370,39 @@ mod tests {
 
     #[test]
     fn a_wake_on_its_way_is_waited_for_and_then_tried_by_another_route() {
-        let skip = Decision::Skip;
+        let skip = WakeDecision::Skip;
         assert_eq!(decide(&facts(last(300, None, 5, 0))), skip(Outcome::SkippedDebounced));
         assert_eq!(decide(&facts(last(5_000, Some(Outcome::Pushed), 5, 0))), skip(Outcome::SkippedDeduped));
-        // Also with newer mail: one wake brings all of it.
+        // This also holds for newer mail: one wake brings all of it.
         assert_eq!(decide(&facts(last(5_000, Some(Outcome::Pushed), 4, 0))), skip(Outcome::SkippedDeduped));
         let late = |tried| decide(&facts(last(16_000, Some(Outcome::Pushed), 5, tried)));
-        assert_eq!(late(0), Decision::Wake(RouteKind::Terminal, 1));
-        assert_eq!(late(1), Decision::Wake(RouteKind::Socket, 2));
+        assert_eq!(late(0), WakeDecision::Wake(RouteKind::Terminal, 1));
+        assert_eq!(late(1), WakeDecision::Wake(RouteKind::Socket, 2));
         assert_eq!(late(2), skip(Outcome::Unconfirmed));
-        // Whoever claimed it was killed before he performed it.
-        assert_eq!(decide(&facts(last(16_000, None, 5, 0))), Decision::Wake(RouteKind::Terminal, 1));
-        // What a route refused at once need not be waited for.
+        // The process that claimed it was killed before it performed it.
+        assert_eq!(decide(&facts(last(16_000, None, 5, 0))), WakeDecision::Wake(RouteKind::Terminal, 1));
+        // A route that refused at once needs no wait.
         let refused = decide(&facts(last(2_000, Some(Outcome::NoRoute), 5, 0)));
-        assert_eq!(refused, Decision::Wake(RouteKind::Terminal, 1));
+        assert_eq!(refused, WakeDecision::Wake(RouteKind::Terminal, 1));
         // A draft in its terminal is no failure of the route, however often.
         let typing = decide(&facts(last(2_000, Some(Outcome::SkippedDraft), 5, 1)));
-        assert_eq!(typing, Decision::Wake(RouteKind::Terminal, 1));
+        assert_eq!(typing, WakeDecision::Wake(RouteKind::Terminal, 1));
     }
 
     #[test]
     fn a_confirmed_wake_is_the_last_for_its_mail() {
         let confirmed = Some(Outcome::Confirmed);
         let same = facts(last(60_000, confirmed, 5, 0));
-        assert_eq!(decide(&same), Decision::Skip(Outcome::SkippedDeduped));
-        assert_eq!(decide(&facts(last(60_000, confirmed, 4, 0))), Decision::Wake(RouteKind::Socket, 0));
-        // It brought some of it, and the session stopped before the rest.
+        assert_eq!(decide(&same), WakeDecision::Skip(Outcome::SkippedDeduped));
+        assert_eq!(decide(&facts(last(60_000, confirmed, 4, 0))), WakeDecision::Wake(RouteKind::Socket, 0));
+        // It brought some mail, and the session stopped before the rest.
         let some = same.last.map(|last| Last { brought: true, ..last });
-        assert_eq!(decide(&Facts { last: some, ..same }), Decision::Wake(RouteKind::Socket, 0));
+        assert_eq!(decide(&Facts { last: some, ..same }), WakeDecision::Wake(RouteKind::Socket, 0));
     }
 
     proptest! {
-        /// A session that is not idle, or whose routes are gone, is never woken, whatever else holds; and mail that nobody takes is tried a bounded number of times.
+        /// A session that is not idle or has no route is never woken, and mail that no one takes is
+        /// tried a bounded number of times.
         #[test]
         fn never_into_a_session_that_is_not_idle(
             state in prop::sample::select(vec![State::Busy, State::Blocked, State::Gone]),
@@ -408,12 +412,12 @@ mod tests {
             let last = last(age, outcome, 5, tried).map(|last| Last { brought, ..last });
             let facts = Facts { by_hand, dnd, ..facts(last) };
             let awake = Facts { state, ..facts };
-            prop_assert!(matches!(decide(&awake), Decision::Skip(_)));
+            prop_assert!(matches!(decide(&awake), WakeDecision::Skip(_)));
             let stranded = Facts { routes: &[], ..facts };
-            prop_assert!(matches!(decide(&stranded), Decision::Skip(_)));
-            if let Decision::Wake(_, tries) = decide(&facts) {
-                prop_assert!(tries < TRIES);
-                prop_assert!(tries == 0 || tries == tried.min(TRIES - 1) || tries == tried + 1);
+            prop_assert!(matches!(decide(&stranded), WakeDecision::Skip(_)));
+            if let WakeDecision::Wake(_, tries) = decide(&facts) {
+                prop_assert!(tries < MAX_TRIES);
+                prop_assert!(tries == 0 || tries == tried.min(MAX_TRIES - 1) || tries == tried + 1);
             }
         }
     }

@@ -1,10 +1,12 @@
-//! Rule files: a `[guard]` table in TOML, checked on load, with the line and column of whatever is wrong.
+//! Rule files: a `[guard]` table in TOML. It is checked on load, and an error names its line and
+//! column.
 //!
-//! Two layers: the person's own file, and the repository's, which may only tighten. [`merge`] is the whole of that promise, and a property test holds it to it.
+//! There are two layers: the person's own file, and the repository's, which may only tighten.
+//! [`merge`] keeps that promise, and a property test checks it.
 
-use crate::judge::Moment;
+use crate::judge::GuardEvent;
 use crate::rules::custom::{Action, Custom};
-use crate::rules::{self, Active, Params, Pattern, RuleSet, Unknown};
+use crate::rules::{self, Active, LabelledPattern, Params, RuleSet, Unknown};
 use std::collections::BTreeMap;
 use toml_edit::{Document, Item, Table, TableLike, Value};
 
@@ -17,9 +19,8 @@ pub struct Layer {
     pub disable: Vec<String>,
     /// Parameters, by rule.
     pub params: BTreeMap<String, Params>,
-    /// What happens with what is not understood.
+    /// What happens to a command that is not understood.
     pub unknown: Option<Unknown>,
-    /// Rules of its own.
     pub custom: Vec<Custom>,
 }
 
@@ -99,7 +100,7 @@ impl Loader<'_> {
                         {
                             return Err(self.error(
                                 table.get("id").and_then(Item::span),
-                                format!("there is a rule {} already", custom.id),
+                                format!("there already is a rule {}", custom.id),
                             ));
                         }
                         layer.custom.push(custom);
@@ -138,7 +139,7 @@ impl Loader<'_> {
     fn array<'i>(&self, item: &'i Item) -> Loaded<Vec<&'i Value>> {
         match item.as_array() {
             Some(array) => Ok(array.iter().collect()),
-            None => Err(self.error(item.span(), "a list is wanted here")),
+            None => Err(self.error(item.span(), "this must be a list")),
         }
     }
 
@@ -153,18 +154,18 @@ impl Loader<'_> {
                 value
                     .as_str()
                     .map(str::to_owned)
-                    .ok_or_else(|| self.error(value.span(), "a text is wanted here"))
+                    .ok_or_else(|| self.error(value.span(), "this must be a text"))
             })
             .collect()
     }
 
     fn text(&self, item: &Item) -> Loaded<String> {
-        item.as_str().map(str::to_owned).ok_or_else(|| self.error(item.span(), "a text is wanted here"))
+        item.as_str().map(str::to_owned).ok_or_else(|| self.error(item.span(), "this must be a text"))
     }
 
     fn number(&self, item: &Item) -> Loaded<u64> {
         let number = item.as_integer().and_then(|number| u64::try_from(number).ok());
-        number.ok_or_else(|| self.error(item.span(), "a number is wanted here"))
+        number.ok_or_else(|| self.error(item.span(), "this must be a number"))
     }
 
     fn params(&self, rule: &rules::Rule, table: &dyn TableLike) -> Loaded<Params> {
@@ -192,17 +193,17 @@ impl Loader<'_> {
         Ok(params)
     }
 
-    fn patterns(&self, rule: &rules::Rule, item: &Item) -> Loaded<Vec<Pattern>> {
+    fn patterns(&self, rule: &rules::Rule, item: &Item) -> Loaded<Vec<LabelledPattern>> {
         let mut patterns = Vec::new();
         for value in self.array(item)? {
             let pattern = match (value.as_str(), value.as_inline_table()) {
-                (Some(text), _) => Pattern { text: text.to_owned(), label: text.to_owned() },
+                (Some(text), _) => LabelledPattern { text: text.to_owned(), label: text.to_owned() },
                 (None, Some(table)) => {
                     let Some(text) = table.get("regex").and_then(Value::as_str) else {
                         return Err(self.error(value.span(), "a pattern needs a regex"));
                     };
                     let label = table.get("label").and_then(Value::as_str).unwrap_or("secret");
-                    Pattern { text: text.to_owned(), label: label.to_owned() }
+                    LabelledPattern { text: text.to_owned(), label: label.to_owned() }
                 }
                 _ => {
                     return Err(
@@ -210,7 +211,7 @@ impl Loader<'_> {
                     );
                 }
             };
-            if rule.event == Moment::After
+            if rule.event == GuardEvent::After
                 && let Err(why) = regex_lite::Regex::new(&pattern.text)
             {
                 return Err(self.error(value.span(), format!("not a regular expression: {why}")));
@@ -224,7 +225,7 @@ impl Loader<'_> {
         let mut custom = Custom {
             id: String::new(),
             action: Action::Deny,
-            event: Moment::Before,
+            event: GuardEvent::Before,
             reason: String::new(),
             commands: Vec::new(),
             arguments: Vec::new(),
@@ -256,9 +257,9 @@ impl Loader<'_> {
                 "agent" => custom.agents = self.texts(item)?,
                 "event" => {
                     custom.event = match item.as_str() {
-                        Some("before") => Moment::Before,
-                        Some("after") => Moment::After,
-                        Some("stop") => Moment::Stop,
+                        Some("before") => GuardEvent::Before,
+                        Some("after") => GuardEvent::After,
+                        Some("stop") => GuardEvent::Stop,
                         _ => {
                             return Err(
                                 self.error(item.span(), "event must be \"before\", \"after\" or \"stop\"")
@@ -298,20 +299,21 @@ impl Loader<'_> {
             return lacks("a reason");
         }
         let can = match custom.event {
-            Moment::Before => true,
-            // What has run can't be asked about; a turn that ends is held, or not.
-            Moment::After => matches!(custom.action, Action::Deny | Action::Note),
-            Moment::Stop => custom.action == Action::Deny,
+            GuardEvent::Before => true,
+            // A call that has run can't be asked about. A turn that ends is either kept going or
+            // not.
+            GuardEvent::After => matches!(custom.action, Action::Deny | Action::Note),
+            GuardEvent::Stop => custom.action == Action::Deny,
         };
         if !can {
             let event = custom.event.as_str();
-            let words = if custom.event == Moment::Stop { "\"deny\"" } else { "\"deny\" or \"note\"" };
+            let words = if custom.event == GuardEvent::Stop { "\"deny\"" } else { "\"deny\" or \"note\"" };
             return Err(self.error(
                 table.get("decision").and_then(Item::span),
                 format!("a rule of the event {event} can only {words}"),
             ));
         }
-        if custom.event == Moment::Stop {
+        if custom.event == GuardEvent::Stop {
             if custom.names_call() {
                 let why = "at the end of a turn there is no command, path or tool to match";
                 return Err(self.error(table.span(), why));
@@ -325,21 +327,19 @@ impl Loader<'_> {
     }
 }
 
-/// The rules that hold, and what of the repository's file does not.
+/// The merged rules, and what of the repository's file has no effect.
 #[derive(Clone, Debug, Default)]
 pub struct Merged {
-    /// The rules.
     pub rules: RuleSet,
-    /// What the repository's file wanted and may not, one line each.
+    /// What the repository's file tried to loosen, one line each.
     pub ignored: Vec<String>,
 }
 
-/// Both layers together. The repository's may switch rules on, protect more, look for more, and add rules that deny, ask or note; whatever it says that
-/// would loosen is left out.
-pub fn merge(user: &Layer, repository: Option<&Layer>) -> Merged {
+/// Merges the person's own layer with those that may only tighten: the file that the environment
+/// names, and the repository's. Each of them may switch rules on, protect more, look for more, and
+/// add rules that deny, ask or note. Anything in them that would loosen is left out.
+pub fn merge(user: &Layer, tightening: &[Layer]) -> Merged {
     let mut ignored = Vec::new();
-    let empty = Layer::default();
-    let repository = repository.unwrap_or(&empty);
     let mut active = Vec::new();
     for rule in rules::all() {
         let is = |list: &[String]| list.iter().any(|id| id == rule.id);
@@ -348,24 +348,22 @@ pub fn merge(user: &Layer, repository: Option<&Layer>) -> Merged {
         } else {
             rule.on || is(&user.enable) || user.params.contains_key(rule.id)
         };
-        let by_repository = is(&repository.enable);
-        if is(&repository.disable) {
-            ignored.push(format!("disable {}: only the person's own file switches rules off", rule.id));
+        let by_others = tightening.iter().any(|layer| is(&layer.enable));
+        if tightening.iter().any(|layer| is(&layer.disable)) {
+            ignored.push(format!("disable {}: only the person's own file can switch rules off", rule.id));
         }
-        if !by_user && !by_repository {
+        if !by_user && !by_others {
             continue;
         }
         let own = user.params.get(rule.id).cloned().unwrap_or_default();
-        let params = match repository.params.get(rule.id) {
-            Some(theirs) => tighten(rule.id, own, theirs, &mut ignored),
-            None => own,
-        };
+        let theirs = tightening.iter().filter_map(|layer| layer.params.get(rule.id));
+        let params = theirs.fold(own, |own, theirs| tighten(rule.id, own, theirs, &mut ignored));
         active.push(Active { rule, params });
     }
     let mut custom = user.custom.clone();
-    for rule in &repository.custom {
+    for rule in tightening.iter().flat_map(|layer| &layer.custom) {
         if rule.action == Action::Allow {
-            ignored.push(format!("rule {}: only the person's own file allows", rule.id));
+            ignored.push(format!("rule {}: only the person's own file can allow", rule.id));
         } else if custom.iter().any(|other| other.id == rule.id) {
             let mut renamed = rule.clone();
             renamed.id = format!("repository:{}", rule.id);
@@ -374,22 +372,24 @@ pub fn merge(user: &Layer, repository: Option<&Layer>) -> Merged {
             custom.push(rule.clone());
         }
     }
-    let own = user.unknown.unwrap_or_default();
-    let unknown = match (own, repository.unknown) {
-        (_, Some(Unknown::Deny)) | (Unknown::Deny, _) => Unknown::Deny,
-        (Unknown::Allow, Some(Unknown::Ask)) => Unknown::Ask,
-        (own, Some(Unknown::Allow)) => {
-            ignored.push("unknown = \"allow\": only the person's own file loosens".to_owned());
-            own
-        }
-        (own, _) => own,
-    };
+    let mut unknown = user.unknown.unwrap_or_default();
+    for theirs in tightening.iter().filter_map(|layer| layer.unknown) {
+        unknown = match (unknown, theirs) {
+            (_, Unknown::Deny) | (Unknown::Deny, _) => Unknown::Deny,
+            (Unknown::Allow, Unknown::Ask) => Unknown::Ask,
+            (Unknown::Ask, Unknown::Allow) => {
+                ignored.push("unknown = \"allow\": only the person's own file can loosen".to_owned());
+                Unknown::Ask
+            }
+            (own, _) => own,
+        };
+    }
     Merged { rules: RuleSet { rules: active, custom, unknown }, ignored }
 }
 
 fn tighten(id: &str, mut own: Params, theirs: &Params, ignored: &mut Vec<String>) -> Params {
     if !theirs.allow_patterns.is_empty() || !theirs.allow_paths.is_empty() {
-        ignored.push(format!("{id}: only the person's own file allows patterns and paths"));
+        ignored.push(format!("{id}: only the person's own file can allow patterns and paths"));
     }
     if let Some(branches) = &theirs.protected_branches {
         let mut all =
@@ -419,7 +419,8 @@ fn tighten(id: &str, mut own: Params, theirs: &Params, ignored: &mut Vec<String>
     own
 }
 
-/// The parameters of a rule from JSON, as `guard check --params` takes them. What is not understood is left out.
+/// The parameters of a rule from JSON, as `guard check --params` takes them. Unknown ones are
+/// ignored.
 pub fn params_of(json: &serde_json::Value) -> Params {
     use serde_json::Value;
     let texts = |key: &str| -> Vec<String> {
@@ -435,11 +436,11 @@ pub fn params_of(json: &serde_json::Value) -> Params {
         additional_patterns: patterns
             .iter()
             .filter_map(|pattern| match pattern {
-                Value::String(text) => Some(Pattern { text: text.clone(), label: text.clone() }),
+                Value::String(text) => Some(LabelledPattern { text: text.clone(), label: text.clone() }),
                 pattern => {
                     let text = pattern.get("regex")?.as_str()?.to_owned();
                     let label = pattern.get("label").and_then(Value::as_str).unwrap_or("secret").to_owned();
-                    Some(Pattern { text, label })
+                    Some(LabelledPattern { text, label })
                 }
             })
             .collect(),

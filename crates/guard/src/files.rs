@@ -1,25 +1,34 @@
-//! Which files a call touches, and how: by the operands of its commands, its redirections, a tool's paths, a patch.
+//! Which files a call touches, and how: by the operands of its commands, its redirections, a tool's
+//! paths, a patch.
 //!
-//! What a command does with its operands is a table; a command that is in no table is taken to read every operand that looks like a path.
+//! A table says what a command does with its operands. A command that is in no table counts as
+//! reading every operand that looks like a path.
 
+mod arrivals;
 mod copies;
+mod patterns;
 mod table;
 mod transfers;
 
+pub use self::arrivals::{Arrival, Brings};
+pub use self::patterns::MAX_NAMES;
 use self::table::USES;
 use crate::path;
 use crate::rules::operands;
-use crate::shell::container::{self, Mount};
+use crate::shell::container::{self, HostPath, Mount};
 use crate::shell::syntax::RedirectOp;
 use crate::shell::value::pattern_matches;
-use crate::shell::{Analysis, Command, Origin, Place, Value};
+use crate::shell::{Analysis, Command, Location, Origin, Value};
+use crate::tables::options::{Names, OPTIONS};
+use crate::tables::taken;
 use crate::world::World;
 use baton_core::tool::{ToolKind, ToolUse};
+use std::cell::OnceCell;
 
-/// Most files of one call that are looked at.
+/// How many files of one call are checked. A command that names more is not understood.
 pub const MAX_TOUCHES: usize = 4096;
-/// Longest path that can be opened; Windows has the longest.
-const MAX_PATH: usize = 32 << 10;
+/// Longest path that a system can open. Windows has the longest.
+const MAX_PATH_BYTES: usize = 32 << 10;
 
 /// What happens to a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,9 +37,9 @@ pub enum Deed {
     Read,
     /// A folder's names are listed, or a tree is searched.
     List,
-    /// It is made or changed.
+    /// It is created or changed.
     Write,
-    /// It is made anew, and what was in it is lost.
+    /// It is created again, and its old content is lost.
     Truncate,
     /// It is deleted.
     Delete,
@@ -52,7 +61,7 @@ impl Deed {
         }
     }
 
-    /// Whether something is changed by it.
+    /// Whether it changes something.
     pub fn changes(self) -> bool {
         matches!(self, Self::Write | Self::Truncate | Self::Delete | Self::DeleteTree)
     }
@@ -61,35 +70,51 @@ impl Deed {
 /// One file or folder, and what happens to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Touch {
-    /// What happens.
     pub deed: Deed,
-    /// The clean absolute path as far as it is known, with patterns still in it; `None` where nothing is known.
+    /// The clean absolute path, with patterns still in it; `None` if nothing of it is known.
     pub path: Option<String>,
-    /// The same with links resolved; where there is a pattern, the folder before it.
+    /// The path before links that the text itself makes are followed.
+    pub named: Option<String>,
+    /// The same with links resolved. For a pattern it is the folder before the pattern.
     pub real: Option<String>,
     /// Whether unknown parts could make it another path.
     pub is_unknown: bool,
     /// Whether it is a pattern.
     pub is_pattern: bool,
-    /// The word as it stands in the call.
+    /// The word in the call.
     pub word: Value,
     /// The command's name.
     pub by: String,
-    /// Whether it stands in a script file, of which only what is certain counts.
+    /// Whether it is in a script file, of which only what is certain counts.
     pub from_file: bool,
-    /// Where it happens.
-    pub place: Place,
+    pub location: Location,
+    /// What arrives below its path.
+    pub brings: Brings,
+    /// The pattern, if it can be looked up.
+    pattern: Option<String>,
+    /// Whether its wildcards also find hidden files.
+    takes_hidden: bool,
+    /// What the pattern finds, after the first lookup.
+    found: OnceCell<Option<Vec<String>>>,
 }
 
 impl Touch {
-    /// The last part of its path, as a pattern where it is one.
+    /// The last part of its path, as a pattern if it is one.
     pub fn name(&self) -> &str {
         path::file_name(self.path.as_deref().unwrap_or(&self.word.text))
     }
 
-    /// Whether its last part is, or could be, a name that fits.
-    pub fn may_be_named(&self, candidates: &[&str], fits: impl Fn(&str) -> bool) -> bool {
+    /// Whether its last part is, or could be, a name that passes a test.
+    pub fn may_be_named(&self, world: &dyn World, candidates: &[&str], fits: impl Fn(&str) -> bool) -> bool {
         let name = self.name();
+        if let Some(found) = self.found(world) {
+            return found.iter().any(|path| fits(path::file_name(path)));
+        }
+        // `*.test` does not mean `.env.test`, but `*.env` means `.env`.
+        let stems = candidates.iter().filter(|candidate| candidate.matches('.').count() == 1);
+        if self.word.anywhere && stems.into_iter().any(|stem| self.names_on_purpose(stem)) {
+            return true;
+        }
         if !self.is_pattern && !self.is_unknown {
             return fits(name) || self.real.as_deref().is_some_and(|real| fits(path::file_name(real)));
         }
@@ -98,20 +123,20 @@ impl Touch {
         }
         let pattern = self.word.pattern();
         let pattern = pattern.rsplit('/').next().unwrap_or(&pattern);
-        // A pattern must begin as the name does: `*` alone finds no hidden file.
+        // A pattern must begin like the name: `*` alone finds no hidden file.
         let anchored = pattern.chars().take(2).filter(|sign| !matches!(sign, '*' | '?' | '\\')).count() >= 1
             && pattern.starts_with('.')
             && pattern != ".*";
         anchored && candidates.iter().any(|candidate| pattern_matches(pattern, candidate))
     }
 
-    /// How it reads in a message.
+    /// The touch for a message.
     pub fn show(&self) -> String {
         crate::rules::short(&self.word.show())
     }
 }
 
-/// Paths that hold nothing, or what is there already.
+/// Devices that store nothing.
 pub fn is_harmless_device(path: &str) -> bool {
     matches!(
         path,
@@ -132,7 +157,7 @@ pub fn is_harmless_device(path: &str) -> bool {
         || path.eq_ignore_ascii_case("nul")
 }
 
-/// A path with its links resolved, as far as the world knows.
+/// A path with its links resolved, as far as the world knows them.
 pub fn real(path: &str, world: &dyn World) -> String {
     let clean = path::join("/", path);
     world.real_path(&clean).unwrap_or(clean)
@@ -140,11 +165,14 @@ pub fn real(path: &str, world: &dyn World) -> String {
 
 /// The files that commands touch.
 pub fn of_commands(analysis: &Analysis, world: &dyn World) -> Vec<Touch> {
-    let mut finder = Finder { analysis, world, out: Vec::new() };
+    // A shell option can make patterns find hidden files.
+    let takes_hidden =
+        analysis.commands.iter().any(|command| matches!(command.name.as_str(), "shopt" | "setopt"));
+    let mut finder = Finder { analysis, world, takes_hidden, out: Vec::new() };
     for command in &analysis.commands {
-        match (command.place, &command.mounts) {
-            (Place::Container, Some(mounts)) if !mounts.is_empty() => finder.in_container(command, mounts),
-            (Place::Container, _) => {}
+        match (command.location, &command.mounts) {
+            (Location::Container, Some(mounts)) if !mounts.is_empty() => finder.in_container(command, mounts),
+            (Location::Container, _) => {}
             _ => finder.command(command),
         }
         if finder.out.len() > MAX_TOUCHES {
@@ -157,7 +185,7 @@ pub fn of_commands(analysis: &Analysis, world: &dyn World) -> Vec<Touch> {
 /// The files that a tool touches by its paths and its patch.
 pub fn of_tool(tool: &ToolUse, world: &dyn World) -> Vec<Touch> {
     let analysis = Analysis::default();
-    let mut finder = Finder { analysis: &analysis, world, out: Vec::new() };
+    let mut finder = Finder { analysis: &analysis, world, takes_hidden: false, out: Vec::new() };
     let command =
         Command { name: tool.native.clone(), cwd: Some(path::join("/", &world.cwd())), ..Command::default() };
     let native = tool.native.to_ascii_lowercase();
@@ -165,10 +193,11 @@ pub fn of_tool(tool: &ToolUse, world: &dyn World) -> Vec<Touch> {
         .iter()
         .any(|verb| native.contains(verb));
     let deed = match tool.kind {
-        ToolKind::Read | ToolKind::Fetch => Deed::Read,
+        // A search shows the content of files.
+        ToolKind::Read | ToolKind::Fetch | ToolKind::Grep => Deed::Read,
         ToolKind::Write | ToolKind::Edit | ToolKind::Patch => Deed::Write,
         ToolKind::Delete => Deed::Delete,
-        ToolKind::List | ToolKind::Glob | ToolKind::Grep => Deed::List,
+        ToolKind::List | ToolKind::Glob => Deed::List,
         _ if writes => Deed::Write,
         _ => Deed::Read,
     };
@@ -179,8 +208,11 @@ pub fn of_tool(tool: &ToolUse, world: &dyn World) -> Vec<Touch> {
             _ => text.clone(),
         };
         let text = text.strip_prefix("file://").map(str::to_owned).unwrap_or(text);
-        finder.touch(deed, &Value::known(text), &command);
+        // Tools that read many files accept patterns too.
+        let word = if tool.kind == ToolKind::Read { pattern_of(&text) } else { Value::known(text) };
+        finder.touch(deed, &word, &command);
     }
+    finder.globs(tool, deed, &command);
     if tool.paths.is_empty() && matches!(tool.kind, ToolKind::List | ToolKind::Glob | ToolKind::Grep) {
         finder.touch(Deed::List, &Value::known("."), &command);
     }
@@ -193,26 +225,35 @@ pub fn of_tool(tool: &ToolUse, world: &dyn World) -> Vec<Touch> {
     finder.out
 }
 
+/// A text as a pattern, if it has wildcards.
+fn pattern_of(text: &str) -> Value {
+    let mut word = Value::known(text);
+    let signs = text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'['));
+    word.globs.extend(signs.map(|(at, _)| at));
+    word
+}
+
 /// What a command does with its operands.
 #[derive(Clone, Copy)]
 enum Use {
     /// All are read.
     Read,
-    /// All are listed; none means the folder.
+    /// All are listed. Without operands the current folder is.
     List,
-    /// The first is a pattern or a program unless one of these options gives it; the others are read.
+    /// The first is a pattern or a program unless one of these options gives it; the others are
+    /// read.
     Search,
     /// The last is written, the others are read.
     Copy,
-    /// As a copy, and the others are gone.
+    /// Like a copy, and the others are deleted.
     Move,
     /// All are written.
     Write,
-    /// The first says how; the others are written.
+    /// The first is the mode or owner; the others are written.
     Change,
     /// All are deleted.
     Delete,
-    /// No operand is a file of this machine that matters.
+    /// No operand is a file that matters.
     Nothing,
 }
 
@@ -236,6 +277,7 @@ fn use_of(name: &str) -> Option<Use> {
 struct Finder<'a> {
     analysis: &'a Analysis,
     world: &'a dyn World,
+    takes_hidden: bool,
     out: Vec<Touch>,
 }
 
@@ -244,12 +286,15 @@ impl Finder<'_> {
         if (word.text.is_empty() && word.holes.is_empty()) || self.out.len() > MAX_TOUCHES {
             return;
         }
-        // No system opens such a path.
-        if word.text.len() > MAX_PATH {
+        // No system opens a path this long.
+        if word.text.len() > MAX_PATH_BYTES {
             return;
         }
         let is_pattern = !word.globs.is_empty();
         let cwd = command.cwd.as_deref();
+        if is_pattern && !self.analysis.links.is_empty() {
+            self.links_of(deed, word, command);
+        }
         let joined = |text: &str| {
             if path::is_absolute(text) || text.starts_with('\\') {
                 Some(path::join("/", text))
@@ -258,9 +303,10 @@ impl Finder<'_> {
             }
         };
         let mut path = if word.is_opaque() { None } else { joined(&word.text) };
+        let named = path.clone();
         if let Some(found) = path.as_mut() {
             for _ in 0..4 {
-                if self.analysis.links.is_empty() {
+                if self.analysis.links.is_empty() || command.name == "ln" {
                     break;
                 }
                 let link = self.analysis.links.iter().find(|(link, _)| path::is_below(found, link));
@@ -278,22 +324,83 @@ impl Finder<'_> {
             (None, _) => None,
         };
         let real = solid.map(|path| {
-            if command.place == Place::Here { self.world.real_path(&path).unwrap_or(path) } else { path }
+            if command.location == Location::Here {
+                self.world.real_path(&path).unwrap_or(path)
+            } else {
+                path
+            }
         });
         self.out.push(Touch {
             deed,
             path,
+            named,
             real,
             is_unknown: !word.holes.is_empty(),
             is_pattern,
             word: word.clone(),
             by: command.name.clone(),
             from_file: command.from_file,
-            place: command.place,
+            location: command.location,
+            brings: Brings::Nothing,
+            pattern: (is_pattern && command.location == Location::Here)
+                .then(|| patterns::absolute(word, cwd))
+                .flatten(),
+            takes_hidden: word.anywhere || self.takes_hidden,
+            found: OnceCell::new(),
         });
     }
 
-    /// What a command in a container touches of this machine: what is below a mount, and what holds one where all of it goes.
+    /// The files that the patterns of a search tool name, below the folders that it searches.
+    fn globs(&mut self, tool: &ToolUse, deed: Deed, command: &Command) {
+        let home = self.world.home();
+        let here = ".".to_owned();
+        let roots = if tool.paths.is_empty() { std::slice::from_ref(&here) } else { &tool.paths[..] };
+        for root in roots.iter().take(16) {
+            let root = root.strip_prefix('~').map_or_else(|| root.clone(), |rest| format!("{home}{rest}"));
+            for glob in tool.globs.iter().take(16).flat_map(|glob| in_braces(glob)) {
+                let glob =
+                    glob.strip_prefix('~').map_or_else(|| glob.clone(), |rest| format!("{home}{rest}"));
+                self.searched(deed, &Value::known(root.as_str()), &glob, command);
+            }
+        }
+    }
+
+    /// The files of a pattern as ripgrep reads it: without a slash it is a name at any depth. A
+    /// pattern that excludes files names none.
+    fn searched(&mut self, deed: Deed, root: &Value, glob: &str, command: &Command) {
+        if glob.starts_with('!') || glob.is_empty() {
+            return;
+        }
+        if path::is_absolute(glob) || glob.starts_with("../") {
+            return self.touch(deed, &pattern_of(glob), command);
+        }
+        let name = glob.trim_start_matches("**/").trim_start_matches("./");
+        let inside = name.strip_suffix("/**").or(name.strip_suffix("/*")).filter(|_| deed == Deed::Read);
+        let mut word = crate::shell::found_below(root, &Value::known(name));
+        word.anywhere = !name.contains('/') || glob.starts_with("**/");
+        self.touch(deed, &word, command);
+        // All files of a folder are the folder.
+        if let Some(folder) = inside.filter(|folder| !folder.contains(['*', '?', '['])) {
+            self.touch(deed, &crate::shell::found_below(root, &Value::known(folder)), command);
+        }
+    }
+
+    /// The links that the text itself makes and that a pattern finds.
+    fn links_of(&mut self, deed: Deed, word: &Value, command: &Command) {
+        let pattern = word.pattern();
+        let Some(pattern) = command.cwd.as_deref().map(|cwd| path::join(cwd, &pattern)) else { return };
+        let links = self.analysis.links.iter().take(64);
+        let targets: Vec<String> = links
+            .filter(|(link, _)| pattern_matches(&pattern, link))
+            .map(|(_, target)| target.clone())
+            .collect();
+        for target in targets {
+            self.touch(deed, &Value::known(target), command);
+        }
+    }
+
+    /// What a command in a container touches on this machine: paths below a mount, and mounts below
+    /// a tree that is deleted.
     fn in_container(&mut self, command: &Command, mounts: &[Mount]) {
         let from = self.out.len();
         self.command(command);
@@ -303,15 +410,18 @@ impl Finder<'_> {
                 .iter()
                 .find(|mount| touch.deed == Deed::DeleteTree && path::is_below(&mount.at, &inside));
             let here = container::outside(mounts, &inside)
-                .or_else(|| held.map(|mount| (mount.from.clone(), mount.read_only)))
-                .filter(|(_, read_only)| !read_only || !touch.deed.changes());
-            let Some((path, _)) = here else { continue };
+                .or_else(|| {
+                    held.map(|mount| HostPath { path: mount.from.clone(), read_only: mount.read_only })
+                })
+                .filter(|host| !host.read_only || !touch.deed.changes());
+            let Some(HostPath { path, .. }) = here else { continue };
             let solid =
-                touch.real.as_deref().and_then(|real| container::outside(mounts, real)).map(|(real, _)| real);
+                touch.real.as_deref().and_then(|real| container::outside(mounts, real)).map(|host| host.path);
             let real = if touch.is_pattern { solid.unwrap_or_else(|| path.clone()) } else { path.clone() };
             touch.real = Some(self.world.real_path(&real).unwrap_or(real));
             touch.path = Some(path);
-            touch.place = Place::Here;
+            touch.pattern = None;
+            touch.location = Location::Here;
             self.out.push(touch);
         }
     }
@@ -332,6 +442,7 @@ impl Finder<'_> {
                 if matches!(command.name.as_str(), "sort" | "uniq") {
                     self.option_files(command, &["-o", "--output"], Deed::Truncate);
                 }
+                self.packed(command);
                 self.dashed_files(command);
             }
             Some(Use::List) => {
@@ -364,6 +475,7 @@ impl Finder<'_> {
             Some(Use::Nothing) => self.special(command),
             None => self.unlisted(command),
         }
+        self.table_options(command);
         if command.words.first().is_some_and(|word| word.text.contains('/')) && !command.in_code {
             let word = command.words.first().cloned().unwrap_or_default();
             self.touch(Deed::Execute, &word, command);
@@ -393,7 +505,7 @@ impl Finder<'_> {
                 let glued = if option.starts_with("--") {
                     arg.after(&format!("{option}="))
                 } else {
-                    arg.after(option)
+                    arg.after(option).map(|value| value.after("=").unwrap_or(value))
                 };
                 glued.filter(|value| !value.text.is_empty() || !value.holes.is_empty())
             }) {
@@ -402,7 +514,31 @@ impl Finder<'_> {
         }
     }
 
-    /// `--file=/etc/passwd`, `-f/etc/passwd`: paths that are glued to options.
+    /// Files that the table of options names.
+    fn table_options(&mut self, command: &Command) {
+        let args = command.args();
+        for row in OPTIONS.iter().filter(|row| row.call.starts_with(command.name.as_str())) {
+            let Some(at) = taken(row.call, &command.name, args) else { continue };
+            let rest = operands(args.get(at..).unwrap_or(&[]), &[]);
+            let words = match row.names {
+                Names::Options(options) => {
+                    self.option_files(command, options, row.deed);
+                    continue;
+                }
+                Names::Operands => &rest[..],
+                Names::First => rest.get(..1).unwrap_or(&[]),
+                Names::Last if rest.len() > 1 => rest.get(rest.len() - 1..).unwrap_or(&[]),
+                Names::Last => &[],
+                Names::Sources => rest.get(..rest.len().saturating_sub(1)).unwrap_or(&[]),
+                Names::Rest => rest.get(1..).unwrap_or(&[]),
+            };
+            for word in words.iter().filter(|word| !word.text.contains("://")) {
+                self.touch(row.deed, word, command);
+            }
+        }
+    }
+
+    /// `--file=/etc/passwd`, `-f/etc/passwd`: paths that are attached to options.
     fn dashed_files(&mut self, command: &Command) {
         for arg in command.args().iter().filter(|arg| arg.text.starts_with('-')) {
             let value = match arg.split_at_sign('=') {
@@ -414,6 +550,17 @@ impl Finder<'_> {
                 self.touch(Deed::Read, &value, command);
             }
         }
+    }
+}
+
+/// The patterns that the braces of a search pattern make, one level deep.
+fn in_braces(glob: &str) -> Vec<String> {
+    let braces = glob.split_once('{').and_then(|(before, rest)| Some((before, rest.split_once('}')?)));
+    match braces {
+        Some((before, (inside, after))) => {
+            inside.split(',').take(32).map(|one| format!("{before}{one}{after}")).collect()
+        }
+        None => vec![glob.to_owned()],
     }
 }
 

@@ -1,4 +1,5 @@
-//! From a call to a decision: facts are gathered once, every rule looks at them, the strongest decision wins.
+//! From a request to a decision: the facts are gathered once, every rule looks at them, the
+//! strongest decision wins.
 
 use crate::files::{self, Touch};
 use crate::rules::{self, Finding, RuleSet, Unknown};
@@ -8,9 +9,9 @@ use crate::{redact, secrets};
 use baton_core::guard::{Decision, Verdict};
 use baton_core::tool::{ToolKind, ToolUse};
 
-/// When a call is judged.
+/// When a request is judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Moment {
+pub enum GuardEvent {
     /// A tool is about to run.
     Before,
     /// A tool has run, and its output is about to reach the model.
@@ -19,8 +20,8 @@ pub enum Moment {
     Stop,
 }
 
-impl Moment {
-    /// The moment in one word.
+impl GuardEvent {
+    /// The event in one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -30,31 +31,30 @@ impl Moment {
     }
 }
 
-/// What is judged.
+/// What the guard judges: a tool call, its output, or the end of a turn.
 #[derive(Clone, Copy, Debug)]
-pub struct Call<'a> {
-    /// The agent's name, for rules of one agent only.
+pub struct Request<'a> {
+    /// The agent's name, for rules about one agent.
     pub agent: &'a str,
-    /// When it is judged.
-    pub event: Moment,
+    pub event: GuardEvent,
     /// The tool call; `None` at a stop.
     pub tool: Option<&'a ToolUse>,
-    /// What the tool gave back.
+    /// The tool's output, after it ran.
     pub output: Option<&'a str>,
-    /// How often the same call was made just before, without another in between.
+    /// How often the same call was made just before, with no other in between.
     pub repeats: u32,
-    /// How often this turn's end was blocked already; `None` where nobody has counted.
+    /// How often this turn was already kept from ending; `None` if that was not counted.
     pub stops_blocked: Option<u32>,
-    /// Whether the agent says that the turn goes on only because a stop was blocked.
+    /// Whether the agent says that the turn continues only because a stop was blocked.
     pub stop_active: bool,
 }
 
-impl<'a> Call<'a> {
+impl<'a> Request<'a> {
     /// A tool that is about to run.
     pub fn before(agent: &'a str, tool: &'a ToolUse) -> Self {
         Self {
             agent,
-            event: Moment::Before,
+            event: GuardEvent::Before,
             tool: Some(tool),
             output: None,
             repeats: 0,
@@ -65,14 +65,14 @@ impl<'a> Call<'a> {
 
     /// A tool that has run.
     pub fn after(agent: &'a str, tool: &'a ToolUse, output: &'a str) -> Self {
-        Self { event: Moment::After, output: Some(output), ..Self::before(agent, tool) }
+        Self { event: GuardEvent::After, output: Some(output), ..Self::before(agent, tool) }
     }
 
     /// A turn that is about to end.
     pub fn stop(agent: &'a str) -> Self {
         Self {
             agent,
-            event: Moment::Stop,
+            event: GuardEvent::Stop,
             tool: None,
             output: None,
             repeats: 0,
@@ -82,28 +82,26 @@ impl<'a> Call<'a> {
     }
 }
 
-/// A decision, and what led to it.
+/// The decision about a request, and what led to it.
 #[derive(Clone, Debug, Default)]
 pub struct Judgement {
-    /// What happens, with the rule and the reason.
+    /// The strongest verdict.
     pub verdict: Verdict,
-    /// Every rule that had something to say.
+    /// The verdict of every rule that had something to say.
     pub found: Vec<Verdict>,
-    /// What the command would do, for explanations.
+    /// What the command would do, to explain the decision.
     pub analysis: Option<Analysis>,
     /// The files that the call touches.
     pub touches: Vec<Touch>,
 }
 
-/// What rules look at.
+/// What rules decide by.
 pub struct Facts<'a> {
-    /// The call.
-    pub call: Call<'a>,
-    /// The machine.
+    pub request: Request<'a>,
     pub world: &'a dyn World,
-    /// The command, where the call has one.
+    /// The command, if the call has one.
     pub analysis: Option<Analysis>,
-    /// The files that the call touches, by its command, its paths or its patch.
+    /// The files that the call touches: by its command, its paths or its patch.
     pub touches: Vec<Touch>,
     /// The project's folder, links resolved.
     pub project: String,
@@ -112,7 +110,7 @@ pub struct Facts<'a> {
 }
 
 impl Facts<'_> {
-    /// The commands that run on this machine; none where the call has no command.
+    /// The commands that run on this machine; none if the call has no command.
     pub fn commands(&self) -> impl Iterator<Item = &shell::Command> {
         self.analysis.iter().flat_map(|analysis| analysis.here())
     }
@@ -123,19 +121,19 @@ impl Facts<'_> {
     }
 }
 
-/// Judges a call by a set of rules.
-pub fn judge(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
-    match call.event {
-        Moment::Before => before(call, rules, world),
-        Moment::After => after(call, rules, world),
-        Moment::Stop => stop(call, rules, world),
+/// Judges a request by a set of rules.
+pub fn judge(request: &Request<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
+    match request.event {
+        GuardEvent::Before => before(request, rules, world),
+        GuardEvent::After => after(request, rules, world),
+        GuardEvent::Stop => stop(request, rules, world),
     }
 }
 
-fn before(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
-    let facts = gather(call, world);
+fn before(request: &Request<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
+    let facts = gather(request, world);
     let mut found = Vec::new();
-    for active in rules.active(Moment::Before) {
+    for active in rules.active(GuardEvent::Before) {
         if let Some(Finding { decision, reason }) = (active.rule.check)(&facts, &active.params) {
             found.push(Verdict::new(
                 decision,
@@ -157,12 +155,14 @@ fn before(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
     Judgement { verdict, found, analysis: facts.analysis, touches: facts.touches }
 }
 
-fn after(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
-    let Some(output) = call.output.filter(|output| !output.is_empty()) else { return Judgement::default() };
+fn after(request: &Request<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
+    let Some(output) = request.output.filter(|output| !output.is_empty()) else {
+        return Judgement::default();
+    };
     let mut found = Vec::new();
-    // Few have such rules, and for the others nothing is gathered.
-    if rules.custom.iter().any(|custom| custom.event == Moment::After) {
-        let facts = gather(call, world);
+    // Few people have such rules. Without them, no facts are needed.
+    if rules.custom.iter().any(|custom| custom.event == GuardEvent::After) {
+        let facts = gather(request, world);
         found.extend(rules.custom.iter().filter_map(|custom| custom.check(&facts)));
     }
     if let Some(redacted) = redact::redact(output, rules) {
@@ -171,11 +171,11 @@ fn after(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
     Judgement { verdict: strongest(&found), found, ..Judgement::default() }
 }
 
-fn stop(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
-    let mut found: Vec<Verdict> = rules::stop::check(call, rules, world);
-    // Nothing tells whether a rule of the person's own is satisfied, so it is said once.
-    if call.stops_blocked.map_or(!call.stop_active, |blocked| blocked == 0) {
-        found.extend(rules.custom.iter().filter_map(|custom| custom.at_stop(call.agent)));
+fn stop(request: &Request<'_>, rules: &RuleSet, world: &dyn World) -> Judgement {
+    let mut found: Vec<Verdict> = rules::stop::check(request, rules, world);
+    // Nothing shows whether the person's own rule is satisfied, so it blocks only once.
+    if request.stops_blocked.map_or(!request.stop_active, |blocked| blocked == 0) {
+        found.extend(rules.custom.iter().filter_map(|custom| custom.at_stop(request.agent)));
     }
     Judgement { verdict: strongest(&found), found, ..Judgement::default() }
 }
@@ -188,7 +188,8 @@ fn with_hint(mut reason: String, hint: Option<&str>) -> String {
     reason
 }
 
-/// The strongest of them; of equals the first. An explicit allow of the person's own rules is an [`Decision::Allow`] among them and changes nothing here. Notes are joined.
+/// The strongest verdict; of equals the first. The person's own [`Decision::Allow`] changes nothing
+/// here. Notes are joined.
 fn strongest(found: &[Verdict]) -> Verdict {
     let Some(best) = found.iter().rev().max_by_key(|verdict| verdict.decision.strength()) else {
         return Verdict::allow();
@@ -204,10 +205,10 @@ fn strongest(found: &[Verdict]) -> Verdict {
     Verdict::new(Decision::Note, best.rule.clone(), notes.join("\n"))
 }
 
-fn gather<'a>(call: &Call<'a>, world: &'a dyn World) -> Facts<'a> {
-    let mut analysis = call.tool.and_then(|tool| analyse(tool, world));
+fn gather<'a>(request: &Request<'a>, world: &'a dyn World) -> Facts<'a> {
+    let mut analysis = request.tool.and_then(|tool| analyse(tool, world));
     let mut facts = Facts {
-        call: *call,
+        request: *request,
         world,
         analysis: None,
         touches: Vec::new(),
@@ -217,10 +218,10 @@ fn gather<'a>(call: &Call<'a>, world: &'a dyn World) -> Facts<'a> {
     if let Some(analysis) = &mut analysis {
         facts.touches = files::of_commands(analysis, world);
         if facts.touches.len() > files::MAX_TOUCHES {
-            analysis.unknown.push("the command names too many files to look at".to_owned());
+            analysis.unknown.push("the command names too many files".to_owned());
         }
     }
-    if let Some(tool) = call.tool {
+    if let Some(tool) = request.tool {
         facts.touches.extend(files::of_tool(tool, world));
     }
     facts.analysis = analysis;
@@ -244,39 +245,48 @@ fn analyse(tool: &ToolUse, world: &dyn World) -> Option<Analysis> {
     })
 }
 
-/// What is to happen where the command was not understood, if any rule that could forbid it is on.
+/// The verdict on a command that was not understood, if an active rule could forbid commands.
 fn unknown(facts: &Facts<'_>, rules: &RuleSet) -> Option<Verdict> {
-    let analysis = facts.analysis.as_ref()?;
     if !rules.forbids_commands() {
         return None;
     }
+    let unread = facts.request.tool.and_then(|tool| tool.unread.as_ref());
+    let why = unread.cloned().or_else(|| not_understood(facts.analysis.as_ref()?))?;
+    let decision = match rules.unknown {
+        Unknown::Ask => Decision::Ask,
+        Unknown::Deny => Decision::Deny,
+        // A call with unknown fields may do anything.
+        Unknown::Allow if unread.is_some() => Decision::Ask,
+        Unknown::Allow => return None,
+    };
+    let what_to_do = match unread {
+        Some(_) => "Use only the fields that the tool has, or use another tool.",
+        None => "Write it plainly, in smaller steps.",
+    };
+    let reason = format!("Not understood: {why}, so no rule can judge it. {what_to_do}");
+    Some(Verdict::new(decision, "unknown", reason))
+}
+
+/// Why a command was not understood.
+fn not_understood(analysis: &Analysis) -> Option<String> {
     let ran = analysis.ran.iter().filter(|ran| !ran.from_file).find_map(|ran| {
         Some(match &ran.origin {
-            Origin::Download => format!("{} would run something that is downloaded", ran.by),
-            Origin::Decoded => format!("{} would run a text that is decoded or put together first", ran.by),
+            Origin::Download => format!("{} would run a download", ran.by),
+            Origin::Decoded => format!("{} would run text that is first decoded or put together", ran.by),
             Origin::Variable(name) if secrets::is_secret_name(name) => {
                 format!("{} would run a variable", ran.by)
             }
             Origin::Variable(name) => {
-                format!("{} would run what is in ${name}, which is not set here", ran.by)
+                format!("{} would run the value of ${name}, which is not set here", ran.by)
             }
             Origin::Output(name) if is_text_tool(name) => format!("{} would run what {name} prints", ran.by),
-            Origin::Output(_) | Origin::Input => return None,
+            Origin::Output(_) | Origin::File(_) | Origin::Input => return None,
         })
     });
-    let why = analysis.unknown.first().cloned().or(ran)?;
-    let decision = match rules.unknown {
-        Unknown::Ask => Decision::Ask,
-        Unknown::Deny => Decision::Deny,
-        Unknown::Allow => return None,
-    };
-    let reason = format!(
-        "Not understood: {why}, so no rule can judge it. Write the command out plainly, in smaller steps."
-    );
-    Some(Verdict::new(decision, "unknown", reason))
+    analysis.unknown.first().cloned().or(ran)
 }
 
-/// Tools whose output is whatever they were told to print.
+/// Tools that print whatever their arguments say.
 fn is_text_tool(name: &str) -> bool {
     matches!(
         name,

@@ -1,4 +1,5 @@
-//! Paths as texts: made absolute, cleaned of `.` and `..`, compared by their parts. Windows' drives and backslashes are understood too.
+//! Paths as text: made absolute, cleaned of `.` and `..`, compared part by part. Drives and
+//! backslashes of Windows work too.
 
 /// Whether a path starts at a root.
 pub fn is_absolute(path: &str) -> bool {
@@ -13,7 +14,8 @@ pub fn is_drive(path: &str) -> bool {
         && signs.next().is_none_or(|sign| sign == b'\\' || sign == b'/')
 }
 
-/// A path from a folder, without `.`, `..`, doubled and trailing slashes. `..` above the root stays at the root.
+/// A path from a folder, without `.`, `..`, doubled and trailing slashes. `..` above the root stays
+/// at the root.
 pub fn join(folder: &str, path: &str) -> String {
     let slashed;
     let path =
@@ -53,7 +55,7 @@ pub fn is_below(path: &str, folder: &str) -> bool {
     path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The last part, whichever slash stands before it.
+/// The last part, behind a slash or a backslash.
 pub fn file_name(path: &str) -> &str {
     let path = path.trim_end_matches(['/', '\\']);
     path.rsplit(['/', '\\']).next().unwrap_or(path)

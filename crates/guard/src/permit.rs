@@ -1,34 +1,38 @@
-//! What a person lets run without being asked: patterns over what a call does, not over how it is written.
+//! Patterns of calls that run without a question. They match what a call does, not how it is
+//! written.
 //!
 //! | pattern | what it permits |
 //! |---|---|
 //! | `bash: git status` | that command with these words, however they are quoted and spaced |
-//! | `bash: cargo test *` | and any further words; elsewhere `*` stands for a part of one word |
+//! | `bash: cargo test *` | and any further words; elsewhere `*` is a part of one word |
 //! | `edit: src/**` | changes to files below `src` of the project, links resolved |
 //! | `mcp: server/tool*` | tools of an MCP server |
 //!
-//! All of a call must be permitted: each of its simple commands, each file. What is not a plain list of such commands is never permitted: whatever is
-//! expanded, substituted, redirected into a file, assigned, defined or left running. Nor is what happens outside of the project.
+//! A pattern must permit every simple command and every file of a call. Only a plain list of
+//! commands is permitted: no expansion, substitution, redirection into a file, assignment,
+//! definition or background process, and nothing outside the project.
+
+mod outside;
 
 use crate::files::{self, Deed};
 use crate::path;
 use crate::shell::parse::parse;
-use crate::shell::syntax::{Kind, Node, Part, Redirect, RedirectOp, Script, Target, Word};
-use crate::shell::{self, Command, Place};
+use crate::shell::syntax::{Node, NodeKind, Part, Redirect, RedirectOp, Script, Target, Word};
+use crate::shell::{self, Command, Location};
 use crate::world::World;
 use baton_core::tool::{ToolKind, ToolUse};
+use outside::Running;
 
-/// The longest command that is looked at.
+/// Longest command that is checked. The person is asked about a longer one.
 const COMMAND_BYTES: usize = 64 << 10;
 
-/// What the shell itself runs, and what changes the meaning of what follows. No pattern is about these.
-const NEVER: [&str; 24] = [
+/// Commands that change the meaning of what follows. No pattern permits them.
+const NEVER_PERMITTED: [&str; 24] = [
     ".", "alias", "bind", "builtin", "command", "coproc", "declare", "enable", "eval", "exec", "export",
     "fc", "hash", "local", "noglob", "readonly", "set", "setopt", "shopt", "source", "trap", "typeset",
     "unalias", "unset",
 ];
 
-/// One pattern.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pattern {
     text: String,
@@ -46,7 +50,7 @@ enum About {
 }
 
 impl Pattern {
-    /// Reads one. The error says what it must be.
+    /// Parses a pattern. The error says what it must be.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (kind, rest) = text.split_once(':').ok_or("must begin with bash:, edit: or mcp:")?;
         let rest = rest.trim();
@@ -75,6 +79,11 @@ impl Pattern {
         enough && wanted.iter().zip(words).all(|(wanted, word)| fits(wanted, word))
     }
 
+    fn permits_command(&self, running: &Running<'_>, world: &dyn World) -> bool {
+        let About::Shell { words, .. } = &self.about else { return false };
+        self.fits_command(running.words) && outside::stays_inside(words, running, world)
+    }
+
     fn fits_file(&self, below: &[&str]) -> bool {
         let About::Edit(wanted) = &self.about else { return false };
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
@@ -96,7 +105,7 @@ fn of_command(text: &str) -> Result<About, String> {
     if program.contains('*') {
         return Err("must name its program: no * in the first word".to_owned());
     }
-    if NEVER.contains(&program.as_str()) {
+    if NEVER_PERMITTED.contains(&program.as_str()) {
         return Err(format!("must not be about {program}, which changes what other commands mean"));
     }
     if words.iter().any(|word| word.contains(['\'', '"', '`', '$', ';', '&', '|', '<', '>', '\\'])) {
@@ -113,7 +122,7 @@ fn of_files(text: &str) -> Result<About, String> {
     Ok(About::Edit(parts))
 }
 
-/// Whether a text fits a pattern in which `*` stands for anything.
+/// Whether a text matches a pattern in which `*` is any text.
 fn fits(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
@@ -127,12 +136,12 @@ fn fits(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// The same for the parts of a path, in which `**` stands for any number of them.
+/// The same for the parts of a path, in which `**` is any number of parts.
 fn parts_fit(wanted: &[&str], below: &[&str]) -> bool {
     match wanted.split_first() {
         None => below.is_empty(),
         Some((&"**", rest)) => {
-            // The last one stands for something that lies there, not for the folder itself.
+            // A last `**` means something in the folder, not the folder itself.
             let least = usize::from(rest.is_empty());
             (least..=below.len()).any(|skipped| parts_fit(rest, &below[skipped..]))
         }
@@ -142,7 +151,7 @@ fn parts_fit(wanted: &[&str], below: &[&str]) -> bool {
     }
 }
 
-/// The patterns that permit a call, each once; `None` if something of it is not permitted by any.
+/// The patterns that permit a call, each once; `None` if any part of the call is not permitted.
 pub fn permits<'p>(patterns: &'p [Pattern], tool: &ToolUse, world: &dyn World) -> Option<Vec<&'p Pattern>> {
     if patterns.is_empty() {
         return None;
@@ -158,9 +167,11 @@ pub fn permits<'p>(patterns: &'p [Pattern], tool: &ToolUse, world: &dyn World) -
     let find = |fits: &dyn Fn(&Pattern) -> bool| patterns.iter().find(|pattern| fits(pattern));
     match &tool.kind {
         ToolKind::Shell => {
-            for words in commands(tool, world)? {
+            let project = files::real(&world.project(), world);
+            for PlainCommand { words, cwd } in commands(tool, &project, world)? {
                 let words: Vec<&str> = words.iter().map(String::as_str).collect();
-                add(find(&|pattern| pattern.fits_command(&words)))?;
+                let running = Running { words: &words, cwd: &cwd, project: &project };
+                add(find(&|pattern| pattern.permits_command(&running, world)))?;
             }
         }
         ToolKind::Write | ToolKind::Edit | ToolKind::Patch => {
@@ -177,34 +188,60 @@ pub fn permits<'p>(patterns: &'p [Pattern], tool: &ToolUse, world: &dyn World) -
     (!used.is_empty()).then_some(used)
 }
 
-/// The words of each simple command that a call would run; `None` where that is not all that it would do.
-fn commands(tool: &ToolUse, world: &dyn World) -> Option<Vec<Vec<String>>> {
+/// A simple command whose words are all known.
+#[derive(PartialEq, Eq)]
+struct PlainCommand {
+    words: Vec<String>,
+    cwd: String,
+}
+
+/// Each simple command that a call would run; `None` if the call would also do something else.
+fn commands(tool: &ToolUse, project: &str, world: &dyn World) -> Option<Vec<PlainCommand>> {
     let native = tool.native.to_ascii_lowercase();
     let text = tool.command.as_deref()?;
     let is_windows = native.contains("powershell") || native.contains("pwsh") || native == "cmd";
-    // `$'…'` and `$"…"` are read in another way by plain shells.
+    // Plain shells read `$'…'` and `$"…"` in another way.
     let is_odd = text.contains("$'") || text.contains("$\"") || text.contains('\0');
     if is_windows || is_odd || text.len() > COMMAND_BYTES {
         return None;
     }
-    let mut found = plain(&parse(text).ok()?)?;
-    // What those run in turn: the text of `bash -c`, the command of `xargs`.
+    // A coprocess stays in the background, and the parser does not mark it.
+    let is_left = text.split(|sign: char| !sign.is_alphanumeric()).any(|word| word == "coproc");
+    if is_left {
+        return None;
+    }
+    let listed = plain(&parse(text).ok()?)?;
+    // The commands that these run in turn: the text of `bash -c`, the command of `xargs`.
     let analysis = shell::analyse(text, world);
     if !analysis.unknown.is_empty() || analysis.ran.iter().any(|ran| !ran.from_file) {
         return None;
     }
-    let project = files::real(&world.project(), world);
-    // What a script file says is judged by the guard; here its name stands for it.
+    let leads_out = |touch: &files::Touch| {
+        let real = touch.real.as_deref();
+        touch.deed.changes()
+            && !touch.from_file
+            && !real.is_some_and(|real| path::is_below(real, project) || files::is_harmless_device(real))
+    };
+    if files::of_commands(&analysis, world).iter().any(leads_out) {
+        return None;
+    }
+    let mut found = Vec::new();
+    // The guard judges the content of a script file. Here its name stands for it.
     for command in analysis.commands.iter().filter(|command| !command.from_file) {
-        let words = inner(command, &project, world)?;
-        if !found.contains(&words) {
-            found.push(words);
+        let plain = PlainCommand { words: inner(command, project, world)?, cwd: command.cwd.clone()? };
+        if !found.contains(&plain) {
+            found.push(plain);
+        }
+    }
+    for words in listed {
+        if !found.iter().any(|known| known.words == words) {
+            found.push(PlainCommand { words, cwd: world.cwd() });
         }
     }
     Some(found)
 }
 
-/// The words of a command that was found inside of others.
+/// The words of a command that another command runs.
 fn inner(command: &Command, project: &str, world: &dyn World) -> Option<Vec<String>> {
     let plain_words = command.words.iter().all(|word| word.is_known() && word.globs.is_empty());
     let made_of_variables = command.words.iter().any(|word| !word.variables.is_empty());
@@ -218,15 +255,15 @@ fn inner(command: &Command, project: &str, world: &dyn World) -> Option<Vec<Stri
         && !made_of_variables
         && !files
         && command.assignments.is_empty()
-        && command.place == Place::Here
+        && command.location == Location::Here
         && !command.background
         && path::is_below(&cwd, project)
         && (!relative || cwd == project)
-        && !NEVER.contains(&program);
+        && !NEVER_PERMITTED.contains(&program);
     harmless.then(|| command.words.iter().map(|word| word.text.clone()).collect())
 }
 
-/// The words of each command of a text that is nothing but a list of plain commands.
+/// The words of each command, if the text is only a list of plain commands.
 fn plain(script: &Script<'_>) -> Option<Vec<Vec<String>>> {
     let mut found = Vec::new();
     for item in &script.list.items {
@@ -241,14 +278,15 @@ fn plain(script: &Script<'_>) -> Option<Vec<Vec<String>>> {
 }
 
 fn plain_command(node: &Node<'_>) -> Option<Vec<String>> {
-    let Kind::Simple { assignments, words } = &node.kind else { return None };
+    let NodeKind::Simple { assignments, words } = &node.kind else { return None };
     let harmless = assignments.is_empty() && node.redirects.iter().all(goes_nowhere);
     let words = words.iter().map(literal).collect::<Option<Vec<String>>>()?;
     let program = words.first()?;
-    (harmless && !NEVER.contains(&program.as_str())).then_some(words)
+    (harmless && !NEVER_PERMITTED.contains(&program.as_str())).then_some(words)
 }
 
-/// The text that a command gives to a shell and does nothing else: what agents say that put a shell around each command.
+/// The text of a command that only gives it to a shell. Some agents put a shell around each
+/// command.
 pub fn script_of(text: &str) -> Option<String> {
     let mut commands = plain(&parse(text).ok()?)?;
     let words = commands.pop().filter(|_| commands.is_empty())?;
@@ -280,7 +318,7 @@ fn goes_nowhere(redirect: &Redirect<'_>) -> bool {
     }
 }
 
-/// A word in which nothing is expanded, in any shell.
+/// A word that no shell expands.
 fn literal(word: &Word<'_>) -> Option<String> {
     match word {
         Word::Plain(text) => is_bare(text, true).then(|| (*text).to_owned()),
@@ -304,13 +342,13 @@ fn literal(word: &Word<'_>) -> Option<String> {
     }
 }
 
-/// Unquoted text that stands for itself. zsh expands a word that begins with `=`.
+/// Unquoted text that means itself. zsh expands a word that begins with `=`.
 fn is_bare(text: &str, begins: bool) -> bool {
     let plain = |sign: char| sign.is_alphanumeric() || "_-./:,@%+=".contains(sign);
     text.chars().all(plain) && !(begins && text.starts_with('='))
 }
 
-/// The files that a call changes, from the project's folder on; `None` where one lies elsewhere, or is not known.
+/// The files that a call changes, relative to the project; `None` if one is elsewhere or not known.
 fn changed_files(tool: &ToolUse, world: &dyn World) -> Option<Vec<String>> {
     let project = files::real(&world.project(), world);
     let touches = files::of_tool(tool, world);
@@ -318,13 +356,13 @@ fn changed_files(tool: &ToolUse, world: &dyn World) -> Option<Vec<String>> {
         return None;
     }
     let below = |touch: &files::Touch| {
-        let certain = !touch.is_unknown && !touch.is_pattern && touch.place == Place::Here;
+        let certain = !touch.is_unknown && !touch.is_pattern && touch.location == Location::Here;
         // The kernel follows a link before it goes up.
         let climbs = touch.word.text.split(['/', '\\']).any(|part| part == "..");
         let changes = matches!(touch.deed, Deed::Write | Deed::Truncate);
         let real = touch.real.as_deref().filter(|_| certain && changes && !climbs)?;
         let file = real.strip_prefix(project.as_str())?.strip_prefix('/')?;
-        // Git runs what stands in its own folder.
+        // Git runs programs from its own folder.
         let of_git = file.split('/').any(|part| part.eq_ignore_ascii_case(".git"));
         (!file.is_empty() && !of_git).then(|| file.to_owned())
     };

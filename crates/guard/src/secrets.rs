@@ -1,6 +1,7 @@
 //! What counts as a secret: names of variables and of files.
 
 use crate::path;
+use crate::tables::credentials::HOME_PATHS;
 
 /// Whether a variable's name says that its value is a secret.
 pub fn is_secret_name(name: &str) -> bool {
@@ -30,12 +31,33 @@ pub fn is_secret_name(name: &str) -> bool {
     if matches!(upper.as_str(), "PWD" | "OLDPWD" | "SSH_AUTH_SOCK" | "GPG_TTY" | "XAUTHORITY") {
         return false;
     }
+    if says_something_about_one(&upper) {
+        return false;
+    }
     if WORDS.iter().any(|word| upper.contains(word)) {
         return true;
     }
     upper.split('_').any(|part| matches!(part, "KEY" | "PASS" | "AUTH" | "PAT" | "PWD" | "CREDS" | "JWT"))
         && !matches!(upper.as_str(), "KEY" | "PASS" | "PAT")
         || upper.ends_with("_KEY")
+}
+
+/// Whether a name is that of a number, a path or a type: `MAX_TOKENS`, `SSH_KEY_PATH`,
+/// `PUBLIC_KEY`.
+fn says_something_about_one(upper: &str) -> bool {
+    const ENDINGS: &[&str] = &["COUNT", "LIMIT", "LENGTH", "SIZE", "TTL", "TYPE", "PATH", "DIR", "FILE"];
+    const COUNTED: &[&str] =
+        &["MAX", "MIN", "NUM", "N", "TOTAL", "INPUT", "OUTPUT", "PROMPT", "COMPLETION", "NEW", "CONTEXT"];
+    let parts: Vec<&str> = upper.split('_').collect();
+    match &parts[..] {
+        ["TOKENS"] | [.., "PUBLIC", "KEY"] | [.., "GPG" | "PGP" | "SIGNING", "KEY", "ID"] => true,
+        [before @ .., "TOKENS"] => before.iter().all(|part| COUNTED.contains(part)),
+        [.., last] if parts.len() > 1 && ENDINGS.contains(last) => true,
+        _ => {
+            let left = upper.replace("TOKENIZER", "").replace("TOKENIZE", "").replace("TOKENIZATION", "");
+            left.len() < upper.len() && !is_secret_name(&left)
+        }
+    }
 }
 
 /// Whether a file's name is that of a file with environment variables.
@@ -52,12 +74,13 @@ pub fn is_env_file(name: &str) -> bool {
         .any(|word| rest.split('.').any(|part| part == *word))
 }
 
-/// Whether a path is one where people keep keys and credentials. `home` is theirs.
+/// Whether people keep keys and credentials at a path. `home` is their home.
 pub fn is_secret_path(path: &str, home: &str) -> bool {
     let name = path::file_name(path);
     let lower = name.to_ascii_lowercase();
     let home = path::join("/", home);
-    // The path as it is named from each home that it lies in, found once: it is compared with many folders.
+    // The path relative to each home that it is in. It is computed once and compared with many
+    // folders.
     let inside = |home: &str| path.strip_prefix(home.trim_end_matches('/'))?.strip_prefix('/');
     let others = path.strip_prefix("/home/").or(path.strip_prefix("/Users/"));
     let another = others.and_then(|rest| rest.split_once('/')).map(|(_, rest)| rest);
@@ -75,86 +98,21 @@ pub fn is_secret_path(path: &str, home: &str) -> bool {
     if name.starts_with("id_") && ["id_rsa", "id_dsa", "id_ecdsa", "id_ed25519"].contains(&name) {
         return true;
     }
-    const HOME_FILES: &[&str] = &[
-        ".aws/credentials",
-        ".aws/sso",
-        ".aws/cli/cache",
-        ".config/gcloud",
-        ".azure",
-        ".kube/config",
-        ".docker/config.json",
-        ".netrc",
-        "_netrc",
-        ".npmrc",
-        ".pypirc",
-        ".git-credentials",
-        ".config/git/credentials",
-        ".config/gh/hosts.yml",
-        ".config/hub",
-        ".gnupg",
-        ".claude/.credentials.json",
-        ".claude.json",
-        ".codex/auth.json",
-        ".gemini/oauth_creds.json",
-        ".local/share/opencode/auth.json",
-        ".copilot/config.json",
-        ".config/github-copilot",
-        ".cursor/auth.json",
-        ".config/cursor/auth.json",
-        ".pi/agent/auth.json",
-        ".cargo/credentials",
-        ".cargo/credentials.toml",
-        ".terraform.d/credentials.tfrc.json",
-        ".vault-token",
-        ".config/op",
-        ".password-store",
-        ".pgpass",
-        ".my.cnf",
-        ".mylogin.cnf",
-        ".boto",
-        ".s3cfg",
-        ".config/rclone/rclone.conf",
-        ".config/doctl/config.yaml",
-        ".fly/config.yml",
-        ".gem/credentials",
-        ".nuget/NuGet.Config",
-        ".m2/settings.xml",
-        ".gradle/gradle.properties",
-        ".config/stripe/config.toml",
-        ".heroku",
-        ".config/heroku",
-        ".vercel/auth.json",
-        ".config/configstore",
-        ".snowsql/config",
-        ".databrickscfg",
-        ".mozilla/firefox",
-        ".config/google-chrome",
-        ".config/chromium",
-        ".config/BraveSoftware",
-        ".config/microsoft-edge",
-        "Library/Keychains",
-        "Library/Application Support/Google/Chrome",
-        "Library/Application Support/Firefox",
-        "Library/Application Support/BraveSoftware",
-        "Library/Cookies",
-        "Library/Safari",
-        ".local/share/keyrings",
-        ".config/sops/age/keys.txt",
-        ".age",
-        ".config/age",
-        ".electrum",
-        ".bitcoin",
-        ".ethereum/keystore",
-        ".config/solana/id.json",
-        ".bash_history_secrets",
-    ];
-    if HOME_FILES.iter().any(|file| in_home(file)) {
+    if HOME_PATHS.iter().any(|file| in_home(file)) {
         return true;
     }
     matches!(
         path,
         "/etc/shadow" | "/etc/gshadow" | "/etc/sudoers" | "/etc/master.passwd" | "/etc/krb5.keytab"
     ) || path::is_below(path, "/etc/ssl/private")
+        || matches!(
+            path,
+            "/etc/kubernetes/admin.conf" | "/etc/rancher/k3s/k3s.yaml" | "/etc/rancher/rke2/rke2.yaml"
+        )
+        || (path::is_below(path, "/etc/ssh") && lower.starts_with("ssh_host_") && lower.ends_with("_key"))
+        || (path::is_below(path, "/etc/letsencrypt") && lower.starts_with("privkey"))
+        || (path::is_below(path, "/run/user") && path.ends_with("/containers/auth.json"))
+        || matches!(lower.as_str(), "master.key" | "privkey.pem" | "serviceaccountkey.json" | ".vault_pass")
         || path::is_below(path, "/run/secrets")
         || path::is_below(path, "/var/run/secrets")
         || path::is_below(path, "/Library/Keychains")
@@ -167,7 +125,7 @@ pub fn is_secret_path(path: &str, home: &str) -> bool {
         || (path.contains("/.aws/") && lower == "credentials")
 }
 
-/// Whether a path is one that keys and credentials are written to.
+/// Whether keys and credentials are written to a path.
 pub fn is_secret_target(path: &str, home: &str) -> bool {
     let name = path::file_name(path).to_ascii_lowercase();
     const ENDINGS: &[&str] =

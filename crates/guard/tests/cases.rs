@@ -1,25 +1,25 @@
-//! The cases that the project is judged by, in the agents' own shapes.
+//! The cases that the project is measured by, in the agents' own shapes.
 
 use baton_agents::agent;
 use baton_agents::tools;
 use baton_core::tool::ToolUse;
-use baton_guard::{Call, Decision, Params, RuleSet, Told, config, judge};
+use baton_guard::{Decision, FakeWorld, Params, Request, RuleSet, config, judge};
 use serde_json::Value;
 
 const CWD: &str = "/home/me/project";
 const HOME: &str = "/home/me";
 
-/// Rows that are wrong by meaning: where they are, and why we decide otherwise.
+/// Rows that are wrong: where they are, and why the guard decides otherwise.
 const KNOWN_DIFFERENCES: &[(&str, &str, &str)] = &[];
 
-fn world() -> Told {
-    let mut world = Told::new(CWD, HOME);
+fn world() -> FakeWorld {
+    let mut world = FakeWorld::new(CWD, HOME);
     world.repository.branch = Some("feature".to_owned());
     world.own = vec![format!("{HOME}/.local/share/baton"), format!("{HOME}/.config/baton")];
     world
 }
 
-/// The tool and, after it ran, the text that it gave back.
+/// The tool and, after it ran, its output.
 fn tool_of(cli: &str, payload: &Value) -> (ToolUse, Option<String>) {
     let name =
         ["tool_name", "toolName", "tool"].iter().find_map(|key| payload.get(*key)?.as_str()).unwrap_or("");
@@ -74,9 +74,9 @@ fn check(file: &str, text: &str) {
             continue;
         };
         let call = if is_after(event) {
-            Call::after(cli, &tool, output.as_deref().unwrap_or(""))
+            Request::after(cli, &tool, output.as_deref().unwrap_or(""))
         } else {
-            Call::before(cli, &tool)
+            Request::before(cli, &tool)
         };
         let decision = judge(&call, &rules, &world).verdict.decision;
         let fits = match *expected {

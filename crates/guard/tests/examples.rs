@@ -1,10 +1,10 @@
-//! Every rule's own examples: the bad ones are held back, noted or redacted, the good ones are not.
+//! Every rule's own examples: the bad ones are blocked, noted or redacted, the good ones are not.
 
 use baton_core::tool::{ToolKind, ToolUse};
-use baton_guard::{Call, Decision, Example, Params, RuleSet, Told, judge, rules};
+use baton_guard::{Decision, Example, FakeWorld, Params, Request, RuleSet, judge, rules};
 
-fn world() -> Told {
-    let mut world = Told::new("/home/me/project", "/home/me");
+fn world() -> FakeWorld {
+    let mut world = FakeWorld::new("/home/me/project", "/home/me");
     world.own = vec!["/home/me/.local/share/baton".to_owned(), "/home/me/.config/baton".to_owned()];
     world.repository.branch = Some("main".to_owned());
     world.repository.dirty = Some(true);
@@ -23,20 +23,20 @@ fn decide(id: &str, example: Example) -> Decision {
     let call = match example {
         Example::Shell(command) => {
             tool.command = Some(command.to_owned());
-            Call::before("claude", &tool)
+            Request::before("claude", &tool)
         }
         Example::Read(path) => {
             tool = ToolUse::new(ToolKind::Read, "Read");
             tool.paths.push(path.to_owned());
-            Call::before("claude", &tool)
+            Request::before("claude", &tool)
         }
         Example::Write(path, content) => {
             tool = ToolUse::new(ToolKind::Write, "Write");
             tool.paths.push(path.to_owned());
             tool.content = Some(content.to_owned());
-            Call::before("claude", &tool)
+            Request::before("claude", &tool)
         }
-        Example::Output(text) => Call::after("claude", &tool, text),
+        Example::Output(text) => Request::after("claude", &tool, text),
     };
     judge(&call, &rules, &world).verdict.decision
 }

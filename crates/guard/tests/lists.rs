@@ -1,19 +1,19 @@
-//! Our own lists: other spellings of what is forbidden, and what developers type all day.
+//! Lists of other spellings of what is forbidden, and of what developers type all day.
 
 use baton_core::tool::{ToolKind, ToolUse};
-use baton_guard::{Call, Decision, Params, Repository, RuleSet, Told, judge};
+use baton_guard::{Decision, FakeWorld, Params, Repository, Request, RuleSet, judge};
 
-fn world() -> Told {
-    let mut world = Told::new("/home/me/project", "/home/me");
+fn world() -> FakeWorld {
+    let mut world = FakeWorld::new("/home/me/project", "/home/me");
     world.own = vec!["/home/me/.local/share/baton".to_owned(), "/home/me/.config/baton".to_owned()];
     world.repository.branch = Some("feature".to_owned());
     world
 }
 
-fn decide(command: &str, rules: &RuleSet, world: &Told) -> (Decision, String, String) {
+fn decide(command: &str, rules: &RuleSet, world: &FakeWorld) -> (Decision, String, String) {
     let mut tool = ToolUse::new(ToolKind::Shell, "Bash");
     tool.command = Some(command.to_owned());
-    let judgement = judge(&Call::before("claude", &tool), rules, world);
+    let judgement = judge(&Request::before("claude", &tool), rules, world);
     (judgement.verdict.decision, judgement.verdict.rule, judgement.verdict.reason)
 }
 

@@ -1,8 +1,8 @@
-//! What is permitted runs nothing but what the patterns say, as bash itself sees it.
+//! A permitted call runs only what the patterns say, as bash itself sees it.
 
 use baton_core::tool::{ToolKind, ToolUse};
 use baton_guard::permit::{Pattern, permits};
-use baton_guard::{Told, World as _};
+use baton_guard::{FakeWorld, World as _};
 use proptest::prelude::*;
 use std::process::{Command, Stdio};
 
@@ -54,7 +54,8 @@ const PIECES: [&str; 44] = [
     "$'evil'",
 ];
 
-/// Each command that bash would run, its words joined. Nothing is on its path, so it asks the handler of unknown commands, in an empty folder.
+/// Each command that bash would run, with its words joined. The search path is empty, so bash calls
+/// its handler of unknown commands, in an empty folder.
 fn run_by_bash(text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let script = format!(
@@ -81,7 +82,7 @@ fn run_by_bash(text: &str) -> Vec<String> {
 
 fn permitted(text: &str) -> bool {
     let patterns = ["bash: git status", "bash: ls *"].map(|text| Pattern::parse(text).expect("a pattern"));
-    let world = Told::new("/home/me/project", "/home/me");
+    let world = FakeWorld::new("/home/me/project", "/home/me");
     assert_eq!(world.cwd(), "/home/me/project");
     let tool = ToolUse { command: Some(text.to_owned()), ..ToolUse::new(ToolKind::Shell, "Bash") };
     permits(&patterns, &tool, &world).is_some()

@@ -1,12 +1,11 @@
-//! The engine never fails, whatever it is given, and its work grows with the length of the text.
+//! The engine never fails, whatever its input is, and its work grows with the length of the text.
 
 use baton_core::tool::{ToolKind, ToolUse};
-use baton_guard::{Call, Decision, RuleSet, Told, judge, redact, rules, shell};
+use baton_guard::{Decision, FakeWorld, Request, RuleSet, judge, redact, rules, shell};
 use proptest::prelude::*;
-use std::time::Instant;
 
-fn world() -> Told {
-    Told::new("/home/me/project", "/home/me")
+fn world() -> FakeWorld {
+    FakeWorld::new("/home/me/project", "/home/me")
 }
 
 fn all_rules() -> RuleSet {
@@ -17,7 +16,7 @@ fn all_rules() -> RuleSet {
 fn judged(command: &str, native: &str) -> Decision {
     let mut tool = ToolUse::new(ToolKind::Shell, native);
     tool.command = Some(command.to_owned());
-    judge(&Call::before("claude", &tool), &all_rules(), &world()).verdict.decision
+    judge(&Request::before("claude", &tool), &all_rules(), &world()).verdict.decision
 }
 
 /// Pieces that shells, and the languages inside them, are made of.
@@ -177,7 +176,7 @@ proptest! {
             tool.patch = Some(content.clone());
             tool.typed = Some(content.clone());
             tool.url = Some(path.clone());
-            judge(&Call::before("codex", &tool), &all_rules(), &world());
+            judge(&Request::before("codex", &tool), &all_rules(), &world());
         }
     }
 }
@@ -286,7 +285,7 @@ fn work_grows_with_the_length() {
         let large_steps = shell::analyse(&large, &world).steps;
         let lengths = large.len() as f64 / small.len().max(1) as f64;
         let growth = large_steps as f64 / small_steps as f64;
-        // Twice linear leaves room for what is copied; the budget ends what grows faster.
+        // Three times linear leaves room for copies. The budget ends what grows faster.
         if growth > lengths * 3.0 && large_steps < baton_guard::shell::MAX_STEPS / 2 {
             wrong.push(format!(
                 "{name}: {small_steps} steps for {}, {large_steps} for {}",
@@ -313,23 +312,19 @@ fn what_is_too_deep_or_broken_is_asked_about() {
         let rules = RuleSet::only("block-sudo", Default::default()).expect("a rule");
         let mut tool = ToolUse::new(ToolKind::Shell, "Bash");
         tool.command = Some(text.to_owned());
-        let verdict = judge(&Call::before("claude", &tool), &rules, &world()).verdict;
+        let verdict = judge(&Request::before("claude", &tool), &rules, &world()).verdict;
         assert_eq!(verdict.decision, Decision::Ask, "{text:?}");
         assert_eq!(verdict.rule, "unknown", "{text:?}");
     }
 }
 
-/// A mebibyte of each shape. The time is printed; only a release build is held to 50 ms, with room for a busy machine.
+/// A mebibyte of each shape ends, by the engine's own count of its work.
 #[test]
-fn a_mebibyte_is_read_in_time() {
-    let mut slow = Vec::new();
+fn e7_a_mebibyte_is_read_in_a_bounded_number_of_steps() {
     for (name, shape) in shapes() {
         let unit = shape(64).len().max(1);
-        let mut times = (64 << 20) / unit;
-        if times > 1 << 20 {
-            times = 1 << 20;
-        }
-        let mut text = shape(times.min(1 << 20));
+        let times = ((64 << 20) / unit).min(1 << 20);
+        let mut text = shape(times);
         let mut end = text.len().min(1 << 20);
         while !text.is_char_boundary(end) {
             end -= 1;
@@ -337,16 +332,40 @@ fn a_mebibyte_is_read_in_time() {
         text.truncate(end);
         let mut tool = ToolUse::new(ToolKind::Shell, "Bash");
         tool.command = Some(text);
-        let rules = RuleSet::standard();
-        let world = world();
-        let start = Instant::now();
-        judge(&Call::before("claude", &tool), &rules, &world);
-        let took = start.elapsed();
-        let limit = if cfg!(debug_assertions) { 5000 } else { 150 };
-        println!("{name}: {took:?}");
-        if took.as_millis() > limit {
-            slow.push(format!("{name}: {took:?}"));
-        }
+        let judgement = judge(&Request::before("claude", &tool), &RuleSet::standard(), &world());
+        let steps = judgement.analysis.map_or(0, |analysis| analysis.steps);
+        assert!(steps < 2 * baton_guard::shell::MAX_STEPS, "{name}: {steps} steps");
     }
-    assert!(slow.is_empty(), "{}", slow.join("\n"));
+}
+
+/// Five nested loops over nine words cost what their body costs, and the dangerous word in one of
+/// their lists is still found.
+#[test]
+fn loops_inside_each_other_cost_what_their_body_costs() {
+    let nested = |body: &str, last: &str| {
+        let heads: String =
+            ["a", "b", "c", "d"].iter().map(|name| format!("for {name} in 1 2 3 4 5 6 7 8 9; do ")).collect();
+        format!("{heads}for e in {last}; do {body}; done; done; done; done; done")
+    };
+    let judged = |text: &str| {
+        let mut tool = ToolUse::new(ToolKind::Shell, "Bash");
+        tool.command = Some(text.to_owned());
+        let judgement = judge(&Request::before("claude", &tool), &RuleSet::standard(), &world());
+        (judgement.verdict.decision.holds(), judgement.analysis.map_or(0, |analysis| analysis.steps))
+    };
+    let (held, steps) = judged(&nested("echo $a $b $c $d $e", "1 2 3 4 5 6 7 8 9"));
+    assert!(!held && steps < 20_000, "{held} {steps}");
+    for (body, last) in [("rm -rf \"$e\"", "build dist /"), ("$e id", "ls sudo"), ("cat $e", "a b .env")] {
+        assert!(judged(&nested(body, last)).0, "{body} {last}");
+    }
+    // A word that is put together from several loops could be anything.
+    assert!(judged(&nested("$d$e id", "x y z do")).0 && judged(&nested("$a$e id", "x y z do")).0);
+    for (text, is_held) in [
+        ("for d in build /; do rm -rf \"$d\"; done", true),
+        ("for f in a b c; do rm \"$f\"; done", false),
+        ("for a in src lib; do for b in x y; do rm -rf \"$a/$b\"; done; done", false),
+        ("for a in . ..; do for b in . ..; do rm -rf \"x/$a/$b\"; done; done", true),
+    ] {
+        assert_eq!(judged(text).0, is_held, "{text}");
+    }
 }

@@ -2,11 +2,11 @@
 
 use baton_core::tool::{ToolKind, ToolUse};
 use baton_guard::config::{Layer, load, merge};
-use baton_guard::{Call, Decision, RuleSet, Told, judge, rules};
+use baton_guard::{Decision, FakeWorld, Request, RuleSet, judge, rules};
 use proptest::prelude::*;
 
-fn world() -> Told {
-    let mut world = Told::new("/home/me/project", "/home/me");
+fn world() -> FakeWorld {
+    let mut world = FakeWorld::new("/home/me/project", "/home/me");
     world.repository.branch = Some("feature".to_owned());
     world
 }
@@ -14,7 +14,7 @@ fn world() -> Told {
 fn decide(command: &str, rules: &RuleSet) -> (Decision, String) {
     let mut tool = ToolUse::new(ToolKind::Shell, "Bash");
     tool.command = Some(command.to_owned());
-    let verdict = judge(&Call::before("claude", &tool), rules, &world()).verdict;
+    let verdict = judge(&Request::before("claude", &tool), rules, &world()).verdict;
     (verdict.decision, verdict.rule)
 }
 
@@ -63,7 +63,7 @@ fn parameters_and_switches_hold() {
         "[guard]\nenable = [\"block-terraform\"]\ndisable = [\"block-rm-rf\"]\nunknown = \"deny\"\n\
          [guard.block-sudo]\nallowPatterns = [\"sudo systemctl status *\"]\nhint = \"Ask Ann.\"\n",
     );
-    let rules = merge(&user, None).rules;
+    let rules = merge(&user, &[]).rules;
     assert_eq!(decide("sudo systemctl status nginx", &rules).0, Decision::Allow);
     assert_eq!(decide("sudo ls", &rules), (Decision::Deny, "block-sudo".to_owned()));
     assert_eq!(decide("terraform plan", &rules).1, "block-terraform");
@@ -102,7 +102,7 @@ decision = "allow"
 command = "git reset --hard"
 "#,
     );
-    let rules = merge(&user, None).rules;
+    let rules = merge(&user, &[]).rules;
     assert_eq!(decide("sh -c 'deploy --to prod-1'", &rules), (Decision::Deny, "no-prod".to_owned()));
     assert_eq!(decide("deploy --to dev", &rules).0, Decision::Allow);
     assert_eq!(decide("cd src && echo x > generated/a.rs", &rules), (Decision::Ask, "generated".to_owned()));
@@ -123,7 +123,7 @@ fn a_repository_does_not_loosen() {
         "[guard]\ndisable = [\"block-sudo\"]\nunknown = \"allow\"\n[guard.block-sudo]\nallowPatterns = [\"sudo **\"]\n\
          [guard.block-push-master]\nprotectedBranches = [\"release\"]\n[[guard.rule]]\nid = \"a\"\ndecision = \"allow\"\ncommand = \"sudo\"\n",
     );
-    let merged = merge(&user, Some(&repository));
+    let merged = merge(&user, std::slice::from_ref(&repository));
     assert_eq!(decide("sudo ls", &merged.rules).0, Decision::Deny);
     assert_eq!(decide("echo $(", &merged.rules).0, Decision::Ask);
     assert_eq!(decide("git push origin main", &merged.rules).0, Decision::Deny);
@@ -172,8 +172,8 @@ proptest! {
 
     #[test]
     fn whatever_a_repository_says_no_decision_gets_weaker(user in some_layer(), repository in some_layer()) {
-        let alone = merge(&user, None).rules;
-        let both = merge(&user, Some(&repository)).rules;
+        let alone = merge(&user, &[]).rules;
+        let both = merge(&user, std::slice::from_ref(&repository)).rules;
         for command in [
             "ls", "sudo ls", "rm -rf /", "rm -rf $X", "git push origin main", "git push origin release", "git reset --hard", "npm install", "cat .env", "echo $(", "helm ls",
             "curl x | sh", "git add -A", "pnpm install",
@@ -192,11 +192,11 @@ fn a_rule_of_ones_own_looks_after_a_tool_and_at_the_end_of_a_turn() {
          [[guard.rule]]\nid = \"slow\"\nevent = \"after\"\ndecision = \"note\"\ncommand = \"make **\"\nreason = \"Use ninja.\"\n\
          [[guard.rule]]\nid = \"tested\"\nevent = \"stop\"\ndecision = \"deny\"\nagent = \"codex\"\nreason = \"Run the tests.\"\n",
     );
-    let rules = merge(&user, None).rules;
+    let rules = merge(&user, &[]).rules;
     let after = |command: &str, output: &str| {
         let mut tool = ToolUse::new(ToolKind::Shell, "Bash");
         tool.command = Some(command.to_owned());
-        let verdict = judge(&Call::after("claude", &tool, output), &rules, &world()).verdict;
+        let verdict = judge(&Request::after("claude", &tool, output), &rules, &world()).verdict;
         (verdict.decision, verdict.rule)
     };
     let withheld = Decision::Redact("[Not into the context.]".to_owned());
@@ -206,10 +206,24 @@ fn a_rule_of_ones_own_looks_after_a_tool_and_at_the_end_of_a_turn() {
     assert_eq!(after("ls", "x").0, Decision::Allow);
     assert_eq!(decide("pg_dump all", &rules).0, Decision::Allow, "it looks at another event");
     let stop = |agent, stops_blocked| {
-        let call = Call { stops_blocked, ..Call::stop(agent) };
-        judge(&call, &rules, &world()).verdict.rule
+        let request = Request { stops_blocked, ..Request::stop(agent) };
+        judge(&request, &rules, &world()).verdict.rule
     };
     assert_eq!(stop("codex", Some(0)), "tested");
     assert_eq!(stop("codex", Some(1)), "", "it can't be known to be satisfied, so once is enough");
     assert_eq!(stop("claude", Some(0)), "");
+}
+
+/// The file that the environment names and the project's file both tighten: the second takes
+/// nothing from the first.
+#[test]
+fn a_second_tightening_file_keeps_what_the_first_protects() {
+    let branches =
+        |name: &str| load(&format!("[guard.block-push-master]\nprotectedBranches = [\"{name}\"]\n")).unwrap();
+    let merged = merge(&load("").unwrap(), &[branches("release"), branches("develop")]);
+    let rule = merged.rules.rules.iter().find(|active| active.rule.id == "block-push-master").unwrap();
+    let protected = rule.params.protected_branches.clone().unwrap();
+    for branch in ["main", "master", "release", "develop"] {
+        assert!(protected.iter().any(|name| name == branch), "{branch} in {protected:?}");
+    }
 }

@@ -1,16 +1,18 @@
-//! Our parser beside two others, tree-sitter's grammar of bash and brush-parser: on what developers type, all see the same commands.
+//! Compares baton's parser with tree-sitter's grammar of bash and with brush-parser: on what
+//! developers type, all see the same commands.
 //!
-//! What brush-parser sees is recorded in `data/brush.tsv`: it and its fifty dependencies take three quarters of a minute of a processor to build, which is
-//! more than everything else in this crate. `crates/guard/compare` writes the file anew.
+//! What brush-parser sees is recorded in `data/brush.tsv`, because it and its fifty dependencies
+//! take 45 seconds of processor time to build, more than everything else in this crate.
+//! `crates/guard/compare` writes the file.
 
 use baton_guard::shell::parse;
-use baton_guard::shell::syntax::{Kind, List, Node, Part, Script, Word};
+use baton_guard::shell::syntax::{List, Node, NodeKind, Part, Script, Word};
 use tree_sitter::{Node as Tree, Parser};
 
 /// Lines on which the two differ: it reads the reserved word `time` as a command.
 const MISREAD: &[&str] = &["time make"];
 
-/// Texts that brush-parser reads in another way, and why.
+/// Texts that brush-parser reads differently, and why.
 const DIFFERENTLY: &[(&str, &str)] = &[
     ("time -p sudo ls", "it takes `time` for a reserved word; we follow it as a command that runs another"),
     ("su\\⏎do ls", "it joins the lines of a name before we do, at expansion"),
@@ -47,7 +49,7 @@ fn node(node: &Node<'_>, out: &mut Vec<String>) {
         }
     }
     match &node.kind {
-        Kind::Simple { assignments, words } => {
+        NodeKind::Simple { assignments, words } => {
             if let Some(Word::Plain(name)) = words.first() {
                 out.push((*name).to_owned());
             } else if !words.is_empty() {
@@ -56,29 +58,29 @@ fn node(node: &Node<'_>, out: &mut Vec<String>) {
             words.iter().for_each(|other| word(other, out));
             assignments.iter().flat_map(|assignment| &assignment.values).for_each(|other| word(other, out));
         }
-        Kind::Group(lists) => lists.iter().for_each(|other| list(other, out)),
-        Kind::If { branches, otherwise } => {
+        NodeKind::Group(lists) => lists.iter().for_each(|other| list(other, out)),
+        NodeKind::If { branches, otherwise } => {
             for (condition, body) in branches {
                 list(condition, out);
                 list(body, out);
             }
             otherwise.iter().for_each(|other| list(other, out));
         }
-        Kind::Subshell(inner) => list(inner, out),
-        Kind::For { values, body, .. } => {
+        NodeKind::Subshell(inner) => list(inner, out),
+        NodeKind::For { values, body, .. } => {
             values.iter().flatten().for_each(|other| word(other, out));
             list(body, out);
         }
-        Kind::Case { subject, branches } => {
+        NodeKind::Case { subject, branches } => {
             word(subject, out);
             branches.iter().for_each(|other| list(other, out));
         }
-        Kind::Function { body, .. } => {
+        NodeKind::Function { body, .. } => {
             if let Ok(script) = parse::parse(body) {
                 out.extend(ours(&script));
             }
         }
-        Kind::Test(words) => words.iter().for_each(|other| word(other, out)),
+        NodeKind::Test(words) => words.iter().for_each(|other| word(other, out)),
     }
 }
 
@@ -155,7 +157,7 @@ fn both_parsers_see_the_same_commands() {
     for line in include_str!("data/ordinary.txt").lines() {
         let text = line.replace('⏎', "\n");
         let tree = parser.parse(&text, None).expect("a tree");
-        // Where it does not understand the line itself, there is nothing to compare.
+        // If it does not understand the line itself, there is nothing to compare.
         if tree.root_node().has_error() || MISREAD.contains(&line) {
             continue;
         }
@@ -172,9 +174,10 @@ fn both_parsers_see_the_same_commands() {
     assert!(differ.is_empty(), "{} differ\n{}", differ.len(), differ.join("\n"));
 }
 
-/// Forms that it misreads, and that matter here: operands behind a redirection, a here-string behind other redirections, a coprocess.
+/// Forms that it misreads, and that matter here: operands behind a redirection, a here-string
+/// behind other redirections, a coprocess.
 #[test]
-fn ours_reads_what_the_other_misreads() {
+fn this_parser_reads_what_the_other_misreads() {
     for (text, name, count) in [
         ("z >f a b", "z", 3),
         ("ls 2>&1 >/dev/null <<<x", "ls", 1),
@@ -184,7 +187,7 @@ fn ours_reads_what_the_other_misreads() {
         let script = parse::parse(text).expect(text);
         assert_eq!(ours(&script).first().map(String::as_str), Some(name), "{text}");
         let node = &script.list.items[0].stages[0];
-        if let Kind::Simple { words, .. } = &node.kind {
+        if let NodeKind::Simple { words, .. } = &node.kind {
             assert_eq!(words.len(), count, "{text}");
         }
     }

@@ -1,42 +1,54 @@
-//! Answering what a job waits for: the answer goes to the very worker that holds the question, and counts once the question is gone.
+//! Answering a job's question. The answer goes to the worker that holds the question, and counts
+//! once the question is gone.
 
+use crate::answers::Open;
 use crate::place::Place;
 use crate::wait::{self, Until};
-use crate::{Host, answers, reconcile};
-use baton_core::approval::{Answer, Question, QuestionKind};
+use crate::{Runtime, answers, reconcile};
+use baton_core::approval::{Answer, Digest, Line, Question, QuestionKind};
+use baton_core::id::JobId;
 use baton_core::{Code, Error, frame};
-use baton_mail::bell;
-use baton_store::{JobFilter, JobRow, Jobs};
+use baton_machine::bell;
+use baton_store::{JobFilter, JobRow, Jobs, NewAnswer};
 use std::time::{Duration, Instant};
 
-/// A question must be gone so long after its answer.
-const EFFECTIVE: Duration = Duration::from_secs(10);
+/// How soon after its answer a question must be gone.
+const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Something that waits for an answer.
+/// A question of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pending {
-    /// The job that waits.
     pub job: JobRow,
-    /// What it waits for.
     pub question: Question,
+    pub key: String,
 }
 
 impl Pending {
-    /// By what it is answered: the job and the backend's own id of the question.
+    /// The id by which it is answered: the job, and the key of this question.
     pub fn id(&self) -> String {
-        format!("{}:{}", self.job.id, self.question.id)
+        format!("{}:{}", self.job.id, self.key)
+    }
+
+    /// What every list shows of it, and whether that is everything.
+    pub fn line(&self) -> Line {
+        answers::line(&self.job, &self.question)
+    }
+
+    /// Identifies what is asked.
+    pub fn digest(&self) -> Digest {
+        answers::digest(&self.job, &self.question)
     }
 }
 
-/// Everything that jobs wait for now, the oldest job first.
-pub fn pending(host: &Host, jobs: &mut Jobs) -> Result<Vec<Pending>, Error> {
+/// The open questions of all jobs, those of the oldest job first.
+pub fn pending(runtime: &Runtime, jobs: &mut Jobs) -> Result<Vec<Pending>, Error> {
     let open = jobs.list(JobFilter::Open, usize::MAX)?;
-    let mut rows = reconcile::all(host, jobs, open);
+    let mut rows = reconcile::all(runtime, jobs, open);
     rows.reverse();
     Ok(questions(rows))
 }
 
-/// The same as it stands in the records, whether or not somebody is still there.
+/// The same by the records alone, without checking whether the workers live.
 pub fn recorded(jobs: &Jobs) -> Result<Vec<Pending>, Error> {
     let mut rows = jobs.list(JobFilter::Open, usize::MAX)?;
     rows.reverse();
@@ -46,22 +58,25 @@ pub fn recorded(jobs: &Jobs) -> Result<Vec<Pending>, Error> {
 fn questions(rows: Vec<JobRow>) -> Vec<Pending> {
     let of = |row: JobRow| {
         let asked = answers::parse(row.questions.as_deref().unwrap_or_default());
-        asked.into_iter().map(move |question| Pending { job: row.clone(), question }).collect::<Vec<_>>()
+        asked
+            .into_iter()
+            .map(move |Open { key, question }| Pending { job: row.clone(), question, key })
+            .collect::<Vec<_>>()
     };
     rows.into_iter().filter(|row| !row.status.is_end()).flat_map(of).collect()
 }
 
-/// The one question that is meant: by its whole id, the job's id, or the beginning of either.
-pub fn find(host: &Host, jobs: &mut Jobs, text: &str) -> Result<Pending, Error> {
+/// The question that a text means: its whole id, the job's id, or the beginning of either.
+pub fn find(runtime: &Runtime, jobs: &mut Jobs, text: &str) -> Result<Pending, Error> {
     let typed = text.trim();
-    let waiting = pending(host, jobs)?;
+    let waiting = pending(runtime, jobs)?;
     let mut found: Vec<Pending> = waiting.iter().filter(|one| one.id() == typed).cloned().collect();
     if found.is_empty() && typed.len() > 1 {
         found = waiting.into_iter().filter(|one| one.id().starts_with(typed)).collect();
     }
     match found.len() {
         1 => found.pop().ok_or_else(|| unknown(text)),
-        0 => Err(no_question(host, jobs, typed).unwrap_or_else(|| unknown(text))),
+        0 => Err(no_question(runtime, jobs, typed).unwrap_or_else(|| unknown(text))),
         _ => {
             let ids: Vec<String> = found.iter().map(Pending::id).collect();
             Err(Error::new(
@@ -78,15 +93,15 @@ fn unknown(text: &str) -> Error {
         .hint("`baton approvals` lists what waits")
 }
 
-/// Why a job that exists has no such question any more.
-fn no_question(host: &Host, jobs: &mut Jobs, typed: &str) -> Option<Error> {
+/// Why an existing job has no such question.
+fn no_question(runtime: &Runtime, jobs: &mut Jobs, typed: &str) -> Option<Error> {
     let job = typed.split(':').next()?;
-    let row = crate::start::find(host, jobs, job).ok()?;
+    let row = crate::start::find(runtime, jobs, job).ok()?;
     if row.status.is_end() {
         return Some(
             Error::new(
                 Code::AskerGone,
-                format!("job {} {}: nobody waits there any more", row.id, row.status),
+                format!("job {} {}, and waits for no answer any more", row.id, row.status),
             )
             .hint(format!("`baton job result {}` shows what became of it", row.id)),
         );
@@ -94,48 +109,72 @@ fn no_question(host: &Host, jobs: &mut Jobs, typed: &str) -> Option<Error> {
     Some(
         Error::new(
             Code::AlreadyAnswered,
-            format!("job {} waits for nothing, or for something else by now", row.id),
+            format!("job {} waits for no answer, or now asks something else", row.id),
         )
-        .hint(format!("`baton job status {}` shows how it stands", row.id)),
+        .hint(format!("`baton job status {}` shows its status", row.id)),
     )
 }
 
-/// An error if an answer is not of the kind that a question waits for.
+/// An error if the question does not take this kind of answer, or if the answer grants more than
+/// can be shown.
 pub fn check(question: &Question, answer: &Answer) -> Result<(), Error> {
+    let subject = &question.subject;
+    if subject.beyond() > 0 && !matches!(answer, Answer::Deny(_)) {
+        let what = format!("the question is {} bytes longer than what can be shown here", subject.beyond());
+        return Err(Error::new(Code::QuestionTooLarge, what)
+            .hint("deny it, or answer it in the agent's own terminal"));
+    }
     if question.takes(answer) {
+        if *answer == Answer::AllowAlways && subject.always().is_none() {
+            return Err(Error::new(Code::NoSuchRule, "its agent names no exact rule for \"always\" here")
+                .hint(
+                    "leave --always out to approve it this once; [approvals] auto_approve answers by rule",
+                ));
+        }
         return Ok(());
     }
-    Err(match question.kind {
-        QuestionKind::Input => Error::new(Code::Usage, "it waits for words, not for a permission")
+    Err(match question.kind() {
+        QuestionKind::Input => Error::new(Code::Usage, "it needs an answer in words, not a permission")
             .hint("--answer \"…\" gives them; the choices are in `baton approvals`"),
-        QuestionKind::Permission => Error::new(Code::Usage, "it waits for a permission, not for words")
+        QuestionKind::Permission => Error::new(Code::Usage, "it needs a permission, not an answer in words")
             .hint("leave --answer out; `baton deny --reason` tells it why not"),
     })
 }
 
-/// Answers a question. When this returns the question is gone; the job as it stands then.
+fn changed(id: &JobId) -> Error {
+    Error::new(Code::QuestionChanged, format!("job {id} now asks something other than what was shown"))
+        .hint("`baton approvals` shows what it asks now")
+}
+
+/// Answers a question, for what was shown and nothing else. When this returns, the question is
+/// gone. Returns the job as it is then.
 pub fn answer(
-    host: &Host,
+    runtime: &Runtime,
     jobs: &mut Jobs,
     pending: &Pending,
+    shown: &Digest,
     answer: &Answer,
     by: &str,
 ) -> Result<JobRow, Error> {
     check(&pending.question, answer)?;
     let (id, question) = (&pending.job.id, &pending.question.id);
+    if *shown != pending.digest() {
+        return Err(changed(id));
+    }
     let (word, words) = answer.in_words();
-    let row = jobs.answer(id, question, word, words, by, baton_mail::now())?;
-    bell::ring_at(&Place::of(&host.home, id).bell());
+    let now = baton_machine::clock::now();
+    let row = jobs.answer(id, &NewAnswer { question, shown, answer: word, words, by, now })?;
+    bell::ring_at(&Place::of(&runtime.home, id).bell());
     let is_gone = |row: &JobRow| {
         let open = answers::parse(row.questions.as_deref().unwrap_or_default());
-        row.status.is_end() || !open.iter().any(|one| one.id == *question)
+        row.status.is_end() || !open.iter().any(|one| one.key == pending.key)
     };
     let rows = wait::wait(
-        host,
+        runtime,
         jobs,
         std::slice::from_ref(id),
         Until::All,
-        Instant::now() + EFFECTIVE,
+        Instant::now() + EFFECT_TIMEOUT,
         &mut |rows| !rows.iter().all(is_gone),
     )?;
     let outcome = jobs.outcome_of(row)?;
@@ -144,8 +183,9 @@ pub fn answer(
         Some(answers::DELIVERED) if is_gone(&job) => Ok(job),
         Some(answers::GONE) => {
             Err(Error::new(Code::AlreadyAnswered, "the question was answered or withdrawn in the meantime")
-                .hint(format!("`baton job status {id}` shows how it stands")))
+                .hint(format!("`baton job status {id}` shows its status")))
         }
+        Some(answers::CHANGED) => Err(changed(id)),
         None if job.status.is_end() => {
             Err(Error::new(Code::AskerGone, format!("job {id} {} before it took the answer", job.status))
                 .hint(format!("`baton job result {id}` shows what became of it")))
@@ -156,7 +196,7 @@ pub fn answer(
         }
         _ => {
             Err(Error::new(Code::NotConfirmed, "the answer was handed over, but the question is still open")
-                .hint(format!("`baton job status {id}` shows whether it is gone by now")))
+                .hint(format!("`baton job status {id}` shows whether it is still open")))
         }
     }
 }

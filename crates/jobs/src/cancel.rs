@@ -1,41 +1,41 @@
-//! Cancelling: asks the worker, and after a while does it itself. It has a deadline of its own.
+//! Cancelling a job: asks its worker, and ends it by force if the worker does not answer in time.
 
 use crate::place::Place;
 use crate::wait::{self, Until};
-use crate::{Host, reconcile};
+use crate::{Runtime, reconcile};
 use baton_core::job::Fault;
 use baton_core::{Code, Error};
-use baton_mail::{bell, process};
+use baton_machine::{bell, process};
 use baton_store::{JobRow, Jobs};
 use rustix::process::{Pid, Signal};
 use std::time::{Duration, Instant};
 
-/// The worker has so long to stop the turn and clean up.
-const WORKER: Duration = Duration::from_secs(8);
+/// How long the worker may take to stop the turn and clean up.
+const WORKER_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// Cancels a job; the row as it stands afterwards, which says what was really done.
-pub fn cancel(host: &Host, jobs: &mut Jobs, row: JobRow) -> Result<JobRow, Error> {
-    let row = reconcile::one(host, jobs, row);
+/// Cancels a job. Returns the row as it is afterwards, which says what was really done.
+pub fn cancel(runtime: &Runtime, jobs: &mut Jobs, row: JobRow) -> Result<JobRow, Error> {
+    let row = reconcile::one(runtime, jobs, row);
     if row.status.is_end() || !jobs.ask_cancel(&row.id)? {
         return Err(Error::new(Code::JobEnded, format!("job {} has {} already", row.id, past(&row)))
-            .hint(format!("`baton job result {}` shows what it has", row.id)));
+            .hint(format!("`baton job result {}` shows its result", row.id)));
     }
-    bell::ring_at(&Place::of(&host.home, &row.id).bell());
+    bell::ring_at(&Place::of(&runtime.home, &row.id).bell());
     let ids = [row.id.clone()];
-    let waited = wait::wait(host, jobs, &ids, Until::All, Instant::now() + WORKER, &mut |_| true)?;
+    let waited = wait::wait(runtime, jobs, &ids, Until::All, Instant::now() + WORKER_TIMEOUT, &mut |_| true)?;
     match waited.into_iter().next() {
         Some(row) if row.status.is_end() => Ok(row),
-        Some(row) => Ok(by_force(host, jobs, &row)),
+        Some(row) => Ok(by_force(runtime, jobs, &row)),
         None => Err(Error::new(Code::UnknownJob, format!("job {} was removed", row.id))),
     }
 }
 
-/// Its worker does not answer: ends it, and then what it left.
-fn by_force(host: &Host, jobs: &mut Jobs, row: &JobRow) -> JobRow {
+/// The worker does not answer: ends it, and then what it left.
+fn by_force(runtime: &Runtime, jobs: &mut Jobs, row: &JobRow) -> JobRow {
     if let Some(worker) = row.worker
         && let Some(pid) = Pid::from_raw(worker.pid).filter(|_| process::is_alive(worker))
     {
-        // Gone already is what we want.
+        // An error means that it is gone already.
         rustix::process::kill_process(pid, Signal::KILL).ok();
         let deadline = Instant::now() + Duration::from_secs(1);
         while process::is_alive(worker) && Instant::now() < deadline {
@@ -45,7 +45,7 @@ fn by_force(host: &Host, jobs: &mut Jobs, row: &JobRow) -> JobRow {
     let fault =
         Fault::new(Code::JobCancelled, "the job was cancelled; its worker did not answer and was ended");
     let row = JobRow { cancel: true, ..row.clone() };
-    reconcile::bury(host, jobs, &row, &fault)
+    reconcile::finish_orphaned_job(runtime, jobs, &row, &fault)
 }
 
 fn past(row: &JobRow) -> &'static str {

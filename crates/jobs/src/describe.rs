@@ -1,10 +1,10 @@
-//! A job as programs see it: one shape for the command line and the MCP server.
+//! A job as JSON, in one shape for the command line and the MCP server.
 
+use crate::answers::Open;
 use crate::backend::PROMPT_FILE;
 use crate::place::Place;
 use crate::worker::head;
-use crate::{Host, answers};
-use baton_core::approval::QuestionKind;
+use crate::{Runtime, answers};
 use baton_core::time::{Moment, Span};
 use baton_store::JobRow;
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 /// How much of a prompt a list shows.
 const PROMPT_CHARS: usize = 100;
 
-/// All of a job.
-pub fn job(host: &Host, row: &JobRow) -> Value {
+/// Everything about a job.
+pub fn job(runtime: &Runtime, row: &JobRow) -> Value {
     let moment = |at: Option<Moment>| at.map(Moment::to_rfc3339);
     let error = row.fault.as_ref().map(|fault| {
         json!({
@@ -28,7 +28,7 @@ pub fn job(host: &Host, row: &JobRow) -> Value {
         "agent": row.agent,
         "status": row.status.as_str(),
         "phase": row.phase,
-        "prompt_file": prompt_file(host, row),
+        "prompt_file": prompt_file(runtime, row),
         "prompt_head": head(&row.prompt, PROMPT_CHARS),
         "cwd": row.cwd,
         "worktree": row.worktree,
@@ -36,7 +36,7 @@ pub fn job(host: &Host, row: &JobRow) -> Value {
         "started_at": moment(row.started_at),
         "ended_at": moment(row.ended_at),
         "elapsed_ms": elapsed(row).0,
-        "last_activity": row.activity.as_ref().map(|(what, at)| json!({"what": what, "at": at.to_rfc3339()})),
+        "last_activity": last_activity(row),
         "questions": questions(row),
         "backend_session": row.session,
         "result": row.result,
@@ -44,40 +44,49 @@ pub fn job(host: &Host, row: &JobRow) -> Value {
         "error": error,
         "exit": row.exit,
         "requested_by": row.asker_name,
-        "log": Place::of(&host.home, &row.id).log().to_string_lossy(),
+        "log": Place::of(&runtime.home, &row.id).log().to_string_lossy(),
     })
 }
 
-/// What is said when a wait has run out.
-pub fn not_yet(host: &Host, row: &JobRow) -> Value {
+/// What a wait returns when its time is over.
+pub fn not_yet(runtime: &Runtime, row: &JobRow) -> Value {
     json!({
         "job_id": row.id.as_str(),
         "status": row.status.as_str(),
         "phase": row.phase,
         "elapsed_ms": elapsed(row).0,
-        "last_activity": row.activity.as_ref().map(|(what, at)| json!({"what": what, "at": at.to_rfc3339()})),
-        "log": Place::of(&host.home, &row.id).log().to_string_lossy(),
+        "last_activity": last_activity(row),
+        "log": Place::of(&runtime.home, &row.id).log().to_string_lossy(),
     })
 }
 
-/// The file in which its prompt travelled, where that was too long for its agent.
-fn prompt_file(host: &Host, row: &JobRow) -> Option<String> {
-    let file = Place::of(&host.home, &row.id).folder().join(PROMPT_FILE);
+fn last_activity(row: &JobRow) -> Option<Value> {
+    row.activity.as_ref().map(|activity| json!({"what": activity.what, "at": activity.at.to_rfc3339()}))
+}
+
+/// The file that holds its prompt, if the prompt was too long for its agent.
+fn prompt_file(runtime: &Runtime, row: &JobRow) -> Option<String> {
+    let file = Place::of(&runtime.home, &row.id).folder().join(PROMPT_FILE);
     file.exists().then(|| file.to_string_lossy().into_owned())
 }
 
-/// How long it took, or has taken so far; a clock that was set back shows as no time at all.
+/// How long it took, or has taken so far. If the clock was set back, this is zero.
 pub fn elapsed(row: &JobRow) -> Span {
-    row.elapsed.unwrap_or_else(|| row.ended_at.unwrap_or_else(baton_mail::now).since(row.created_at))
+    row.elapsed
+        .unwrap_or_else(|| row.ended_at.unwrap_or_else(baton_machine::clock::now).since(row.created_at))
 }
 
 fn questions(row: &JobRow) -> Vec<Value> {
-    let kind = |kind| if kind == QuestionKind::Permission { "permission" } else { "input" };
     let found = answers::parse(row.questions.as_deref().unwrap_or_default());
     found
         .iter()
-        .map(|question| {
-            json!({"id": question.id, "kind": kind(question.kind), "what": question.what, "choices": question.choices})
+        .map(|Open { key, question }| {
+            let (subject, line) = (&question.subject, answers::line(row, question));
+            json!({
+                "id": format!("{}:{key}", row.id), "kind": subject.kind().as_str(), "what": line.text, "what_is_whole": line.is_whole, "detail": subject.text(),
+                "why": question.why,
+                "choices": subject.choices(),
+            })
         })
         .collect()
 }

@@ -1,42 +1,42 @@
-//! Where a job lives: a folder with its lock, its log and its bell.
+//! A job's folder, with its lock, its log and its bell.
 //!
-//! The lock is the truth about its worker. It is taken before the record is committed, handed over as the worker's standard input, and lasts as
-//! long as any process holds that open file: the kernel lets go of it when the last one is gone, however it ends. Nothing is ever locked by a
-//! file's mere existence.
+//! The lock says whether the worker lives. It is taken before the record is committed, and handed
+//! over as the worker's standard input. It lasts as long as any process has that open file: the
+//! kernel releases it when the last one ends, however it ends. No file locks anything by its mere
+//! existence.
 
 use baton_core::id::JobId;
 use baton_core::{Code, Error};
+use baton_machine::own;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// The folder of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     folder: PathBuf,
 }
 
-/// What a lock says about a worker.
+/// What the lock says about the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Held {
-    /// Somebody holds it: the worker lives, or is being started.
+    /// A process holds it: the worker lives, or is being started.
     Yes,
-    /// Nobody holds it: there is no worker any more.
+    /// No process holds it: there is no worker any more.
     No,
-    /// It can't be looked at.
+    /// It can't be checked.
     Unknown,
 }
 
 impl Place {
-    /// The folder of a job, there or not.
+    /// The folder of a job, whether it exists or not.
     pub fn of(home: &Path, id: &JobId) -> Self {
         Self { folder: home.join("jobs").join(id.as_str()) }
     }
 
-    /// Makes it, and takes its lock.
+    /// Creates the folder, and takes its lock.
     pub fn make(&self) -> Result<File, Error> {
         let refused = |error: io::Error| {
             let code = match error.raw_os_error().map(Errno::from_raw_os_error) {
@@ -46,19 +46,18 @@ impl Place {
             Error::new(code, format!("can't make {}: {error}", self.folder.display()))
                 .hint("check the disk and the rights of BATON_HOME; nothing was started")
         };
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(refused)?;
-        let create = |file: &Path| OpenOptions::new().append(true).create_new(true).mode(0o600).open(file);
-        let lock = create(&self.lock()).map_err(refused)?;
+        own::folder(&self.folder).map_err(refused)?;
+        let lock = own::create_new(&self.lock()).map_err(refused)?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|errno| refused(errno.into()))?;
-        create(&self.bell()).map_err(refused)?;
+        own::create_new(&self.bell()).map_err(refused)?;
         Ok(lock)
     }
 
     /// Whether a worker lives.
     pub fn held(&self) -> Held {
-        let file = match File::open(self.lock()) {
+        let file = match own::open(&self.lock()) {
             Ok(file) => file,
-            // The folder was removed: with it went what a worker would need.
+            // The folder was removed, and with it all that a worker needs.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Held::No,
             Err(_) => return Held::Unknown,
         };
@@ -69,27 +68,25 @@ impl Place {
         }
     }
 
-    /// The folder itself.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// The lock that its worker holds.
     pub fn lock(&self) -> PathBuf {
         self.folder.join("lock")
     }
 
-    /// What happened, a line each; only ever appended to.
+    /// One line for each thing that happened. Append-only.
     pub fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
 
-    /// Rung at each change, by the worker for those who wait and by others for the worker.
+    /// Rung at each change: by the worker for those that wait, and by others for the worker.
     pub fn bell(&self) -> PathBuf {
         self.folder.join("bell")
     }
 
-    /// What the backend says besides.
+    /// What the backend writes to stderr.
     pub fn stderr(&self) -> PathBuf {
         self.folder.join("backend.log")
     }

@@ -1,35 +1,51 @@
-//! The processes of a job: found by a mark in their environment, and below its program.
+//! The processes of a job, found by a mark in their environment and below its program.
 //!
-//! The mark is in the environment of everything that a job starts, so it finds what has left its group, its session and its parent too. What has
-//! also cleared its environment is found below the program only.
+//! Everything that a job starts has the mark in its environment. So the mark also finds processes
+//! that have left their group, their session and their parent. A process that has cleared its
+//! environment is found only below the program.
 
 use baton_core::id::JobId;
 use baton_core::job::watch::Life;
-use baton_mail::process;
-use baton_store::Process;
+use baton_core::process::Process;
+use baton_machine::process;
+use baton_store::JobRow;
 use rustix::process::{Pid, Signal};
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::time::{Duration, Instant};
 
 /// Names the job that a process belongs to.
-pub const JOB: &str = baton_mail::line::JOB_MARKS[0];
-/// How many jobs stand above a process.
-pub const DEPTH: &str = "BATON_JOB_DEPTH";
-/// Names the server that a process belongs to, where jobs share one.
-pub const SERVER: &str = baton_mail::line::JOB_MARKS[1];
+pub const JOB_VARIABLE: &str = baton_core::job::JOB_MARKS[0];
+/// How many jobs a process is nested in.
+pub const DEPTH_VARIABLE: &str = "BATON_JOB_DEPTH";
+/// Names the server that a process belongs to, if jobs share one.
+pub const SERVER_VARIABLE: &str = baton_core::job::JOB_MARKS[1];
 
-/// Set for the guard where a job may only read.
-pub const READ_ONLY: &str = baton_gate::READ_ONLY;
+/// Set for the guard if a job may only read.
+pub const READ_ONLY_VARIABLE: &str = baton_guard_runtime::READ_ONLY_VARIABLE;
 
-/// A tool's process may be older than the news about the tool.
-const NEWS_BEHIND: Duration = Duration::from_secs(2);
+/// By how much a tool's process may be older than the report about the tool.
+const NEWS_DELAY: Duration = Duration::from_secs(2);
 
-/// Every process of a job that runs now: marked, or below its program.
+/// Every running process of a job: marked, or below its program.
 pub fn of(id: &JobId, root: Option<Process>) -> Vec<Process> {
     let all = process::all();
+    let below = below(&all, root);
+    all.into_iter()
+        .map(|(process, _)| process)
+        .filter(|process| !is_this(*process) && Some(*process) != root)
+        .filter(|process| below.contains(&process.pid) || is_marked(*process, JOB_VARIABLE, id.as_str()))
+        .collect()
+}
+
+/// A process and everything below it.
+pub fn tree(root: Process) -> HashSet<i32> {
+    below(&process::all(), Some(root))
+}
+
+fn below(all: &[(Process, i32)], root: Option<Process>) -> HashSet<i32> {
     let mut below: HashSet<i32> = root.iter().map(|root| root.pid).collect();
-    // A child is listed after its parent or not; a few rounds find all of any tree that people make.
+    // A child may be listed before its parent. A few rounds find all of any real tree.
     for _ in 0..64 {
         let children: Vec<i32> = all
             .iter()
@@ -41,11 +57,7 @@ pub fn of(id: &JobId, root: Option<Process>) -> Vec<Process> {
         }
         below.extend(children);
     }
-    all.into_iter()
-        .map(|(process, _)| process)
-        .filter(|process| !is_this(*process) && Some(*process) != root)
-        .filter(|process| below.contains(&process.pid) || is_marked(*process, JOB, id.as_str()))
-        .collect()
+    below
 }
 
 /// Every process that carries a mark.
@@ -63,36 +75,39 @@ fn is_this(process: Process) -> bool {
     process.pid == std::process::id().cast_signed()
 }
 
-/// Whether a process of a tool call is there: one that is no older than the call, and was not there before it.
+/// Whether a process of a tool call lives: one that is no older than the call, and did not run
+/// before it.
 pub fn life(running: &[Process], before: &HashSet<i32>, since_start: Duration) -> Life {
     let (Some(per_second), Some(now)) = (process::starts_per_second(), process::now_as_start()) else {
         return Life::Unknown;
     };
-    let ago = (since_start + NEWS_BEHIND).as_millis() * u128::from(per_second) / 1000;
+    let ago = (since_start + NEWS_DELAY).as_millis() * u128::from(per_second) / 1000;
     let oldest = now.saturating_sub(u64::try_from(ago).unwrap_or(u64::MAX));
     let its = |process: &&Process| process.start >= oldest && !before.contains(&process.pid);
     if running.iter().any(|process| its(&process)) { Life::Alive } else { Life::Absent }
 }
 
-/// Ends all processes of a job: politely, and what is left after that long by force. How many there were.
+/// Ends all processes of a job: first with SIGTERM, and after `politely` with SIGKILL. Returns how
+/// many there were.
 pub fn end_all(id: &JobId, root: Option<Process>, politely: Duration) -> usize {
     end(&|| of(id, root).into_iter().chain(root).collect(), politely)
 }
 
 /// Ends all processes of a server that is gone itself.
 pub fn end_of_server(name: &str, politely: Duration) -> usize {
-    end(&|| marked(SERVER, name), politely)
+    end(&|| marked(SERVER_VARIABLE, name), politely)
 }
 
 fn end(find: &dyn Fn() -> Vec<Process>, politely: Duration) -> usize {
     let found = find();
     signal(&found, Signal::TERM);
     let deadline = Instant::now() + politely;
-    // There is no way to wait for processes that are not our children; this is the end of a job, not its course.
+    // A process can't wait for processes that are not its children. This runs at the end of a job
+    // only.
     while found.iter().any(|process| process::is_alive(*process)) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(20));
     }
-    // What they have started in the meantime too.
+    // Including what they have started in the meantime.
     let left: Vec<Process> = find().into_iter().filter(|process| process::is_alive(*process)).collect();
     signal(&left, Signal::KILL);
     found.len()
@@ -101,11 +116,12 @@ fn end(find: &dyn Fn() -> Vec<Process>, politely: Duration) -> usize {
 fn signal(processes: &[Process], signal: Signal) {
     for process in processes {
         let Some(pid) = Pid::from_raw(process.pid) else { continue };
-        // Opened first, then compared: what we signal is what we looked at, whatever becomes of its number.
+        // The pidfd is opened first and the process compared then. So the signal goes to the
+        // process that was checked, even if its number is used again.
         #[cfg(target_os = "linux")]
         if let Ok(fd) = rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty()) {
             if process::is_alive(*process) {
-                // Gone already is what we want.
+                // An error means that it is gone already.
                 rustix::process::pidfd_send_signal(&fd, signal).ok();
             }
             continue;
@@ -116,12 +132,46 @@ fn signal(processes: &[Process], signal: Signal) {
     }
 }
 
-/// How many jobs stand above this process, by its own environment or that of any process above it: some agents hide the environment from what they
-/// start.
+/// How many jobs this process is nested in, by its own environment and that of the processes above
+/// it: some agents hide the environment from what they start.
 pub fn depth(own: Option<&OsStr>) -> u32 {
     let number = |value: &OsStr| value.to_str().and_then(|text| text.parse().ok());
-    let above = process::ancestors().into_iter().filter_map(|process| process::variable(process.pid, DEPTH));
+    let above =
+        process::ancestors().into_iter().filter_map(|process| process::variable(process.pid, DEPTH_VARIABLE));
     above.filter_map(|value| number(&value)).chain(own.and_then(number)).max().unwrap_or(0)
+}
+
+/// The jobs that this process belongs to, by its own environment and that of the processes above
+/// it.
+pub fn jobs_above(own: Option<&OsStr>) -> Vec<JobId> {
+    let above =
+        process::ancestors().into_iter().filter_map(|process| process::variable(process.pid, JOB_VARIABLE));
+    let mut found: Vec<JobId> = Vec::new();
+    for value in above.chain(own.map(OsStr::to_owned)) {
+        if let Some(id) = value.to_str().and_then(JobId::parse).filter(|id| !found.contains(id)) {
+            found.push(id);
+        }
+    }
+    found
+}
+
+/// The jobs that run this process, for certain: the kernel says that a recorded process of theirs
+/// is above it. There are several if they share a server. `None` means that it started below a job,
+/// and it is not certain which one.
+pub fn running_above(open: Vec<JobRow>) -> Option<Vec<JobRow>> {
+    let above = process::ancestors();
+    let is_above = |process: &Option<Process>| process.is_some_and(|process| above.contains(&process));
+    let found: Vec<JobRow> =
+        open.into_iter().filter(|row| is_above(&row.worker) || is_above(&row.backend)).collect();
+    (!found.is_empty() || !process::mark::is_below_a_job()).then_some(found)
+}
+
+/// Whether this process runs inside a read-only job. A process can clear its own environment, but
+/// not that of the processes above it.
+pub fn only_reads(own: bool) -> bool {
+    own || process::ancestors()
+        .into_iter()
+        .any(|above| process::variable(above.pid, READ_ONLY_VARIABLE).is_some())
 }
 
 #[cfg(test)]
@@ -131,10 +181,10 @@ mod tests {
 
     #[test]
     fn what_has_left_its_group_and_its_parent_is_found_by_its_mark() {
-        let id = JobId::from_random(baton_mail::random());
+        let id = JobId::from_random(baton_machine::random::id());
         let mut shell = Command::new("sh")
             .args(["-c", "setsid sleep 600 & sleep 600 & wait"])
-            .env(JOB, id.as_str())
+            .env(JOB_VARIABLE, id.as_str())
             .spawn()
             .unwrap();
         let all = || of(&id, None).len();
@@ -144,7 +194,7 @@ mod tests {
         shell.kill().unwrap();
         shell.wait().unwrap();
         assert_eq!(all(), 2, "its children have lost their parent");
-        assert_eq!(of(&JobId::from_random(baton_mail::random()), None), []);
+        assert_eq!(of(&JobId::from_random(baton_machine::random::id()), None), []);
         assert_eq!(end_all(&id, None, Duration::from_secs(5)), 2);
         assert_eq!(all(), 0);
     }

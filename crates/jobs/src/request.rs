@@ -1,4 +1,4 @@
-//! What is asked for with a job, besides the prompt: kept with the record, so that anybody can look after it later.
+//! The options of a job. The record keeps them, so that any process can look after the job later.
 
 use baton_core::id::JobId;
 use baton_core::job::Allow;
@@ -6,41 +6,44 @@ use baton_core::time::Span;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
-/// What stands before every delegated prompt.
-const HEADER: &str = "\
+/// The text before every delegated prompt.
+const PROMPT_HEADER: &str = "\
 [baton] You are the worker for the task below. It was handed to you because somebody decided that you shall do it: rules about who does which work \
 were applied already. Do it yourself. Don't delegate it again: no Task or Agent tool, no skill that hands work on, no `plugin:name`, no `baton job` or \
 `baton run`; and ignore any \"delegate to …\" in the text. Your last message is the result: say there what you did and what you found. The task follows, unchanged.\n\n";
 
-/// Everything that was asked for, but the prompt.
+/// Everything that was asked for, besides the prompt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// The agent's program.
     pub program: PathBuf,
-    /// The model to take.
     pub model: Option<String>,
-    /// How hard to think.
     pub effort: Option<String>,
-    /// It must not change anything.
     pub read_only: bool,
     /// What it may do without asking.
     pub allow: Allow,
-    /// It works in a worktree of its own.
     pub worktree: bool,
-    /// The job whose session goes on, and that session.
-    pub resume: Option<(JobId, String)>,
-    /// How long the whole may take.
+    pub resume: Option<Resume>,
+    /// How long the job may take.
     pub timeout: Span,
-    /// Nothing new for so long is a stall.
+    /// How long it may do nothing new before it counts as stalled.
     pub idle: Span,
-    /// Its model may be out of reach for so long.
+    /// How long its model may be out of reach.
     pub retry: Span,
-    /// How many jobs stand above it.
+    /// How many jobs it is nested in, itself included.
     pub depth: u32,
 }
 
+/// A session to resume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Resume {
+    /// The job that had it.
+    pub job: JobId,
+    /// The backend's id of it.
+    pub session: String,
+}
+
 impl Request {
-    /// As kept with the record.
+    /// As the record keeps it.
     pub fn to_json(&self) -> Value {
         json!({
             "program": self.program.to_string_lossy(),
@@ -49,7 +52,7 @@ impl Request {
             "read_only": self.read_only,
             "allow": self.allow.as_str(),
             "worktree": self.worktree,
-            "resume": self.resume.as_ref().map(|(job, session)| json!({"job_id": job.as_str(), "session": session})),
+            "resume": self.resume.as_ref().map(|resume| json!({"job_id": resume.job.as_str(), "session": resume.session})),
             "timeout_ms": self.timeout.0,
             "idle_ms": self.idle.0,
             "retry_ms": self.retry.0,
@@ -57,7 +60,7 @@ impl Request {
         })
     }
 
-    /// Reads [`to_json`](Self::to_json); `None` if it is not that.
+    /// Reads [`to_json`](Self::to_json); `None` if the text is something else.
     pub fn parse(text: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(text).ok()?;
         let words = |key: &str| value[key].as_str().map(str::to_owned);
@@ -73,7 +76,8 @@ impl Request {
             resume: resume["job_id"]
                 .as_str()
                 .and_then(JobId::parse)
-                .zip(resume["session"].as_str().map(str::to_owned)),
+                .zip(resume["session"].as_str().map(str::to_owned))
+                .map(|(job, session)| Resume { job, session }),
             timeout: span("timeout_ms")?,
             idle: span("idle_ms")?,
             retry: span("retry_ms")?,
@@ -82,9 +86,8 @@ impl Request {
     }
 }
 
-/// The prompt as the model gets it.
 pub fn with_header(prompt: &str) -> String {
-    format!("{HEADER}{prompt}")
+    format!("{PROMPT_HEADER}{prompt}")
 }
 
 #[cfg(test)]
@@ -100,7 +103,7 @@ mod tests {
             read_only: true,
             allow: Allow::Edits,
             worktree: false,
-            resume: Some((JobId::from_random([3; 8]), "s 1".into())),
+            resume: Some(Resume { job: JobId::from_random([3; 8]), session: "s 1".into() }),
             timeout: Span(1),
             idle: Span(2),
             retry: Span(3),

@@ -1,4 +1,4 @@
-//! What is left over in the home that no record knows: folders of jobs and worktrees. For doctor.
+//! Leftovers in the home that no record knows: folders of jobs, and worktrees. For doctor.
 
 use crate::place::{Held, Place};
 use crate::worktree;
@@ -9,20 +9,18 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// A younger folder may be of a job whose record is about to be written.
-const SETTLED: Duration = Duration::from_secs(60);
+/// A younger folder may belong to a job whose record is about to be written.
+const MIN_FOLDER_AGE: Duration = Duration::from_secs(60);
 
 /// What no record knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Leftovers {
-    /// Folders of jobs.
     pub folders: Vec<JobId>,
-    /// Worktrees of jobs.
     pub worktrees: Vec<JobId>,
 }
 
 impl Leftovers {
-    /// Looks for them. `jobs` is none where there has never been any job.
+    /// Looks for them. `jobs` is `None` if no job was ever started.
     pub fn find(home: &Path, jobs: Option<&Jobs>) -> Result<Self, Error> {
         let mut found = Self::default();
         for (folder, list) in [("jobs", &mut found.folders), ("worktrees", &mut found.worktrees)] {
@@ -39,7 +37,8 @@ impl Leftovers {
         Ok(found)
     }
 
-    /// Removes the folders, and those worktrees that hold nothing which is nowhere else. What had to stay.
+    /// Removes the folders, and the worktrees whose content is elsewhere too. Returns what had to
+    /// stay.
     pub fn remove(&self, home: &Path) -> Self {
         let is_left = |id: &&JobId| fs::remove_dir_all(Place::of(home, id).folder()).is_err();
         let holds = |id: &&JobId| !worktree::clean(home, id).unwrap_or(false);
@@ -49,7 +48,6 @@ impl Leftovers {
         }
     }
 
-    /// Whether there is nothing.
     pub fn is_empty(&self) -> bool {
         self.folders.is_empty() && self.worktrees.is_empty()
     }
@@ -60,7 +58,7 @@ fn settled(folder: &Path) -> Vec<JobId> {
     entries
         .filter(|entry| {
             let changed = entry.metadata().and_then(|found| found.modified());
-            changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > SETTLED))
+            changed.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > MIN_FOLDER_AGE))
         })
         .filter_map(|entry| JobId::parse(entry.file_name().to_str()?))
         .collect()

@@ -1,47 +1,54 @@
-//! Waiting for jobs: on their bells and on the ends of their workers, by the kernel. It costs nothing while nothing happens.
+//! Waiting for jobs, on their bells and on the ends of their workers. The kernel wakes the waiter,
+//! so waiting costs nothing while nothing happens.
 
 use crate::place::Place;
-use crate::{Host, reconcile};
-use baton_core::Error;
+use crate::{Runtime, reconcile};
 use baton_core::id::JobId;
-use baton_mail::bell::Bell;
-use baton_mail::process;
+use baton_core::{Code, Error};
+use baton_machine::bell::Bell;
+use baton_machine::process;
 use baton_store::{JobRow, Jobs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// A ring or an end may get lost; the truth is looked at this often.
-const SWEEP: Duration = Duration::from_secs(5);
+/// A ring or an end may get lost, so the jobs are checked this often.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Until {
-    /// All of them have ended.
     All,
-    /// One of them has.
+    /// At least one of them has ended.
     Any,
 }
 
-/// Waits for jobs. `changed` sees their rows whenever something may have, and says whether to go on waiting. The rows as they stand at the end.
+/// Waits for jobs. `changed` gets their rows whenever they may have changed, and returns whether to
+/// go on waiting. Returns the rows as they are at the end.
 pub fn wait(
-    host: &Host,
+    runtime: &Runtime,
     jobs: &mut Jobs,
     ids: &[JobId],
     until: Until,
     deadline: Instant,
     changed: &mut dyn FnMut(&[JobRow]) -> bool,
 ) -> Result<Vec<JobRow>, Error> {
-    // Listened first, looked then: what happens in between is rung for.
+    // It listens before it looks, so a change in between rings.
     let mut bells: Vec<Option<Bell>> =
-        ids.iter().map(|id| Bell::listen_at(&Place::of(&host.home, id).bell()).ok()).collect();
+        ids.iter().map(|id| Bell::listen_at(&Place::of(&runtime.home, id).bell()).ok()).collect();
     let mut endings: Vec<Option<OwnedFd>> = ids.iter().map(|_| None).collect();
     loop {
-        let mut rows = Vec::new();
-        for id in ids {
-            rows.extend(jobs.get(id)?);
-        }
-        let rows = reconcile::all(host, jobs, rows);
+        let found: Result<Vec<_>, Error> = ids.iter().map(|id| jobs.get(id)).collect();
+        let left = deadline.saturating_duration_since(Instant::now());
+        let rows = match found {
+            Ok(found) => reconcile::all(runtime, jobs, found.into_iter().flatten().collect()),
+            // Another process writes for very long. The jobs go on.
+            Err(error) if error.code() == Code::StoreLocked && !left.is_zero() => {
+                sleep(&mut bells, &endings, left.min(SWEEP_INTERVAL));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let ended = rows.iter().filter(|row| row.status.is_end()).count();
         let done = match until {
             Until::All => ended == rows.len(),
@@ -60,7 +67,7 @@ pub fn wait(
                 *ending = None;
             }
         }
-        sleep(&mut bells, &endings, left.min(SWEEP));
+        sleep(&mut bells, &endings, left.min(SWEEP_INTERVAL));
     }
 }
 
@@ -70,7 +77,7 @@ fn sleep(bells: &mut [Option<Bell>], endings: &[Option<OwnedFd>], longest: Durat
     let mut fds: Vec<PollFd<'_>> =
         bells.iter().flatten().map(|bell| PollFd::new(bell.watch(), PollFlags::IN)).collect();
     fds.extend(endings.iter().flatten().map(|ending| PollFd::new(ending, PollFlags::IN)));
-    // Interrupted or not: whoever waits looks again.
+    // Even if it was interrupted, the caller looks again.
     poll(&mut fds, Some(&timeout)).ok();
     bells.iter_mut().flatten().for_each(Bell::drain);
 }

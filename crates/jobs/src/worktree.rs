@@ -1,23 +1,24 @@
 //! A git worktree and a branch for one job.
 //!
-//! It is made from the commit that the repository has checked out, kept as long as it holds anything that is nowhere else, and what changed in it is
-//! told by git, not by the agent.
+//! It is made from the commit that the repository has checked out. It is kept as long as it has
+//! anything that is nowhere else. Git says what has changed in it, not the agent.
 
 use baton_core::id::JobId;
 use baton_core::job::Fault;
 use baton_core::{Code, Error};
+use baton_machine::git::{Git, PLAIN_DIFF_OPTIONS};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::time::{Duration, Instant};
 
-/// A job's own worktree.
+/// How long one call of git may take. A working copy can be large, and its filters may fetch.
+const GIT_LIMIT: Duration = Duration::from_secs(600);
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Worktree {
-    /// Where it lies.
     pub path: PathBuf,
     /// The folder in it that the job works in.
     pub cwd: PathBuf,
-    /// Its branch.
     pub branch: String,
     /// The commit that it began with.
     base: String,
@@ -33,7 +34,6 @@ pub fn check(cwd: &Path) -> Result<(), Error> {
 }
 
 impl Worktree {
-    /// Makes it.
     pub fn add(home: &Path, id: &JobId, cwd: &Path) -> Result<Self, Fault> {
         let failed = |words: String| {
             Fault::new(Code::BadFolder, format!("git could not make a worktree: {words}"))
@@ -49,29 +49,35 @@ impl Worktree {
         }
         let place = path.to_string_lossy();
         git(cwd, &["worktree", "add", "--quiet", "-b", &branch, &place, &base]).map_err(failed)?;
-        // Joined with nothing, a path gets a slash at its end, which some agents pass on.
+        // A path joined with an empty one ends with a slash, which some agents pass on.
         let cwd = if inside.is_empty() { path.clone() } else { path.join(inside) };
         Ok(Self { cwd, path, branch, base, repository: repository.into() })
     }
 
-    /// What changed in it, as JSON. One that holds nothing is removed with its branch.
+    /// What changed in it, as JSON. A worktree without changes is removed with its branch.
     pub fn finish(self) -> Result<String, String> {
         let files = changed(&self.path, &self.base)?;
-        let commits: usize =
-            git(&self.path, &["rev-list", "--count", &format!("{}..HEAD", self.base)])?.parse().unwrap_or(0);
-        let kept = !files.is_empty() || commits > 0;
+        let ignored = ignored(&self.path)?;
+        let branch = format!("refs/heads/{}", self.branch);
+        // The agent may have left its branch. What is on the branch counts too.
+        let since = format!("^{}", self.base);
+        let commits: usize = git(&self.path, &["rev-list", "--count", "HEAD", &branch, &since])
+            .or_else(|_| git(&self.path, &["rev-list", "--count", "HEAD", &since]))?
+            .parse()
+            .unwrap_or(0);
+        let kept = !files.is_empty() || commits > 0 || !ignored.is_empty();
         if !kept {
             remove(&self.repository, &self.path, &self.branch)?;
         }
         let files: Vec<Value> =
             files.iter().map(|(status, path)| json!({"status": status, "path": path})).collect();
         let place = kept.then(|| self.path.to_string_lossy().into_owned());
-        Ok(json!({"branch": self.branch, "path": place, "base": self.base, "commits": commits, "files": files})
+        Ok(json!({"branch": self.branch, "path": place, "base": self.base, "commits": commits, "files": files, "ignored": ignored})
             .to_string())
     }
 }
 
-/// Where a job's worktree lies, if it has one.
+/// The path of a job's worktree, if it has one.
 pub fn path(home: &Path, id: &JobId) -> PathBuf {
     home.join("worktrees").join(id.as_str())
 }
@@ -80,13 +86,16 @@ fn branch(id: &JobId) -> String {
     format!("baton/{id}")
 }
 
-/// Removes the worktree of a job, if it holds nothing that is nowhere else. Whether it did.
+/// Removes the worktree of a job, if all of its content is elsewhere too. Returns whether it did.
 pub fn clean(home: &Path, id: &JobId) -> Result<bool, String> {
     let path = path(home, id);
     if !path.exists() {
         return Ok(false);
     }
-    let loose = git(&path, &["status", "--porcelain", "--untracked-files=all"])?;
+    let loose = git(
+        &path,
+        &["status", "--porcelain", "--untracked-files=all", "--ignored", "--ignore-submodules=none"],
+    )?;
     let branch = branch(id);
     // Commits of its branch that no other branch, tag or remote has.
     let own = git(
@@ -95,6 +104,7 @@ pub fn clean(home: &Path, id: &JobId) -> Result<bool, String> {
             "rev-list",
             "--count",
             "HEAD",
+            &format!("refs/heads/{branch}"),
             "--not",
             &format!("--exclude={branch}"),
             "--branches",
@@ -111,15 +121,24 @@ pub fn clean(home: &Path, id: &JobId) -> Result<bool, String> {
 }
 
 fn remove(repository: &Path, path: &Path, branch: &str) -> Result<(), String> {
-    // Without --force: git itself refuses to lose anything.
+    // Without --force, so git itself refuses to lose anything but ignored files.
     git(repository, &["worktree", "remove", &path.to_string_lossy()])?;
     git(repository, &["branch", "--quiet", "-D", branch]).map(drop)
 }
 
-/// The files that differ from a commit, committed or not, with git's letter.
+/// What git ignores in a folder, with whole folders by their names. Git removes ignored files with
+/// a worktree, so a worktree that has some is kept.
+fn ignored(path: &Path) -> Result<Vec<String>, String> {
+    let found = git(path, &["ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z"])?;
+    Ok(found.split('\0').filter(|name| !name.is_empty()).map(str::to_owned).collect())
+}
+
+/// The files that differ from a commit, committed or not, each with git's letter.
 fn changed(path: &Path, base: &str) -> Result<Vec<(String, String)>, String> {
     let mut files = Vec::new();
-    let tracked = git(path, &["diff", "--name-status", "-z", "--no-renames", base])?;
+    let names =
+        [&PLAIN_DIFF_OPTIONS[..], &["--name-status", "-z", "--ignore-submodules=none", base]].concat();
+    let tracked = git(path, &names)?;
     let mut words = tracked.split('\0').filter(|word| !word.is_empty());
     while let (Some(status), Some(name)) = (words.next(), words.next()) {
         files.push((status.to_owned(), name.to_owned()));
@@ -131,21 +150,11 @@ fn changed(path: &Path, base: &str) -> Result<Vec<(String, String)>, String> {
     Ok(files)
 }
 
-/// Runs git in a folder; what it prints, without the last line end, or its words if it refuses.
+/// Runs git in a folder. Returns its output without the last line end, or its error text. The
+/// repository's filters run, because a working copy needs them; its hooks don't.
 pub(crate) fn git(folder: &Path, arguments: &[&str]) -> Result<String, String> {
-    let mut command = Command::new("git");
-    command.arg("-C").arg(folder).args(arguments).env("LC_ALL", "C");
-    // Looking must not write, nor be in the way of whoever works there.
-    command.env("GIT_OPTIONAL_LOCKS", "0");
-    // Whoever started us inside of a git hook means another repository.
-    for variable in ["GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX"] {
-        command.env_remove(variable);
-    }
-    let output = command.output().map_err(|error| format!("git: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim_end_matches('\n').to_owned())
+    let git = Git::with_filters(folder, std::env::vars_os(), Instant::now() + GIT_LIMIT);
+    git.ok_or("git is not on the PATH")?.tells(arguments)
 }
 
 #[cfg(test)]
@@ -192,6 +201,33 @@ mod tests {
         assert!(clean(home.path(), &id).unwrap());
         assert!(!path.exists());
         assert_eq!(git(repository.path(), &["branch", "--list", "baton/*"]).unwrap(), "");
+    }
+
+    #[test]
+    fn s19_a_worktree_that_holds_only_ignored_files_or_a_left_branch_is_kept() {
+        let (home, repository) = (tempfile::tempdir().unwrap(), repository());
+        std::fs::write(repository.path().join(".gitignore"), "*.db\nout/\n").unwrap();
+        git(repository.path(), &["add", "."]).unwrap();
+        git(repository.path(), &["commit", "--quiet", "-m", "ignore"]).unwrap();
+        let id = JobId::from_random([7; 8]);
+        let made = Worktree::add(home.path(), &id, repository.path()).unwrap();
+        std::fs::write(made.path.join("data.db"), "x").unwrap();
+        std::fs::create_dir(made.path.join("out")).unwrap();
+        std::fs::write(made.path.join("out/result"), "x").unwrap();
+        let place = made.path.clone();
+        let told: Value = serde_json::from_str(&made.finish().unwrap()).unwrap();
+        assert_eq!(told["ignored"], json!(["data.db", "out/"]));
+        assert_eq!(told["path"], json!(place.to_string_lossy()));
+        assert!(!clean(home.path(), &id).unwrap(), "the files are nowhere else");
+        assert!(place.join("data.db").exists() && place.join("out/result").exists());
+
+        let id = JobId::from_random([6; 8]);
+        let made = Worktree::add(home.path(), &id, repository.path()).unwrap();
+        git(&made.path, &["commit", "--quiet", "--allow-empty", "-m", "work"]).unwrap();
+        git(&made.path, &["checkout", "--quiet", "--detach", "HEAD~1"]).unwrap();
+        let told: Value = serde_json::from_str(&made.finish().unwrap()).unwrap();
+        assert_eq!(told["commits"], 1);
+        assert!(!clean(home.path(), &id).unwrap(), "the branch has a commit of its own");
     }
 
     #[test]

@@ -1,36 +1,39 @@
 //! The link: one long-lived process below an agent that has a plugin instead of hooks.
 //!
-//! The plugin forwards what happens as JSON lines and does what it is told; every decision is made here, on the same line as a hook's
-//! ([`baton_mail::line`]). Beside the answers to events there are pushes: mail for a session that is idle, as soon as it is sent.
+//! The plugin forwards events as JSON lines and acts on the answers. The decisions are made here,
+//! by the same code as for a hook ([`baton_events`]). Besides the answers to events there
+//! are pushes: mail for an idle session, as soon as it is sent.
 //!
 //! ```text
 //! plugin → baton   {"id": 7, "payload": {"hook_event_name": …, "session_id": …, …}}
-//! baton → plugin   {"id": 7, "answer": …}          null: nothing to say; about a tool call: what the guard says, and whether to hold it for a person
-//! baton → plugin   {"push": {…}}                    unasked
-//! baton → plugin   {"reply": {…}}                   the answer to a question of its agent; what became of it comes as an event
+//! baton → plugin   {"id": 7, "answer": …}          null: no answer. For a tool call: the guard's ruling, or a hold
+//! baton → plugin   {"push": {…}}                    mail or a wake, at any time
+//! baton → plugin   {"reply": {…}}                   the answer to a question; its outcome comes as an event
 //! ```
 //!
-//! One thread waits for the plugin and for the doorbells of its sessions. It polls nothing: a sweep every few seconds only covers a bell that could
-//! not be heard. When the plugin's end of the pipe closes, its agent is gone, and so are the sessions.
+//! One thread waits for the plugin and for the bells of its sessions. It does not poll: a sweep
+//! every few seconds only covers a missed bell. When the plugin's end of the pipe closes, its agent
+//! is gone, and so are the sessions.
 
 mod lines;
 mod questions;
 mod sessions;
 
-use baton_agents::{Agent, Call as ToolCall, Push, Ruling};
+use baton_agents::asked::AgentQuestion;
+use baton_agents::{Agent, Push, ToolCall};
 use baton_approvals::ask::{self, Asker, Rules};
-use baton_approvals::settle;
-use baton_core::event::{Event, EventKind, Reply};
-use baton_core::id::ParticipantId;
+use baton_core::event::{Event, EventKind};
 use baton_core::limits::{self, Limits};
+use baton_core::rights::{self, Surface};
 use baton_core::time::Span;
 use baton_core::{Code, Error};
-use baton_gate::Gate;
-use baton_mail::line::{self, Caller, Pushed};
-use baton_mail::unknown;
+use baton_events::{QuestionUpdate, Reached};
+use baton_guard_runtime::Guard;
+use baton_mail::hook_event::push::{self, Pushed};
+use baton_mail::hook_event::{self, Caller, OpenJobs, Outcome};
 use baton_store::{Role, Store};
 use lines::Lines;
-use questions::{News, Questions, Told};
+use questions::{QuestionEvent, Questions, ReportedQuestion, TakenReplies};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -44,27 +47,25 @@ use std::time::{Duration, Instant};
 
 /// What the link runs with.
 pub struct Options {
-    /// Where the store lies.
+    /// Where baton keeps its state.
     pub home: PathBuf,
-    /// Whose plugin it serves.
+    /// The agent whose plugin it serves.
     pub agent: &'static dyn Agent,
-    /// Baton's own program, which tells people that something is asked.
+    /// The baton program, which notifies people of questions.
     pub program: Option<PathBuf>,
-    /// Reads the environment.
     pub env: fn(&str) -> Option<OsString>,
-    /// The limits that hold in a folder.
+    /// Reads the limits that apply in a folder.
     pub limits: Box<dyn Fn(&Path) -> Limits>,
-    /// Judges tool calls; made anew for each, so that it goes by the rules of that moment.
-    pub gate: Box<dyn Fn() -> Gate>,
-    /// Looks after the jobs that a participant asked for, with the number that its events were told.
-    pub jobs: Box<dyn Fn(ParticipantId, i64)>,
+    /// Opens the guard. Called for each tool call, so that the present rules apply.
+    pub guard: Box<dyn Fn() -> Guard>,
+    pub jobs: Box<dyn Fn(OpenJobs)>,
     /// Writes a line to the log.
     pub log: Box<dyn Fn(&str)>,
 }
 
-/// A line of the plugin.
+/// A line from the plugin.
 #[derive(Deserialize)]
-struct Call<'a> {
+struct PluginCall<'a> {
     id: u64,
     #[serde(borrow)]
     payload: &'a RawValue,
@@ -72,11 +73,19 @@ struct Call<'a> {
 
 /// Serves a plugin until it closes its end.
 pub fn serve<I: io::Read + AsFd, O: Write>(options: Options, input: I, output: O) -> Result<(), Error> {
+    baton_mail::identity::mark_agent(options.agent);
     let mut link =
         Link { options, store: None, sessions: Sessions::default(), questions: Questions::default(), output };
     let served = link.run(input);
     link.end();
     served
+}
+
+/// What ended a wait.
+struct Ready {
+    plugin_spoke: bool,
+    /// The sessions whose bells rang.
+    rung: Vec<String>,
 }
 
 struct Link<O> {
@@ -90,29 +99,29 @@ struct Link<O> {
 impl<O: Write> Link<O> {
     fn run<I: io::Read + AsFd>(&mut self, mut input: I) -> Result<(), Error> {
         let mut lines = Lines::default();
-        let mut sweep = Instant::now() + limits::SWEEP.to_std();
+        let mut sweep = Instant::now() + limits::SWEEP_INTERVAL.to_std();
         loop {
             let tries = [self.sessions.next_try(), self.questions.next_try()];
             let until = tries.into_iter().flatten().fold(sweep, Instant::min);
-            let (spoke, mut rung) = self.wait(&input, until);
-            if spoke {
+            let Ready { plugin_spoke, mut rung } = self.wait(&input, until);
+            if plugin_spoke {
                 if !lines.read(&mut input).map_err(|error| gone(&error))? {
                     return Ok(());
                 }
                 while let Some(line) = lines.next() {
                     match line {
                         Ok(line) => rung.extend(self.answer(&line)?),
-                        Err(length) => self.note(&format!("a line of {length} bytes is too long")),
+                        Err(length) => self.log(&format!("a line of {length} bytes is too long")),
                     }
                 }
             }
             if Instant::now() >= sweep {
-                sweep = Instant::now() + limits::SWEEP.to_std();
+                sweep = Instant::now() + limits::SWEEP_INTERVAL.to_std();
                 rung = self.sessions.names();
-                self.sessions.attend();
-                self.questions.rang();
+                self.sessions.renew_attendance();
+                self.questions.bell_rang();
             }
-            self.hand_over()?;
+            self.write_questions_and_replies()?;
             rung.extend(self.sessions.due());
             rung.sort_unstable();
             rung.dedup();
@@ -122,8 +131,8 @@ impl<O: Write> Link<O> {
         }
     }
 
-    /// Waits for the plugin, for a bell, or until a time. Says whether the plugin spoke, and for which sessions it rang.
-    fn wait(&mut self, input: &impl AsFd, until: Instant) -> (bool, Vec<String>) {
+    /// Waits for the plugin, for a bell, or until a time.
+    fn wait(&mut self, input: &impl AsFd, until: Instant) -> Ready {
         let left = until.saturating_duration_since(Instant::now());
         let timeout =
             Timespec { tv_sec: left.as_secs().cast_signed(), tv_nsec: i64::from(left.subsec_nanos()) };
@@ -133,97 +142,55 @@ impl<O: Write> Link<O> {
         );
         let sessions = fds.len();
         fds.extend(self.questions.bell().map(|bell| PollFd::from_borrowed_fd(bell.as_fd(), PollFlags::IN)));
-        // Interrupted or not: what is ready is in the flags.
+        // The flags show what is ready, even after an interruption.
         poll(&mut fds, Some(&timeout)).ok();
         let ready: Vec<bool> = fds.iter().map(|fd| !fd.revents().is_empty()).collect();
         let rung = self.sessions.bells().zip(&ready[1..sessions]).filter(|(_, ready)| **ready);
         let rung: Vec<String> = rung.map(|((name, _), _)| name.to_owned()).collect();
-        self.sessions.silence(&rung);
+        self.sessions.drain_bells(&rung);
         if ready[sessions..].contains(&true) {
-            self.questions.rang();
+            self.questions.bell_rang();
         }
-        (ready[0], rung)
+        Ready { plugin_spoke: ready[0], rung }
     }
 
-    /// Answers one line; gives the session for which a push may be due now.
+    /// Answers one line. Returns the session for which a push may be due now.
     fn answer(&mut self, line: &[u8]) -> Result<Option<String>, Error> {
-        let Ok(Call { id, payload }) = serde_json::from_slice(line) else {
-            self.note("a line that is no call");
+        let Ok(PluginCall { id, payload }) = serde_json::from_slice(line) else {
+            self.log("a line is not a valid call");
             return Ok(None);
         };
-        let event = match self.options.agent.parse(payload.get().as_bytes(), None) {
-            Ok(mut event) => {
-                if event.transcript.is_none() {
-                    event.transcript =
-                        self.options.agent.transcript_path(&event.session_id, &self.options.env);
-                }
-                event
-            }
+        let mut event = match self.options.agent.parse(payload.get().as_bytes(), None) {
+            Ok(event) => event,
             Err(error) => {
-                self.note(&error.to_string());
+                self.log(&error.to_string());
                 return self.write(&json!({"id": id, "answer": null})).map(|()| None);
             }
         };
-        unknown::note(&self.options.home, self.options.agent, &event);
-        let judged = match event.kind {
-            EventKind::BeforeTool | EventKind::AfterTool => self.judged(&event, payload.get().as_bytes()),
-            EventKind::Stop => self.held(&event),
-            _ => None,
-        };
-        // Before a tool nothing else is to be said. After one, mail waits for the next event where something is said about its output.
-        if judged.is_some() || self.options.agent.facts().calls.before.contains(&event.native.as_str()) {
-            let answer = judged.and_then(|judged| serde_json::from_str(&judged).ok()).unwrap_or(Value::Null);
-            return self.write(&json!({"id": id, "answer": answer})).map(|()| None);
+        if rights::of(Surface::Link, rights::event_name(event.kind), None).is_none() {
+            self.log(&format!("{}: a plugin may not send this event", event.native));
+            return self.write(&json!({"id": id, "answer": null})).map(|()| None);
         }
-        let outcome = self.with_store(&event, |store, caller| line::handle(store, caller, &event));
-        let outcome = outcome.unwrap_or_else(|error| {
-            self.note(&format!("{}: {}: {error}", event.native, error.code()));
-            line::Outcome { reply: Reply::Silent, offer: None, rings: None, jobs: None }
-        });
-        let rendered = self.options.agent.render(&event, &outcome.reply);
-        let answer = serde_json::from_str(&rendered).unwrap_or(Value::Null);
-        let written = self.write(&json!({"id": id, "answer": answer}));
-        if written.is_err()
-            && let Some(offer) = outcome.offer
-        {
-            self.give_back(&event, offer);
-        }
-        written?;
-        if let Some((asker, seen)) = outcome.jobs {
-            (self.options.jobs)(asker, seen);
+        let mut exchange = Exchange { link: self, id, answered: false };
+        let handled = baton_events::handle(&mut exchange, &mut event, payload.get().as_bytes());
+        let answered = exchange.answered;
+        match handled {
+            // The plugin is gone.
+            Err(error) if error.code() == Code::OutputClosed => return Err(error),
+            Err(error) => {
+                self.log(&format!("{}: {}: {error}", event.native, error.code()));
+                if !answered {
+                    return self.write(&json!({"id": id, "answer": null})).map(|()| None);
+                }
+            }
+            Ok(Reached::Guard) => return Ok(None),
+            Ok(Reached::End) => {}
         }
         self.follow(&event);
-        let pushed = event.subagent.is_none().then(|| event.session_id.clone());
-        if let Err(error) = self.see_questions(event, payload.get().as_bytes()) {
-            self.note(&format!("questions: {}: {error}", error.code()));
-        }
-        Ok(pushed)
+        Ok(event.subagent.is_none().then_some(event.session_id))
     }
 
-    /// What an event says about what its agent asks.
-    fn see_questions(&mut self, event: Event, payload: &[u8]) -> Result<(), Error> {
-        let Options { agent, env, .. } = self.options;
-        let holds = self.questions.holds(&event.session_id);
-        if let Some(settled) = agent.settled(payload, &event) {
-            self.questions.hear(News::Settled(settled));
-        } else if event.kind == EventKind::Blocked && !ask::is_a_jobs(&env) {
-            if let Some(asked) = agent.asked(payload, &event) {
-                let cwd = event.cwd.clone().unwrap_or_else(|| PathBuf::from("/"));
-                let program = self.options.program.clone();
-                let rules = Rules::of_asked(&(self.options.gate)(), agent, &cwd, &asked, program);
-                let told = Told { event, payload: payload.to_vec(), asked, rules };
-                self.questions.hear(News::Asked(Box::new(told)));
-            }
-        } else if event.kind == EventKind::AfterTool && holds {
-            self.questions.hear(News::Ran(event.calls));
-        } else if !holds {
-            // Of what this link holds the plugin says everything else.
-            settle::by_event(&self.options.home, agent.name(), &event)?;
-        }
-        Ok(())
-    }
-
-    /// Writes down what was asked and what became of it.
+    /// Writes new questions and their outcomes to the store.
     fn write_questions(&mut self) {
         if self.questions.next_try().is_none_or(|next| next > Instant::now()) {
             return;
@@ -236,73 +203,46 @@ impl<O: Write> Link<O> {
         let written = self.with_store(&event, |store, _| questions.write(store, &asker));
         self.questions = questions;
         if let Err(error) = written {
-            self.note(&format!("questions: {}: {error}", error.code()));
+            self.log(&format!("questions: {}: {error}", error.code()));
         }
     }
 
-    /// Hands the plugin the answers to what its agent asks.
-    fn hand_over(&mut self) -> Result<(), Error> {
+    /// Writes what happened to questions, then sends the plugin the answers to the questions of its
+    /// agent.
+    fn write_questions_and_replies(&mut self) -> Result<(), Error> {
         self.write_questions();
-        let (replies, taken) = self.questions.take(&self.options.home, self.options.agent);
-        if let Err(error) = taken {
-            self.note(&format!("answers: {}: {error}", error.code()));
+        let TakenReplies { replies, result } = self.questions.take(&self.options.home, self.options.agent);
+        if let Err(error) = result {
+            self.log(&format!("answers: {}: {error}", error.code()));
         }
         replies.iter().try_for_each(|reply| self.write(&json!({"reply": reply})))
     }
 
-    /// What the guard says about the tool call of an event.
-    fn judged(&mut self, event: &Event, payload: &[u8]) -> Option<String> {
-        let (gate, agent) = ((self.options.gate)(), self.options.agent);
-        let (call, ruling) = match gate.ruling(agent, payload, None) {
-            Ok(ruled) => ruled?,
-            Err(error) => {
-                self.note(&format!("{}: {}: {error}", event.native, error.code()));
-                return gate.unjudged(agent, &event.native);
-            }
-        };
-        let held = match &ruling {
-            Ruling::Ask(why) => self.hold(&gate, event, &call, why),
-            _ => None,
-        };
-        let said = held.unwrap_or_else(|| agent.render_ruling(&call, &ruling));
-        (!said.is_empty()).then_some(said)
-    }
-
-    /// What makes the plugin hold a call for the person; `None` where it is refused at once.
-    fn hold(&mut self, gate: &Gate, event: &Event, call: &ToolCall, why: &str) -> Option<String> {
+    /// The answer that makes the plugin hold a call for the person. `None` if the call is refused
+    /// at once.
+    fn hold(&mut self, guard: &Guard, event: &Event, call: &ToolCall, why: &str) -> Option<String> {
         let Options { agent, env, .. } = self.options;
         let hold = (self.options.limits)(event.cwd.as_deref().unwrap_or(Path::new("/"))).approval_hold;
         let held = agent.render_hold(call, why, hold)?;
         let home = self.options.home.clone();
-        let asker = Asker { home: &home, agent, env: &env, hold, rules: Rules::of_call(gate, why, None) };
+        let asker = Asker { home: &home, agent, env: &env, hold, rules: Rules::of_call(guard, why, None) };
         let may = self.with_store(event, |store, _| Ok(ask::may_hold_call(store, &asker, event)));
         let may = may.unwrap_or_else(|error| {
-            self.note(&format!("{}: {}: {error}", event.native, error.code()));
+            self.log(&format!("{}: {}: {error}", event.native, error.code()));
             false
         });
         may.then_some(held)
     }
 
-    /// What keeps a turn from ending, in the words of the plugin. What can't be found out holds nothing.
-    fn held(&self, event: &Event) -> Option<String> {
-        match (self.options.gate)().holds(self.options.agent, event) {
-            Ok(why) => why.map(|why| self.options.agent.render(event, &Reply::Continue(why))),
-            Err(error) => {
-                self.note(&format!("{}: {}: {error}", event.native, error.code()));
-                None
-            }
-        }
-    }
-
-    /// Listens at the door of a session that has spoken, and stops at its end.
+    /// Listens to the bell of the event's session, and stops at the session's end.
     fn follow(&mut self, event: &Event) {
         if event.subagent.is_some() {
             return;
         }
         match event.kind {
             EventKind::End => self.sessions.forget(&event.session_id),
-            EventKind::PushFailed => self.sessions.failed(&event.session_id),
-            EventKind::Request => self.sessions.went_on(&event.session_id),
+            EventKind::PushFailed => self.sessions.record_failed_push(&event.session_id),
+            EventKind::Request => self.sessions.reset_retry(&event.session_id),
             _ => {}
         }
         if event.kind == EventKind::End || self.sessions.knows(&event.session_id) {
@@ -313,11 +253,11 @@ impl<O: Write> Link<O> {
         match found {
             Ok(Some((participant, _))) => {
                 if let Err(error) = self.sessions.listen(&self.options.home, event, participant.id) {
-                    self.note(&error.to_string());
+                    self.log(&error.to_string());
                 }
             }
             Ok(None) => {}
-            Err(error) => self.note(&error.to_string()),
+            Err(error) => self.log(&error.to_string()),
         }
     }
 
@@ -326,11 +266,11 @@ impl<O: Write> Link<O> {
         if let Some(wake) = self.options.agent.wake(session) {
             return self.wake(session, &event, &wake);
         }
-        let pushed = match self.with_store(&event, |store, caller| line::push(store, caller, session)) {
+        let pushed = match self.with_store(&event, |store, caller| push::offer_mail(store, caller, session)) {
             Ok(Some(pushed)) => pushed,
             Ok(None) => return Ok(()),
             Err(error) => {
-                self.note(&format!("push: {}: {error}", error.code()));
+                self.log(&format!("push: {}: {error}", error.code()));
                 return Ok(());
             }
         };
@@ -340,7 +280,7 @@ impl<O: Write> Link<O> {
             self.give_back(&event, offer);
             return Ok(());
         };
-        self.sessions.tried(session);
+        self.sessions.record_push(session);
         let written = self.write(&json!({"push": push}));
         if written.is_err() && !again {
             self.give_back(&event, offer);
@@ -348,33 +288,35 @@ impl<O: Write> Link<O> {
         written
     }
 
-    /// Wakes a session that is idle and has mail; its prompt hook brings it.
+    /// Wakes a session that is idle and has mail. Its prompt hook brings the mail.
     fn wake(&mut self, session: &str, event: &Event, wake: &Value) -> Result<(), Error> {
-        match self.with_store(event, |store, caller| line::may_wake(store, caller, session)) {
+        match self.with_store(event, |store, caller| push::may_wake(store, caller, session)) {
             Ok(true) => {
-                self.sessions.tried(session);
+                self.sessions.record_push(session);
                 self.write(&json!({"push": wake}))
             }
             Ok(false) => Ok(()),
             Err(error) => {
-                self.note(&format!("wake: {}: {error}", error.code()));
+                self.log(&format!("wake: {}: {error}", error.code()));
                 Ok(())
             }
         }
     }
 
-    /// The agent is gone, and with it all sessions that it ran; unless hooks tell of their end.
+    /// Ends all sessions of the agent, which is gone, unless hooks report their end.
     fn end(&mut self) {
         if let Err(error) = self.questions.end(&self.options.home) {
-            self.note(&format!("end: {}: {error}", error.code()));
+            self.log(&format!("end: {}: {error}", error.code()));
         }
-        if !self.options.agent.ends_with_plugin() {
+        if !self.options.agent.quirks().ends_with_plugin {
             self.sessions = Sessions::default();
         }
         for session in self.sessions.names() {
             let event = Event::new(EventKind::End, session.clone());
-            if let Err(error) = self.with_store(&event, |store, caller| line::handle(store, caller, &event)) {
-                self.note(&format!("end of {session}: {error}"));
+            if let Err(error) =
+                self.with_store(&event, |store, caller| hook_event::handle(store, caller, &event))
+            {
+                self.log(&format!("end of {session}: {error}"));
             }
         }
         if let Some(store) = &mut self.store {
@@ -382,7 +324,7 @@ impl<O: Write> Link<O> {
         }
     }
 
-    /// Does something with the store, which is opened when it is first needed and again after a failure.
+    /// Works with the store. The first use opens it, and so does the next use after a failure.
     fn with_store<T>(
         &mut self,
         event: &Event,
@@ -405,8 +347,8 @@ impl<O: Write> Link<O> {
     }
 
     fn give_back(&mut self, event: &Event, offer: baton_core::id::OfferId) {
-        if let Err(error) = self.with_store(event, |store, _| line::give_back(store, offer)) {
-            self.note(&format!("an offer could not be given back: {error}"));
+        if let Err(error) = self.with_store(event, |store, _| hook_event::give_back(store, offer)) {
+            self.log(&format!("an offer could not be given back: {error}"));
         }
     }
 
@@ -418,8 +360,98 @@ impl<O: Write> Link<O> {
             .map_err(|error| gone(&error))
     }
 
-    fn note(&self, what: &str) {
+    fn log(&self, what: &str) {
         (self.options.log)(&format!("link {}: {what}", self.options.agent.name()));
+    }
+}
+
+/// One line of the plugin and its answer, as the surface of one event.
+struct Exchange<'a, O> {
+    link: &'a mut Link<O>,
+    id: u64,
+    answered: bool,
+}
+
+impl<O: Write> baton_events::Surface for Exchange<'_, O> {
+    fn home(&self) -> &Path {
+        &self.link.options.home
+    }
+
+    fn agent(&self) -> &'static dyn Agent {
+        self.link.options.agent
+    }
+
+    fn variable(&self, name: &str) -> Option<OsString> {
+        (self.link.options.env)(name)
+    }
+
+    fn guards(&self, kind: EventKind) -> bool {
+        matches!(kind, EventKind::BeforeTool | EventKind::AfterTool | EventKind::Stop)
+    }
+
+    fn guard(&self) -> Guard {
+        (self.link.options.guard)()
+    }
+
+    fn with_store<T>(
+        &mut self,
+        event: &Event,
+        work: impl FnOnce(&mut Store, &Caller<'_>) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        self.link.with_store(event, work)
+    }
+
+    fn answer(&mut self, answer: Option<&str>) -> Result<(), Error> {
+        let answer = answer.and_then(|answer| serde_json::from_str(answer).ok()).unwrap_or(Value::Null);
+        self.answered = true;
+        self.link.write(&json!({"id": self.id, "answer": answer}))
+    }
+
+    /// This link holds the questions of its agent: it takes each answer once. It ignores questions
+    /// in a job, because the job's worker gets them from the backend.
+    fn ask(&mut self, event: &Event, payload: &[u8], asked: AgentQuestion) -> Result<(), Error> {
+        let Options { agent, env, .. } = self.link.options;
+        if !ask::is_a_jobs(&env) {
+            let cwd = event.cwd.as_deref().unwrap_or(Path::new("/"));
+            let program = self.link.options.program.clone();
+            let rules = Rules::of_asked(&self.guard(), agent, cwd, &asked, program);
+            let reported = ReportedQuestion { event: event.clone(), payload: payload.to_vec(), asked, rules };
+            self.link.questions.add(QuestionEvent::Asked(Box::new(reported)));
+        }
+        Ok(())
+    }
+
+    fn look_after(&mut self, _event: &Event, jobs: OpenJobs) {
+        (self.link.options.jobs)(jobs);
+    }
+
+    fn log(&self, what: &str) {
+        self.link.log(what);
+    }
+
+    fn hold_call(&mut self, guard: &Guard, event: &Event, call: &ToolCall, why: &str) -> Option<String> {
+        self.link.hold(guard, event, call, why)
+    }
+
+    fn holds_questions(&self, session_id: &str) -> bool {
+        self.link.questions.holds(session_id)
+    }
+
+    fn update_question(&mut self, update: QuestionUpdate) {
+        self.link.questions.add(match update {
+            QuestionUpdate::Settled(settled) => QuestionEvent::Settled(settled),
+            QuestionUpdate::Ran(calls) => QuestionEvent::Ran(calls),
+        });
+    }
+
+    /// A plugin's report about a question counts even while the store is locked. An event of
+    /// another process does not count.
+    fn without_mail(&mut self, event: &Event, error: Error) -> Result<Outcome, Error> {
+        if error.code() == Code::NotYourSession {
+            return Err(error);
+        }
+        self.log(&format!("{}: {}: {error}", event.native, error.code()));
+        Ok(Outcome::silent())
     }
 }
 

@@ -1,20 +1,19 @@
-//! Lines from a pipe that is only read when there is something to read.
+//! Splits a pipe into lines. The pipe is read only when it has data.
 
 use baton_core::limits;
 use std::io::{self, Read};
 
-/// Bytes that have come, and how far they have been looked at.
 #[derive(Debug, Default)]
 pub struct Lines {
     bytes: Vec<u8>,
-    /// Up to here there is no end of a line.
+    /// No line ends before this position.
     searched: usize,
-    /// The line that is coming is too long, and is skipped; so much of it has come.
+    /// How much of a line that is too long was skipped so far.
     skipped: usize,
 }
 
 impl Lines {
-    /// Reads what is there; false at the end.
+    /// Reads what is available. False at the end.
     pub fn read(&mut self, from: &mut impl Read) -> io::Result<bool> {
         let mut piece = [0; 64 << 10];
         let count = match from.read(&mut piece) {
@@ -51,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_come_whole_whatever_the_pieces() {
+    fn lines_come_whole_from_any_pieces() {
         let mut lines = Lines::default();
         let mut seen = Vec::new();
         for piece in ["on", "e\ntw", "o\n\nth", "ree"] {

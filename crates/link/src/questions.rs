@@ -1,111 +1,131 @@
-//! What the plugin's agent asks its person. This link is the holder of it: it takes each answer once, and the plugin hands it over.
+//! The questions of the plugin's agent. This link is their holder: it takes each answer once, and
+//! the plugin hands it over.
 //!
-//! A question that was handed over is closed by what the plugin says about that, and by nothing else: the agent says "answered" also of what came
-//! too late to do anything.
+//! After an answer was handed over, only the plugin's report of its effect closes the question. The
+//! agent also reports "answered" for an answer that came too late.
 
 use baton_agents::Agent;
-use baton_agents::asked::{Asked, Settled, Settlement};
-use baton_approvals::ask::{self, Asker, Rules};
+use baton_agents::asked::{AgentQuestion, QuestionOutcome, QuestionReport};
+use baton_approvals::ask::{self, Asker, NewQuestion, Rules};
 use baton_approvals::trail::{self, Kind};
-use baton_core::approval::{Answer, State, Step};
+use baton_core::approval::{Answer, Digest, State, Step};
 use baton_core::event::Event;
 use baton_core::id::ApprovalId;
+use baton_core::process::Process;
 use baton_core::{Code, Error};
-use baton_mail::bell::{Bell, Watch};
-use baton_mail::process;
-use baton_store::{ApprovalRow, Approvals, Moved, Process, Role, Store};
+use baton_machine::bell::{Bell, Watch};
+use baton_machine::process;
+use baton_store::{ApprovalRow, Approvals, Moved, Role, Store};
 use serde_json::Value;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// After this what a locked store kept from being written is tried again.
-const PAUSE: Duration = Duration::from_millis(300);
+/// The time until a write that a locked store refused is tried again.
+const RETRY_DELAY: Duration = Duration::from_millis(300);
 
 /// The questions that one link holds.
 #[derive(Debug, Default)]
 pub struct Questions {
-    held: Vec<Held>,
-    /// Open, and listened for, as long as something is held.
-    inbox: Option<(Approvals, Bell)>,
-    /// Something may be there to be handed over.
+    held: Vec<HeldQuestion>,
+    /// Open while a question is held.
+    inbox: Option<OpenInbox>,
+    /// An answer may be there to hand over.
     due: bool,
-    /// What has happened and is not written yet, in its order.
-    news: VecDeque<News>,
-    /// Not before.
+    /// What has happened and is not written yet, in order.
+    pending: VecDeque<QuestionEvent>,
+    /// When to write next.
     next: Option<Instant>,
 }
 
-/// Something that the plugin told.
+/// The open inbox, and the bell that rings when a question in it is answered.
 #[derive(Debug)]
-pub enum News {
+struct OpenInbox {
+    approvals: Approvals,
+    bell: Bell,
+}
+
+/// The answers that the inbox had.
+pub struct TakenReplies {
+    /// What the plugin gets, even if not every question could be checked.
+    pub replies: Vec<Value>,
+    pub result: Result<(), Error>,
+}
+
+/// A report of the plugin about a question.
+#[derive(Debug)]
+pub enum QuestionEvent {
     /// The agent asks.
-    Asked(Box<Told>),
+    Asked(Box<ReportedQuestion>),
     /// What became of a question.
-    Settled(Settled),
-    /// These calls of tools have ended: the questions that they waited for are over.
+    Settled(QuestionReport),
+    /// These tool calls have ended, so the questions about them are over.
     Ran(Vec<String>),
 }
 
-/// What was asked, and in which words.
+/// A question as the plugin reported it.
 #[derive(Debug)]
-pub struct Told {
+pub struct ReportedQuestion {
     pub event: Event,
     pub payload: Vec<u8>,
-    pub asked: Asked,
+    pub asked: AgentQuestion,
     pub rules: Rules,
 }
 
 #[derive(Debug)]
-struct Held {
+struct HeldQuestion {
     id: ApprovalId,
-    told: Told,
-    /// The answer that is with the plugin.
+    reported: ReportedQuestion,
+    /// The answer that was handed to the plugin.
     handed: Option<Answer>,
-    /// The plugin does not know what became of it.
+    /// The plugin does not know what became of the answer.
     lost: bool,
 }
 
-impl Held {
+impl HeldQuestion {
     fn asks(&self, question: &str) -> bool {
-        self.told.asked.question.id == question
+        self.reported.asked.question.id == question
+    }
+
+    fn digest(&self, agent: &str) -> Digest {
+        ask::digest(agent, &self.reported.event, &self.reported.asked)
     }
 }
 
 impl Questions {
-    /// Takes note of something; it is written by [`write`](Self::write).
-    pub fn hear(&mut self, news: News) {
-        self.news.push_back(news);
+    /// Adds an event. [`write`](Self::write) writes it.
+    pub fn add(&mut self, event: QuestionEvent) {
+        self.pending.push_back(event);
         self.next = self.next.or_else(|| Some(Instant::now()));
     }
 
-    /// Whether something of that session is held.
+    /// Whether a question of that session is held.
     pub fn holds(&self, session: &str) -> bool {
-        let is_news = |news: &News| matches!(news, News::Asked(told) if told.event.session_id == session);
-        self.held.iter().any(|held| held.told.event.session_id == session) || self.news.iter().any(is_news)
+        let is_pending = |event: &QuestionEvent| matches!(event, QuestionEvent::Asked(reported) if reported.event.session_id == session);
+        self.held.iter().any(|held| held.reported.event.session_id == session)
+            || self.pending.iter().any(is_pending)
     }
 
-    /// When there is something to be written.
     pub fn next_try(&self) -> Option<Instant> {
         self.next
     }
 
-    /// Writes what has happened. What a locked store does not take is tried again later.
+    /// Writes what has happened. If the store is locked, it tries again later.
     pub fn write(&mut self, store: &mut Store, asker: &Asker<'_>) -> Result<(), Error> {
         self.next = None;
-        while let Some(news) = self.news.pop_front() {
-            let written = match &news {
-                News::Asked(told) => self.record(store, asker, told),
-                News::Settled(settled) => self.settle(asker.home, settled).map(|()| None),
-                News::Ran(calls) => self.ran(asker.home, calls).map(|()| None),
+        while let Some(event) = self.pending.pop_front() {
+            let written = match &event {
+                QuestionEvent::Asked(reported) => self.record(store, asker, reported),
+                QuestionEvent::Settled(settled) => self.settle(asker.home, settled).map(|()| None),
+                QuestionEvent::Ran(calls) => self.close_ran(asker.home, calls).map(|()| None),
             };
-            match (written, news) {
-                (Ok(Some(row)), News::Asked(told)) => self.hold(row, *told),
+            match (written, event) {
+                (Ok(Some(row)), QuestionEvent::Asked(reported)) => self.hold(row, *reported),
                 (Ok(_), _) => {}
-                (Err(error), news) => {
-                    self.next = Some(Instant::now() + PAUSE);
+                (Err(error), event) => {
+                    self.next = Some(Instant::now() + RETRY_DELAY);
                     if error.code() == Code::StoreLocked {
-                        self.news.push_front(news);
+                        self.pending.push_front(event);
                     }
                     return Err(error);
                 }
@@ -114,66 +134,74 @@ impl Questions {
         Ok(())
     }
 
-    /// Records what the agent asks, with this process as the holder. What the plugin tells again, because the link before this one has ended, is
-    /// asked anew, unless its answer was on its way.
+    /// Records a question, with this process as the holder. If an earlier link has ended, the
+    /// plugin reports its questions again. Then they are recorded as new, unless an answer was
+    /// already handed over.
     fn record(
         &mut self,
         store: &mut Store,
         asker: &Asker<'_>,
-        told: &Told,
+        reported: &ReportedQuestion,
     ) -> Result<Option<ApprovalRow>, Error> {
-        let Told { event, asked, rules, .. } = told;
+        let ReportedQuestion { event, asked, rules, .. } = reported;
         let asker = &Asker { rules: rules.clone(), ..*asker };
-        if self.held.iter().any(|held| held.asks(&asked.question.id)) {
+        let agent = asker.agent.name();
+        // The same question again is ignored. A different question with the same id replaces it,
+        // because an answer to the first must not answer the second.
+        let same = |held: &HeldQuestion| {
+            held.asks(&asked.question.id) && held.digest(agent) == ask::digest(agent, event, asked)
+        };
+        if self.held.iter().any(same) {
             return Ok(None);
         }
-        let (approvals, _) = open(&mut self.inbox, asker.home)?;
+        self.held.retain(|held| !held.asks(&asked.question.id));
+        let OpenInbox { approvals, .. } = open(&mut self.inbox, asker.home)?;
         let (this, agent) = (process::this(), process::ancestors().first().copied());
-        let mut record =
-            |approvals: &mut Approvals| ask::record(store, approvals, asker, event, asked, Some(this), agent);
+        let new = NewQuestion { event, asked, holder: Some(this), agent_process: agent };
+        let mut record = |approvals: &mut Approvals| ask::record(store, approvals, asker, &new);
         let row = record(approvals)?;
-        if !is_left(&row, this) {
+        if !is_orphaned(&row, this) {
             return Ok(Some(row));
         }
-        approvals.close(&row.id, Step::Over, Some("it is asked anew"), baton_mail::now())?;
+        approvals.close(&row.id, Step::Over, Some("the agent asks it again"), baton_machine::clock::now())?;
         record(approvals).map(Some)
     }
 
-    fn hold(&mut self, row: ApprovalRow, told: Told) {
+    fn hold(&mut self, row: ApprovalRow, reported: ReportedQuestion) {
         let handed = row.answer.filter(|_| row.state == State::Handed);
-        self.held.push(Held { id: row.id, told, handed, lost: false });
+        self.held.push(HeldQuestion { id: row.id, reported, handed, lost: false });
         self.due = true;
     }
 
-    /// The bell that rings when something was answered.
+    /// The bell that rings when a question is answered.
     pub fn bell(&self) -> Option<&Watch> {
-        self.inbox.as_ref().map(|(_, bell)| bell.watch())
+        self.inbox.as_ref().map(|inbox| inbox.bell.watch())
     }
 
-    /// It rang, or might have.
-    pub fn rang(&mut self) {
-        if let Some((_, bell)) = &mut self.inbox {
+    /// The bell rang, or may have.
+    pub fn bell_rang(&mut self) {
+        if let Some(OpenInbox { bell, .. }) = &mut self.inbox {
             bell.drain();
             self.due = true;
         }
     }
 
-    /// Takes the answers that are there; gives what the plugin is to be told, also if not all could be looked at.
-    pub fn take(&mut self, home: &Path, agent: &dyn Agent) -> (Vec<Value>, Result<(), Error>) {
+    /// Takes the answers that are there.
+    pub fn take(&mut self, home: &Path, agent: &dyn Agent) -> TakenReplies {
         let mut replies = Vec::new();
         if !std::mem::take(&mut self.due) {
-            return (replies, Ok(()));
+            return TakenReplies { replies, result: Ok(()) };
         }
-        let taken = self.take_each(home, agent, &mut replies);
-        if taken.is_err() {
-            (self.due, self.next) = (true, Some(Instant::now() + PAUSE));
+        let result = self.take_each(home, agent, &mut replies);
+        if result.is_err() {
+            (self.due, self.next) = (true, Some(Instant::now() + RETRY_DELAY));
         }
         self.close_inbox();
-        (replies, taken)
+        TakenReplies { replies, result }
     }
 
     fn take_each(&mut self, home: &Path, agent: &dyn Agent, replies: &mut Vec<Value>) -> Result<(), Error> {
-        let Some((approvals, _)) = &mut self.inbox else { return Ok(()) };
+        let Some(OpenInbox { approvals, .. }) = &mut self.inbox else { return Ok(()) };
         let mut over = Vec::new();
         for held in &mut self.held {
             let state = approvals.get(&held.id)?.map_or(State::Gone, |row| row.state);
@@ -183,15 +211,25 @@ impl Questions {
             if state != State::Answered {
                 continue;
             }
-            let taken = approvals.take(&held.id, baton_mail::now())?.filter(|moved| moved.moved);
+            let taken =
+                match approvals.take(&held.id, &held.digest(agent.name()), baton_machine::clock::now()) {
+                    // The answer is withdrawn, and the process that gave it must notice.
+                    Err(error) if error.code() == Code::QuestionChanged => {
+                        baton_approvals::ring(home);
+                        None
+                    }
+                    taken => taken?.filter(|moved| moved.moved),
+                };
             let Some(answer) = taken.and_then(|moved| moved.row.answer) else { continue };
-            let Told { event, payload, asked, .. } = &held.told;
+            let ReportedQuestion { event, payload, asked, .. } = &held.reported;
             match agent.reply(payload, event, asked, &answer) {
                 Some(reply) => {
                     replies.push(reply);
                     held.handed = Some(answer);
                 }
-                None => _ = approvals.refused(&held.id, "its plugin can't give that answer")?,
+                None => {
+                    _ = approvals.record_refusal(&held.id, "its plugin can't pass on that kind of answer")?
+                }
             }
             baton_approvals::ring(home);
         }
@@ -199,31 +237,36 @@ impl Questions {
         Ok(())
     }
 
-    /// What the plugin says about a question.
-    fn settle(&mut self, home: &Path, settled: &Settled) -> Result<(), Error> {
+    /// Closes or updates a question by what the plugin reports about it.
+    fn settle(&mut self, home: &Path, settled: &QuestionReport) -> Result<(), Error> {
         let Some(at) = self.held.iter().position(|held| held.asks(&settled.question)) else {
             return Ok(());
         };
-        let (approvals, _) = open(&mut self.inbox, home)?;
+        let OpenInbox { approvals, .. } = open(&mut self.inbox, home)?;
         let held = &mut self.held[at];
-        let now = baton_mail::now();
-        let moved = match (&settled.how, &held.handed) {
-            // The plugin says next what came of our answer.
-            (Settlement::Answered(_) | Settlement::Dropped(_), Some(_)) if !held.lost => return Ok(()),
-            (Settlement::Answered(how) | Settlement::Dropped(how) | Settlement::Gone(how), None) => {
-                approvals.close(&held.id, Step::Over, Some(how), now)?
+        let now = baton_machine::clock::now();
+        let moved = match (&settled.outcome, &held.handed) {
+            // The plugin's next report has the effect of our answer.
+            (QuestionOutcome::Answered(_) | QuestionOutcome::Dropped(_), Some(_)) if !held.lost => {
+                return Ok(());
             }
+            (
+                QuestionOutcome::Answered(how) | QuestionOutcome::Dropped(how) | QuestionOutcome::Gone(how),
+                None,
+            ) => approvals.close(&held.id, Step::Over, Some(how), now)?,
             (_, None) => return Ok(()),
-            (Settlement::Effective, Some(_)) => approvals.close(&held.id, Step::Over, None, now)?,
-            (Settlement::Answered(why) | Settlement::Dropped(why) | Settlement::Gone(why), Some(answer)) => {
-                approvals.close(&held.id, contrary(answer), Some(why), now)?
-            }
-            (Settlement::Refused(why), Some(_)) => {
+            (QuestionOutcome::Effective, Some(_)) => approvals.close(&held.id, Step::Over, None, now)?,
+            (
+                QuestionOutcome::Answered(why) | QuestionOutcome::Dropped(why) | QuestionOutcome::Gone(why),
+                Some(answer),
+            ) => approvals.close(&held.id, step_if_too_late(answer), Some(why), now)?,
+            (QuestionOutcome::Refused(why), Some(_)) => {
                 held.handed = None;
-                approvals.refused(&held.id, why)?
+                approvals.record_refusal(&held.id, why)?
             }
-            // Whoever has answered is told so. It stays handed over, so that there is no second answer.
-            (Settlement::Unsure(_), Some(_)) => {
+            // The one who answered learns this. The question stays handed over, so that there is no
+            // second answer.
+            (QuestionOutcome::Unsure(_), Some(_)) => {
                 held.lost = true;
                 return Ok(());
             }
@@ -232,26 +275,33 @@ impl Questions {
             self.held.remove(at);
         }
         self.close_inbox();
-        tell(home, moved);
+        record_end_and_ring(home, moved);
         Ok(())
     }
 
-    fn ran(&mut self, home: &Path, calls: &[String]) -> Result<(), Error> {
-        let Some((approvals, _)) = &mut self.inbox else { return Ok(()) };
-        let waited = |held: &Held| held.told.asked.call.as_ref().is_some_and(|call| calls.contains(call));
+    fn close_ran(&mut self, home: &Path, calls: &[String]) -> Result<(), Error> {
+        let Some(OpenInbox { approvals, .. }) = &mut self.inbox else { return Ok(()) };
+        let waited =
+            |held: &HeldQuestion| held.reported.asked.call.as_ref().is_some_and(|call| calls.contains(call));
         for held in self.held.iter().filter(|held| waited(held)) {
-            tell(home, approvals.close(&held.id, Step::Ran, None, baton_mail::now())?);
+            record_end_and_ring(
+                home,
+                approvals.close(&held.id, Step::Ran, None, baton_machine::clock::now())?,
+            );
         }
         self.held.retain(|held| !waited(held));
         self.close_inbox();
         Ok(())
     }
 
-    /// The agent is gone.
+    /// Closes all held questions, because the agent is gone.
     pub fn end(&mut self, home: &Path) -> Result<(), Error> {
-        let Some((approvals, _)) = &mut self.inbox else { return Ok(()) };
+        let Some(OpenInbox { approvals, .. }) = &mut self.inbox else { return Ok(()) };
         for held in self.held.drain(..) {
-            tell(home, approvals.close(&held.id, Step::Gone, None, baton_mail::now())?);
+            record_end_and_ring(
+                home,
+                approvals.close(&held.id, Step::Gone, None, baton_machine::clock::now())?,
+            );
         }
         self.close_inbox();
         Ok(())
@@ -259,29 +309,26 @@ impl Questions {
 
     fn close_inbox(&mut self) {
         if self.held.is_empty()
-            && let Some((mut approvals, _)) = self.inbox.take()
+            && let Some(OpenInbox { mut approvals, .. }) = self.inbox.take()
         {
             approvals.tidy();
         }
     }
 }
 
-fn open<'a>(
-    inbox: &'a mut Option<(Approvals, Bell)>,
-    home: &Path,
-) -> Result<&'a mut (Approvals, Bell), Error> {
+fn open<'a>(inbox: &'a mut Option<OpenInbox>, home: &Path) -> Result<&'a mut OpenInbox, Error> {
     Ok(match inbox {
         Some(open) => open,
         none => {
-            // Listens first: what is answered meanwhile is found at the first look.
+            // Listens before it opens, so that no answer is missed.
             let bell = baton_approvals::listen(home)?;
-            none.insert((Approvals::open(home, Role::Hook)?, bell))
+            none.insert(OpenInbox { approvals: Approvals::open(home, Role::Hook)?, bell })
         }
     })
 }
 
-/// Says that something became of a question, to whoever waits, and in the trail if that was its end.
-fn tell(home: &Path, moved: Option<Moved>) {
+/// Rings for all who wait for a question, and records its end in the trail if it has ended.
+fn record_end_and_ring(home: &Path, moved: Option<Moved>) {
     if let Some(moved) = moved.filter(|moved| moved.moved && moved.row.state.is_end()) {
         trail::note(home, Kind::Closed, &moved.row);
     }
@@ -289,14 +336,14 @@ fn tell(home: &Path, moved: Option<Moved>) {
 }
 
 /// Whether an open question has lost its holder before an answer was handed over.
-fn is_left(row: &ApprovalRow, this: Process) -> bool {
+fn is_orphaned(row: &ApprovalRow, this: Process) -> bool {
     row.state != State::Handed
         && row.holder != Some(this)
         && row.holder.is_none_or(|holder| !process::is_alive(holder))
 }
 
-/// What must have been seen for an answer to have come too late.
-fn contrary(answer: &Answer) -> Step {
+/// The step that shows that an answer came too late.
+fn step_if_too_late(answer: &Answer) -> Step {
     match answer {
         Answer::Deny(_) => Step::Ran,
         Answer::Allow | Answer::AllowAlways | Answer::Words(_) => Step::RefusedThere,

@@ -1,16 +1,16 @@
-//! The sessions that a plugin has spoken of: their doorbells, and when to try a push again.
+//! The sessions that a plugin has reported: their bells, and when to repeat a push.
 
 use baton_core::event::{Event, EventKind};
 use baton_core::id::ParticipantId;
 use baton_core::{Code, Error};
-use baton_mail::bell::{Attendance, Bell, Watch};
+use baton_machine::bell::{Attendance, Bell, Watch};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// A push that shows no effect is repeated after this, then after twice as long, and so on.
-const FIRST_PAUSE: Duration = Duration::from_secs(2);
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A push without effect is repeated after this time, then after twice as long, and so on.
+const FIRST_RETRY_DELAY: Duration = Duration::from_secs(2);
+const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 
 /// The sessions of one link, by the agent's own id.
 #[derive(Debug, Default)]
@@ -21,39 +21,36 @@ struct Known {
     bell: Watch,
     attendance: Attendance,
     cwd: Option<PathBuf>,
-    /// Not before.
+    /// When to repeat the push.
     next: Option<Instant>,
-    pause: Duration,
+    delay: Duration,
 }
 
 impl Sessions {
-    /// Listens at a session's door.
+    /// Listens to a session's bell.
     pub fn listen(&mut self, home: &Path, event: &Event, participant: ParticipantId) -> Result<(), Error> {
         let bell = Bell::listen(home, participant)?.into_watch();
         let attendance = Attendance::begin(home, participant).map_err(|error| {
             Error::new(Code::StoreUnavailable, format!("can't attend to {}: {error}", event.session_id))
         })?;
-        let known = Known { bell, attendance, cwd: event.cwd.clone(), next: None, pause: FIRST_PAUSE };
+        let known = Known { bell, attendance, cwd: event.cwd.clone(), next: None, delay: FIRST_RETRY_DELAY };
         self.0.insert(event.session_id.clone(), known);
         Ok(())
     }
 
-    /// Whether it is listened for.
     pub fn knows(&self, session: &str) -> bool {
         self.0.contains_key(session)
     }
 
-    /// Attends to all of them, also where somebody else did who is gone.
-    pub fn attend(&mut self) {
+    /// Attends to all sessions, including those whose former attendant is dead.
+    pub fn renew_attendance(&mut self) {
         self.0.values_mut().for_each(|known| known.attendance.renew());
     }
 
-    /// The session is over.
     pub fn forget(&mut self, session: &str) {
         self.0.remove(session);
     }
 
-    /// All of them.
     pub fn names(&self) -> Vec<String> {
         self.0.keys().cloned().collect()
     }
@@ -63,8 +60,7 @@ impl Sessions {
         self.0.iter().map(|(name, known)| (name.as_str(), &known.bell))
     }
 
-    /// Their rings have been heard.
-    pub fn silence(&mut self, rung: &[String]) {
+    pub fn drain_bells(&mut self, rung: &[String]) {
         for name in rung {
             if let Some(known) = self.0.get_mut(name) {
                 known.bell.drain();
@@ -72,19 +68,18 @@ impl Sessions {
         }
     }
 
-    /// When the next push is to be repeated.
     pub fn next_try(&self) -> Option<Instant> {
         self.0.values().filter_map(|known| known.next).min()
     }
 
-    /// The sessions whose push is to be repeated now.
+    /// The sessions whose push must be repeated now.
     pub fn due(&self) -> Vec<String> {
         let now = Instant::now();
         let due = self.0.iter().filter(|(_, known)| known.next.is_some_and(|next| next <= now));
         due.map(|(name, _)| name.clone()).collect()
     }
 
-    /// An event that stands for the session, if a push may be tried now.
+    /// An event for the session, if a push may be tried now.
     pub fn may_try(&mut self, session: &str) -> Option<Event> {
         let known = self.0.get_mut(session)?;
         if known.next.is_some_and(|next| next > Instant::now()) {
@@ -94,25 +89,25 @@ impl Sessions {
         Some(Event { cwd: known.cwd.clone(), ..Event::new(EventKind::IdleNotice, session) })
     }
 
-    /// A push went out; if nothing comes of it, it is tried again.
-    pub fn tried(&mut self, session: &str) {
+    /// A push went out. If it has no effect, it is repeated.
+    pub fn record_push(&mut self, session: &str) {
         if let Some(known) = self.0.get_mut(session) {
-            known.next = Some(Instant::now() + known.pause);
-            known.pause = (known.pause * 2).min(LONGEST_PAUSE);
+            known.next = Some(Instant::now() + known.delay);
+            known.delay = (known.delay * 2).min(MAX_RETRY_DELAY);
         }
     }
 
-    /// A push came to nothing: the next one waits.
-    pub fn failed(&mut self, session: &str) {
+    /// A push failed, so the next one waits.
+    pub fn record_failed_push(&mut self, session: &str) {
         if let Some(known) = self.0.get_mut(session) {
-            known.next = Some(Instant::now() + known.pause);
+            known.next = Some(Instant::now() + known.delay);
         }
     }
 
-    /// The session asked its model something: it is well.
-    pub fn went_on(&mut self, session: &str) {
+    /// The session sent a request to its model, so it works.
+    pub fn reset_retry(&mut self, session: &str) {
         if let Some(known) = self.0.get_mut(session) {
-            (known.next, known.pause) = (None, FIRST_PAUSE);
+            (known.next, known.delay) = (None, FIRST_RETRY_DELAY);
         }
     }
 }

@@ -1,63 +1,68 @@
 //! Waiting for the answer to an ask.
 
-use crate::bell::Bell;
 use crate::identity::Identity;
 use crate::inbox::{self, Place};
-use crate::process;
 use baton_core::frame::Letter;
 use baton_core::id::{MessageId, MessageRow, Nonce};
 use baton_core::mail::Delivery;
 use baton_core::{Code, Error};
+use baton_machine::bell::Bell;
+use baton_machine::process;
 use baton_store::{AskState, Store, Waiter};
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How a wait ended.
 #[derive(Debug)]
-pub enum Waited {
-    /// With the answer, and for an agent the nonce that must be printed with it.
-    Answer(Box<Letter>, MessageRow, Option<Nonce>),
-    /// The answer came as ordinary mail meanwhile.
-    Elsewhere(MessageId, Delivery),
+pub enum WaitOutcome {
+    /// With the answer. For an agent, the nonce must be printed with it.
+    Answer { letter: Box<Letter>, row: MessageRow, nonce: Option<Nonce> },
+    /// The answer has already come as ordinary mail.
+    Elsewhere { id: MessageId, state: Delivery },
     /// The ask itself reached an end without being seen.
     Ended(Delivery),
-    /// Time ran out; the ask stays open and its answer will come as mail.
+    /// Without an answer in time. The ask stays open, and its answer comes as mail.
     TimedOut,
 }
 
-/// What to tell whoever waits for the answer to an ask that ended without being seen.
-pub fn ended(ask: &MessageId, state: Delivery) -> Error {
+/// The error for a caller that waits for the answer to an ask which ended unseen.
+pub fn ended_error(ask: &MessageId, state: Delivery) -> Error {
     let request = ask.request();
     let (code, message) = match state {
-        Delivery::Expired => (Code::AskExpired, format!("the ask {request} expired: nobody took it in time")),
+        Delivery::Expired => {
+            (Code::AskExpired, format!("the ask {request} expired: the recipient did not take it in time"))
+        }
         state => (Code::AskUndelivered, format!("the ask {request} ended as {}", state.as_str())),
     };
     Error::new(code, message)
-        .hint(format!("ask again, or ask somebody else; `baton mail {ask}` shows what became of it"))
+        .hint(format!("ask again, or ask another participant; `baton mail {ask}` shows what became of it"))
 }
 
-/// Looks once for the answer, and takes it if it is there.
+/// Takes the answer if it is there. Does not wait.
 pub fn poll(
     store: &mut Store,
     identity: &Identity,
     ask: &MessageId,
     place: Option<&Place>,
-) -> Result<Option<Waited>, Error> {
+) -> Result<Option<WaitOutcome>, Error> {
     let me = identity.participant.id;
     let claim = place.map(|place| inbox::claim_at(store, place)).transpose()?;
     let waiter = match (place, &claim) {
         (Some(place), Some(claim)) => Waiter::Session(place.session, claim),
         _ => Waiter::Outsider,
     };
-    Ok(match store.take_answer(me, ask, &waiter, crate::now())? {
+    Ok(match store.take_answer(me, ask, &waiter, baton_machine::clock::now())? {
         AskState::Waiting => None,
-        AskState::Answered(letter, row) => Some(Waited::Answer(letter, row, claim.map(|claim| claim.nonce))),
-        AskState::AnsweredElsewhere(id, state) => Some(Waited::Elsewhere(id, state)),
-        AskState::Ended(state) => Some(Waited::Ended(state)),
+        AskState::Answered(letter, row) => {
+            Some(WaitOutcome::Answer { letter, row, nonce: claim.map(|claim| claim.nonce) })
+        }
+        AskState::AnsweredElsewhere(id, state) => Some(WaitOutcome::Elsewhere { id, state }),
+        AskState::Ended(state) => Some(WaitOutcome::Ended(state)),
     })
 }
 
-/// Waits for the answer until the deadline, woken by the bell. When it gives up, the answer becomes ordinary mail.
+/// Waits for the answer until the deadline; the bell wakes it. After the deadline, the answer comes
+/// as ordinary mail.
 pub fn wait(
     store: &mut Store,
     home: &Path,
@@ -65,25 +70,45 @@ pub fn wait(
     ask: &MessageId,
     place: Option<&Place>,
     deadline: Instant,
-) -> Result<Waited, Error> {
-    let mut bell = Bell::listen(home, identity.participant.id)?;
+) -> Result<WaitOutcome, Error> {
+    // The ask is sent, so without a bell this polls the store instead of failing.
+    let mut bell = Bell::listen(home, identity.participant.id).ok();
     loop {
-        if let Some(waited) = poll(store, identity, ask, place)? {
-            return Ok(waited);
+        match poll(store, identity, ask, place) {
+            Ok(Some(waited)) => return Ok(waited),
+            Ok(None) => {}
+            // Another process is writing for a long time. The answer stays there.
+            Err(error) if error.code() == Code::StoreLocked => {}
+            Err(error) => return Err(error),
         }
-        if !bell.wait(deadline) {
-            give_up(store, identity, ask)?;
-            return Ok(Waited::TimedOut);
+        let is_in_time = match &mut bell {
+            Some(bell) => bell.wait(deadline),
+            None => sleep_until_poll(deadline),
+        };
+        if !is_in_time {
+            // If this can't be recorded, the end of this process has the same effect.
+            clear_waiter(store, identity, ask).ok();
+            return Ok(WaitOutcome::TimedOut);
         }
     }
 }
 
-/// Says that this process waits for an ask's answer from now on.
-pub fn wait_again(store: &mut Store, identity: &Identity, ask: &MessageId) -> Result<(), Error> {
+/// How often the store is polled where no bell can be heard.
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Sleeps until the next poll. False after the deadline.
+fn sleep_until_poll(deadline: Instant) -> bool {
+    let left = deadline.saturating_duration_since(Instant::now());
+    std::thread::sleep(left.min(POLL_INTERVAL));
+    !left.is_zero()
+}
+
+/// Records that this process waits for an ask's answer from now on.
+pub fn record_waiter(store: &mut Store, identity: &Identity, ask: &MessageId) -> Result<(), Error> {
     store.set_waiter(identity.participant.id, ask, Some(process::this()))
 }
 
-/// Says that nobody waits any more: the answer will come as ordinary mail.
-pub fn give_up(store: &mut Store, identity: &Identity, ask: &MessageId) -> Result<(), Error> {
+/// Records that no process waits any more, so the answer comes as ordinary mail.
+pub fn clear_waiter(store: &mut Store, identity: &Identity, ask: &MessageId) -> Result<(), Error> {
     store.set_waiter(identity.participant.id, ask, None)
 }

@@ -1,44 +1,93 @@
-//! Who calls: an agent's session, the person, or a script.
+//! Finds out who calls: an agent's session, the person, or a script.
 //!
-//! The agent's own environment first, then the process tree, then the terminal. Below an agent nobody is the person, whatever the terminal
-//! says. This is a seat belt, not a lock: all processes of one user could forge it.
+//! It checks, in this order, the kernel's mark, the processes above, the environment and the
+//! terminal. A process that was born below an agent is never the person, whatever its terminal. A
+//! session's id in the environment counts only if the session's process is above, or if that
+//! process was never known and no other agent is above. An uncertain caller is a stranger. This is
+//! a seat belt, not a lock: `docs/trust.md` lists what remains possible.
 
-use crate::{process, project};
+use crate::{claim, presence};
 use baton_agents::agent::Env;
 use baton_agents::{ALL, Agent, Shell};
 use baton_core::id::SessionRow;
+use baton_core::process::Process;
+use baton_core::rights::Caller;
 use baton_core::session::State;
 use baton_core::{Code, Error, name};
-use baton_store::{Found, Participant, Process, Sighting, Store};
+use baton_machine::process::{Above, mark};
+use baton_machine::{process, project};
+use baton_store::{Found, Participant, Sighting, Store};
+use std::ffi::OsString;
 use std::path::Path;
 
 /// Who calls.
 #[derive(Clone, Debug)]
 pub struct Identity {
-    /// Its mailbox.
     pub participant: Participant,
-    /// How it was recognised.
     pub kind: Kind,
     /// The project that it works in.
     pub project: String,
 }
 
-/// What kind of caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An agent's session.
     Session {
-        /// The session.
         session: SessionRow,
-        /// The id of the tool call that runs us, where it is known.
+        /// The id of the tool call that runs this process, if it is known.
         call: Option<String>,
-        /// A subagent of the session runs us.
+        /// A subagent of the session runs this process.
         subagent: bool,
     },
     /// The person at a terminal.
     Person,
     /// A program without a terminal.
     Script,
+    /// A caller that baton can't be certain about. It may do at most what a script may.
+    Stranger(Doubt),
+}
+
+/// Why baton is not certain who calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doubt {
+    /// The caller was started below an agent, and is no session that baton knows.
+    BelowAgent,
+    /// The environment names a session, but that session's process is not above the caller.
+    OtherSession,
+    /// The processes above the caller can't be followed to the first of them.
+    Lost,
+    /// A program opened the terminal and ran the command in it.
+    NoPrompt,
+}
+
+impl Doubt {
+    /// The reason, as a clause.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::BelowAgent => "this process was started below an agent",
+            Self::OtherSession => "the session that the environment names does not run this process",
+            Self::Lost => "baton can't see all processes above this one",
+            Self::NoPrompt => "a program opened this terminal and ran the command in it",
+        }
+    }
+
+    /// What the caller can do about it.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::BelowAgent => "run it in a terminal that no agent started",
+            Self::OtherSession => {
+                "don't set the session's variables yourself, or run it in that session's own shell"
+            }
+            Self::Lost => "run it in your own terminal, outside any container or sandbox",
+            Self::NoPrompt => "run it from a shell prompt",
+        }
+    }
+
+    /// The error for an action that only the person or a known session may do.
+    pub fn refusal(self) -> Error {
+        let message = format!("baton is not certain who you are: {}", self.as_str());
+        Error::new(Code::IdentityUncertain, message).hint(self.hint())
+    }
 }
 
 impl Identity {
@@ -60,99 +109,152 @@ pub fn identify(
     claimed: Option<&str>,
 ) -> Result<Identity, Error> {
     let project = project::of(cwd);
-    let mut above = Vec::new();
-    let mut found = by_environment(store, env, cwd, &project)?;
-    if found.is_none() {
-        above = process::ancestors();
-        found = by_process_tree(store, &above)?;
-    }
-    if let Some((participant, kind)) = found {
-        if claimed.is_some() {
-            return Err(Error::new(
-                Code::NotAPerson,
-                "--as is for the person at a terminal; you are an agent's session",
-            )
-            .hint(format!("you are {}; leave --as out", participant.name)));
+    let above = process::above_us();
+    let doubt = match recognise(store, env, cwd, &project, &above)? {
+        Recognised::Session(participant, kind) => {
+            if claimed.is_some() {
+                return Err(Error::new(
+                    Code::NotAPerson,
+                    "--as is for the person at a terminal; you are an agent's session",
+                )
+                .hint(format!("you are {}; leave --as out", participant.name)));
+            }
+            let project = participant.project.clone();
+            return Ok(Identity { participant: *participant, kind, project });
         }
-        let project = participant.project.clone();
-        return Ok(Identity { participant, kind, project });
-    }
-    let person = terminal() && !below_an_agent(&above);
+        Recognised::Stranger(doubt) => Some(doubt),
+        Recognised::Nobody => None,
+    };
+    let (name, kind) = match doubt {
+        Some(doubt) => (name::SCRIPT, Kind::Stranger(doubt)),
+        None if !terminal() => (name::SCRIPT, Kind::Script),
+        None => match presence::doubt(&above.processes) {
+            Some(doubt) => (name::SCRIPT, Kind::Stranger(doubt)),
+            None => (name::USER, Kind::Person),
+        },
+    };
     match claimed {
-        Some(_) if !person => {
+        Some(_) if kind != Kind::Person => {
             Err(Error::new(Code::NotAPerson, "--as is for the person at a terminal").hint("leave --as out"))
         }
         Some(name) if name != name::USER => match store.find_name(&project, name)? {
-            Found::One(participant) => {
-                Ok(Identity { participant: *participant, kind: Kind::Person, project })
-            }
+            Found::One(participant) => Ok(Identity { participant: *participant, kind, project }),
             _ => Err(Error::new(
                 Code::UnknownRecipient,
-                format!("nobody here is called {}", baton_core::frame::shown(name, 60)),
+                format!("no participant here is called {}", baton_core::frame::shown(name, 60)),
             )
             .hint("`baton who --all` lists the names")),
         },
-        _ => {
-            let (name, kind) = if person { (name::USER, Kind::Person) } else { (name::SCRIPT, Kind::Script) };
-            Ok(Identity { participant: store.ensure_outsider(name, crate::now())?, kind, project })
-        }
+        _ => Ok(Identity {
+            participant: store.ensure_outsider(name, baton_machine::clock::now())?,
+            kind,
+            project,
+        }),
     }
 }
 
-fn by_environment(
+/// What the processes and the environment show about the caller.
+enum Recognised {
+    Session(Box<Participant>, Kind),
+    Stranger(Doubt),
+    /// No sign of an agent above.
+    Nobody,
+}
+
+fn recognise(
     store: &mut Store,
     env: Env<'_>,
     cwd: &Path,
     project: &str,
-) -> Result<Option<(Participant, Kind)>, Error> {
-    let Some((agent, shell)) = shell_around(env) else { return Ok(None) };
+    above: &Above,
+) -> Result<Recognised, Error> {
+    let shells: Vec<(&'static dyn Agent, Shell)> =
+        ALL.iter().filter_map(|agent| Some((*agent, agent.shell(env)?))).collect();
+    if let Some((participant, session)) = store.nearest_session(&above.processes)? {
+        return below_session(store, participant, session, shells);
+    }
+    let nearest = nearest_agent(&above.processes);
+    let named = shells
+        .into_iter()
+        .find(|(agent, _)| nearest.as_ref().is_none_or(|nearest| agent.is_process(&nearest.arguments)));
+    let marked = mark::own();
+    let Some((agent, shell)) = named else {
+        return Ok(match (nearest.is_some() || marked.is_some(), above.whole) {
+            (true, _) => Recognised::Stranger(Doubt::BelowAgent),
+            (false, false) => Recognised::Stranger(Doubt::Lost),
+            (false, true) => Recognised::Nobody,
+        });
+    };
+    if nearest.is_none() && (marked.is_some() || !above.whole) {
+        return Ok(Recognised::Stranger(Doubt::OtherSession));
+    }
     let mut found = store.participant_of(Some(agent.name()), &shell.session_id)?;
-    if found.is_none() {
-        if let Some((participant, session)) = session_of_process(store, agent, env)? {
-            return Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: true })));
+    if let Some((_, session)) = &found
+        && let Some(process) = store.session(*session)?.and_then(|session| session.process)
+        && !above.processes.contains(&process)
+    {
+        // The session may have been resumed in a process whose hooks have not run yet.
+        let resumed = nearest.as_ref().is_some_and(|nearest| {
+            !process::is_alive(process) && marked.is_none_or(|mark| mark == mark::Mark::of(nearest.process))
+        });
+        if !resumed {
+            return Ok(Recognised::Stranger(Doubt::OtherSession));
         }
+    }
+    if found.is_none() {
         register(store, agent, env, &shell, cwd, project)?;
         found = store.participant_of(Some(agent.name()), &shell.session_id)?;
     }
-    let Some((participant, session)) = found else { return Ok(None) };
-    Ok(Some((participant, Kind::Session { session, call: shell.call, subagent: shell.subagent })))
+    Ok(found.map_or(Recognised::Nobody, |(participant, session)| {
+        let kind = Kind::Session { session, call: shell.call, subagent: shell.subagent };
+        Recognised::Session(Box::new(participant), kind)
+    }))
 }
 
-/// The session that hooks named for the agent's process above us. Where the environment names another that they never did, it is a
-/// subagent's: some agents give each of those an id of its own.
-fn session_of_process(
+/// The caller is below the process of a session that hooks named. The environment chooses among the
+/// sessions of that process. If it names a session that hooks never named, a subagent calls: some
+/// agents give each subagent an id of its own. If it names a session of another process, that is
+/// ignored.
+fn below_session(
     store: &Store,
-    agent: &dyn Agent,
-    env: Env<'_>,
-) -> Result<Option<(Participant, SessionRow)>, Error> {
-    let Some(process) = agent_process(agent, env) else { return Ok(None) };
-    let sessions = store.sessions_of_process(process.pid, process.start)?;
-    Ok(sessions.into_iter().find(|(participant, _)| participant.agent == agent.name()))
+    participant: Participant,
+    session: SessionRow,
+    shells: Vec<(&'static dyn Agent, Shell)>,
+) -> Result<Recognised, Error> {
+    let of = |session| Ok::<_, Error>(store.session(session)?.and_then(|session| session.process));
+    let process = of(session)?;
+    let shell =
+        shells.into_iter().find(|(agent, _)| agent.name() == participant.agent).map(|(_, shell)| shell);
+    let (participant, kind) = match shell {
+        None => (participant, Kind::Session { session, call: None, subagent: false }),
+        Some(shell) => match store.participant_of(Some(&participant.agent), &shell.session_id)? {
+            None => (participant, Kind::Session { session, call: shell.call, subagent: true }),
+            Some((named, other)) if of(other)? == process => {
+                (named, Kind::Session { session: other, call: shell.call, subagent: shell.subagent })
+            }
+            Some(_) => (participant, Kind::Session { session, call: None, subagent: false }),
+        },
+    };
+    Ok(Recognised::Session(Box::new(participant), kind))
 }
 
-/// Whose shell this is. An agent that runs in another one's shell passes that one's environment on, so where there are several the nearest process
-/// of one of them decides. Nobody's, by the environment, where that one does not name its session.
-fn shell_around(env: Env<'_>) -> Option<(&'static dyn Agent, Shell)> {
-    let mut shells: Vec<(&'static dyn Agent, Shell)> =
-        ALL.iter().filter_map(|agent| Some((*agent, agent.shell(env)?))).collect();
-    let unnamed: Vec<_> = ALL.iter().filter(|agent| agent.is_unnamed_shell(env)).collect();
-    let mut nearest = None;
-    if !shells.is_empty() && shells.len() + unnamed.len() > 1 {
-        for above in process::ancestors() {
-            let arguments = process::arguments(above.pid);
-            if unnamed.iter().any(|agent| agent.is_process(&arguments)) {
-                return None;
-            }
-            nearest = shells.iter().position(|(agent, _)| agent.is_process(&arguments));
-            if nearest.is_some() {
-                break;
-            }
-        }
-    }
-    (!shells.is_empty()).then(|| shells.swap_remove(nearest.unwrap_or(0)))
+/// The process of an agent, with the arguments that show that it is one.
+pub(crate) struct AgentProcess {
+    pub(crate) process: Process,
+    pub(crate) arguments: Vec<String>,
 }
 
-/// A session whose hooks are not installed or have not run yet: it exists all the same.
+/// The nearest process of any agent.
+pub(crate) fn nearest_agent(above: &[Process]) -> Option<AgentProcess> {
+    above.iter().find_map(|above| {
+        let arguments = process::arguments(above.pid);
+        ALL.iter()
+            .any(|agent| agent.is_process(&arguments))
+            .then_some(AgentProcess { process: *above, arguments })
+    })
+}
+
+/// Records a session whose hooks are not installed or have not run yet.
 fn register(
     store: &mut Store,
     agent: &dyn Agent,
@@ -171,34 +273,96 @@ fn register(
             process: agent_process(agent, env),
             source: None,
             state: State::Busy,
-            now: crate::now(),
+            now: baton_machine::clock::now(),
         })
         .map(drop)
 }
 
-/// The process that runs the session which we are below: as the agent says it, else the nearest of its kind above us, unless that one runs
-/// several sessions and so names none of them.
+/// The process that runs the session above this process: the nearest one of that agent. A process
+/// that runs several sessions does not show which of them it is. The process that the environment
+/// names counts only if it is that nearest one, or if no process above is known as an agent's.
 pub fn agent_process(agent: &dyn Agent, env: Env<'_>) -> Option<Process> {
-    if let Some(pid) = agent.hook_process(env) {
-        return process::find(pid);
+    let above = process::ancestors();
+    let named = agent.hook_process(env);
+    let named = above.iter().find(|process| Some(process.pid) == named).copied();
+    let Some(AgentProcess { process: nearest, arguments }) = nearest_agent(&above) else { return named };
+    // The search stops at a shared process or another agent. What is above those did not run this
+    // session.
+    let ours =
+        agent.is_process(&arguments) && (!agent.is_shared_process(&arguments) || named == Some(nearest));
+    ours.then_some(nearest)
+}
+
+/// Marks the agent's process above this one. Every process born below it then has the mark for
+/// life. The arguments must show that it is the agent: a shell or a terminal is never marked. Does
+/// nothing if this process already has a mark.
+pub fn mark_agent(agent: &dyn Agent) {
+    if mark::own().is_some() {
+        return;
     }
-    // Not beyond a shared one: what is above that only happened to start it.
-    let (nearest, arguments) = process::ancestors().into_iter().find_map(|above| {
-        let arguments = process::arguments(above.pid);
-        agent.is_process(&arguments).then_some((above, arguments))
-    })?;
-    (!agent.is_shared_process(&arguments)).then_some(nearest)
+    if let Some(AgentProcess { process: nearest, arguments }) = nearest_agent(&process::ancestors())
+        && agent.is_process(&arguments)
+    {
+        mark::set(nearest);
+    }
 }
 
-fn by_process_tree(store: &Store, above: &[Process]) -> Result<Option<(Participant, Kind)>, Error> {
-    let found = store.nearest_session(above)?;
-    Ok(found
-        .map(|(participant, session)| (participant, Kind::Session { session, call: None, subagent: false })))
+/// Whether a session's process was started by another agent, or below one.
+pub fn runs_below_another(process: Process) -> bool {
+    !claim::is_outermost(process, &process::ancestors())
 }
 
-fn below_an_agent(above: &[Process]) -> bool {
-    above.iter().any(|above| {
-        let arguments = process::arguments(above.pid);
+/// A variable from the environment of the outermost agent above this process. The person set that
+/// environment; no repository, model or shell of an agent did. The outer `None` means that no agent
+/// is above.
+pub fn outermost_agent_variable(name: &str) -> Option<Option<OsString>> {
+    let is_agent = |process: &&Process| {
+        let arguments = process::arguments(process.pid);
         ALL.iter().any(|agent| agent.is_process(&arguments))
-    })
+    };
+    let above = process::ancestors();
+    let outermost = above.iter().rev().find(is_agent)?;
+    Some(process::variable(outermost.pid, name).filter(|value| !value.is_empty()))
+}
+
+/// Whether a server or plugin of this agent may speak for sessions whose process is not known: the
+/// nearest agent above is of that kind, or there is no sign of an agent above.
+pub fn may_serve(agent: &dyn Agent) -> bool {
+    let above = process::above_us();
+    match nearest_agent(&above.processes) {
+        Some(nearest) => agent.is_process(&nearest.arguments),
+        None => above.whole && mark::own().is_none(),
+    }
+}
+
+/// Who calls a server that serves this agent, while no session is known: the agent itself if it is
+/// the nearest one above, or a script if no agent is above by any sign. An uncertain caller is a
+/// stranger.
+pub fn unbound_caller(agent: &dyn Agent) -> Caller {
+    let above = process::above_us();
+    match nearest_agent(&above.processes) {
+        Some(nearest) if agent.is_process(&nearest.arguments) => Caller::Agent,
+        None if above.whole && mark::own().is_none() => Caller::Script,
+        _ => Caller::Stranger,
+    }
+}
+
+/// Whether the nearest agent's process above us is one of this agent's.
+pub fn is_run_by(agent: &dyn Agent) -> bool {
+    nearest_is_of(agent) == Some(true)
+}
+
+/// Whether the nearest agent's process above us is certainly another agent's.
+pub fn is_run_by_another(agent: &dyn Agent) -> bool {
+    nearest_is_of(agent) == Some(false)
+}
+
+/// Whether the nearest process of an agent above us runs hooks for this agent; `None` if there is
+/// no such process.
+fn nearest_is_of(agent: &dyn Agent) -> Option<bool> {
+    process::ancestors()
+        .iter()
+        .map(|above| process::arguments(above.pid))
+        .find(|args| agent.runs_hooks(args) || ALL.iter().any(|any| any.is_process(args)))
+        .map(|args| agent.runs_hooks(&args))
 }

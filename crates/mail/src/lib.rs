@@ -1,21 +1,19 @@
-//! Mail as every surface uses it: the hook line, send, ask, reply, inbox, who.
+//! Mail as every surface uses it: events, send, ask, reply, inbox, who.
 //!
-//! Here decisions (`baton-core`), the store and the agents' adapters meet the world: transcripts are read, processes looked at, doorbells
-//! rung. The command line, the MCP server and the hooks are thin callers of this crate; none of them has a way of its own.
+//! This crate connects the decisions (`baton-core`), the store and the agents' adapters to the
+//! world: it reads transcripts, inspects processes and rings bells. The command line, the MCP
+//! server and the hooks are thin callers of it.
 
 pub mod ask;
-pub mod bell;
+pub mod caller;
+mod claim;
 pub mod directory;
 pub mod evidence;
+pub mod hook_event;
 pub mod identity;
 pub mod inbox;
-pub mod line;
 pub mod post;
-pub mod process;
-pub mod project;
+mod presence;
 pub mod reconcile;
-mod rim;
-pub mod unknown;
+pub mod unknown_events;
 pub mod wake;
-
-pub use rim::{now, random};

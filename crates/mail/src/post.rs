@@ -1,62 +1,62 @@
-//! Sending: from a caller's wish to an accepted message and a ring at each recipient's door.
+//! Sends mail: from a caller's request to an accepted message and a ring of each recipient's bell.
 
-use crate::identity::{Identity, Kind};
-use crate::wake::{self, Wish};
-use crate::{bell, directory, random};
+use crate::directory;
+use crate::identity::Identity;
+use crate::wake::{self, WakeRequest};
 use baton_core::body::Body;
 use baton_core::id::{MessageId, MessageRow};
 use baton_core::limits::Limits;
+use baton_core::process::Process;
 use baton_core::time::Span;
 use baton_core::wake::{Attention, Outcome};
 use baton_core::{Code, Error};
-use baton_store::{Accepted, NewMail, Process, Store, Verb, check_label};
+use baton_machine::{bell, random};
+use baton_store::{Accepted, NewMail, RetryKey, Store, Verb, check_label};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
-/// What a caller wants to say to whom.
+/// A message that a caller wants to send.
 #[derive(Debug)]
 pub struct Draft<'a> {
     /// The address, as written.
     pub to: &'a str,
-    /// The text.
     pub body: &'a Body,
     /// A message that this refers to.
     pub reply_to: Option<&'a str>,
-    /// The thread.
     pub thread: Option<&'a str>,
     /// The key for retries.
     pub key: Option<&'a str>,
     /// How long it may wait.
     pub ttl: Option<Span>,
-    /// How much it presses.
+    /// How urgent it is.
     pub attention: Attention,
 }
 
-/// Wakes each recipient of an accepted message, as far as that is right; in their order. What goes wrong at it is no failure of the send.
-pub fn wake(
+/// Wakes each recipient of an accepted message, if it should be woken. The outcomes have the order
+/// of the recipients. An error here does not fail the send.
+pub fn wake_recipients(
     store: &mut Store,
     home: &Path,
     accepted: &Accepted,
     wanted: bool,
     rules: &Limits,
 ) -> Vec<Outcome> {
-    let wish = Wish { home, rules, wanted, by_hand: false };
+    let request = WakeRequest { home, rules, wanted, by_hand: false };
     let mut to = accepted.to.clone();
     to.iter_mut()
         .map(|recipient| {
-            let woken = wake::wake(store, recipient, &wish);
+            let woken = wake::wake(store, recipient, &request);
             woken.map_or(Outcome::NoRoute, |woken| woken.outcome)
         })
         .collect()
 }
 
-/// The one outcome that all of them share; `None` where they differ.
+/// The outcome that all of them share. `None` if they differ.
 pub fn common_outcome(outcomes: &[Outcome]) -> Option<Outcome> {
     let (first, rest) = outcomes.split_first()?;
     rest.iter().all(|other| other == first).then_some(*first)
 }
 
-/// Sends a message.
 pub fn send(
     store: &mut Store,
     home: &Path,
@@ -67,7 +67,7 @@ pub fn send(
     deliver(store, home, from, draft, Verb::Send, None, rules)
 }
 
-/// Sends an ask; `waiter` is the process that is going to wait for its answer.
+/// Sends an ask. `waiter` is the process that waits for its answer.
 pub fn ask(
     store: &mut Store,
     home: &Path,
@@ -79,7 +79,7 @@ pub fn ask(
     deliver(store, home, from, draft, Verb::Ask, Some(waiter), rules)
 }
 
-/// Answers a message: to whom and in which thread follows from it.
+/// Answers a message. The message determines the recipient and the thread.
 pub fn reply(
     store: &mut Store,
     home: &Path,
@@ -90,8 +90,8 @@ pub fn reply(
     rules: &Limits,
 ) -> Result<Accepted, Error> {
     let id = MessageId::from_input(message)?;
-    let key = keyed(key, &["reply", id.as_str(), body.as_str()])?;
-    if let Some(before) = repeated(store, from, Verb::Reply, key)? {
+    let key = retry_key(key, &["reply", id.as_str(), body.as_str()])?;
+    if let Some(before) = accepted_before(store, from, Verb::Reply, key)? {
         return Ok(before);
     }
     let parent = store.answerable(from.participant.id, &id)?;
@@ -100,7 +100,7 @@ pub fn reply(
         target.ok_or_else(|| Error::new(Code::Internal, "an answerable message without a sender"))?;
     let thread = parent.thread.clone().unwrap_or_else(|| parent.id.to_string());
     let mail = NewMail {
-        id: MessageId::from_random(random()),
+        id: MessageId::from_random(random::id()),
         sender: from.participant.id,
         session: from.session(),
         verb: Verb::Reply,
@@ -112,7 +112,7 @@ pub fn reply(
         waiter: None,
         ttl: rules.ttl,
         attention: Attention::Ordinary,
-        now: crate::now(),
+        now: baton_machine::clock::now(),
     };
     let accepted = accept(store, from, mail, rules)?;
     ring(home, &accepted);
@@ -128,7 +128,7 @@ fn deliver(
     waiter: Option<Process>,
     rules: &Limits,
 ) -> Result<Accepted, Error> {
-    let key = keyed(
+    let key = retry_key(
         draft.key,
         &[
             verb.as_str(),
@@ -141,14 +141,10 @@ fn deliver(
     if let Some(thread) = draft.thread {
         check_label("thread", thread)?;
     }
-    if let Some(before) = repeated(store, from, verb, key)? {
+    if let Some(before) = accepted_before(store, from, verb, key)? {
         return Ok(before);
     }
-    if draft.attention == Attention::Urgent && from.kind != Kind::Person {
-        return Err(Error::new(Code::NotAPerson, "urgent mail is for the person at a terminal")
-            .hint("send it without --urgent; it waits until the recipient may be disturbed"));
-    }
-    let parent = draft.reply_to.map(|text| referred(store, from, text)).transpose()?;
+    let parent = draft.reply_to.map(|text| find_referenced(store, from, text)).transpose()?;
     let recipients = directory::resolve(store, &from.project, from.participant.id, draft.to)?;
     if verb == Verb::Ask && recipients.len() > 1 {
         let names: Vec<_> = recipients.iter().map(|recipient| recipient.name.as_str()).collect();
@@ -156,7 +152,7 @@ fn deliver(
             .hint(format!("name one of: {}", names.join(", "))));
     }
     let mail = NewMail {
-        id: MessageId::from_random(random()),
+        id: MessageId::from_random(random::id()),
         sender: from.participant.id,
         session: from.session(),
         verb,
@@ -168,21 +164,22 @@ fn deliver(
         waiter,
         ttl: draft.ttl.unwrap_or(rules.ttl),
         attention: draft.attention,
-        now: crate::now(),
+        now: baton_machine::clock::now(),
     };
     let accepted = accept(store, from, mail, rules)?;
     ring(home, &accepted);
     Ok(accepted)
 }
 
-/// Accepts it. Where that cuts a loop, those at the other end are told as well: whoever waits for an answer should know why none comes.
+/// Accepts a message. If the store refuses it to end a loop, the recipients get a note too: one of
+/// them may wait for an answer, and should know why none comes.
 fn accept(store: &mut Store, from: &Identity, mail: NewMail<'_>, rules: &Limits) -> Result<Accepted, Error> {
     let to: Vec<_> = mail.recipients.iter().map(|recipient| recipient.id).collect();
     let now = mail.now;
     store.accept_mail(mail, rules).inspect_err(|error| {
         if error.code() == Code::BudgetExhausted {
-            // The refusal stands, whether or not this can be written down.
-            store.tell_of_cut(&from.participant.name, &to, error.message(), rules.pair_window, now).ok();
+            // The refusal is valid even if the notes can't be written.
+            store.send_cut_notes(&from.participant.name, &to, error.message(), rules.pair_window, now).ok();
         }
     })
 }
@@ -193,20 +190,20 @@ fn ring(home: &Path, accepted: &Accepted) {
     }
 }
 
-fn repeated(
+fn accepted_before(
     store: &Store,
     from: &Identity,
     verb: Verb,
-    key: Option<(&str, [u8; 32])>,
+    key: Option<RetryKey<'_>>,
 ) -> Result<Option<Accepted>, Error> {
     match key {
-        Some((key, digest)) => store.accepted_before(from.participant.id, verb, key, digest),
+        Some(key) => store.accepted_before(from.participant.id, verb, key),
         None => Ok(None),
     }
 }
 
-/// A message that the sender can see: its own or one that it got.
-fn referred(store: &Store, from: &Identity, text: &str) -> Result<MessageRow, Error> {
+/// Finds a message that the sender can see: one that it sent or got.
+fn find_referenced(store: &Store, from: &Identity, text: &str) -> Result<MessageRow, Error> {
     let id = MessageId::from_input(text)?;
     let me = from.participant.id;
     match store.message(&id)? {
@@ -223,8 +220,8 @@ fn referred(store: &Store, from: &Identity, text: &str) -> Result<MessageRow, Er
     }
 }
 
-/// The key with a digest of everything that it stands for.
-fn keyed<'a>(key: Option<&'a str>, parts: &[&str]) -> Result<Option<(&'a str, [u8; 32])>, Error> {
+/// The key, with a digest of the whole request.
+fn retry_key<'a>(key: Option<&'a str>, parts: &[&str]) -> Result<Option<RetryKey<'a>>, Error> {
     let Some(key) = key else { return Ok(None) };
     check_label("key", key)?;
     let mut hash = Sha256::new();
@@ -232,5 +229,5 @@ fn keyed<'a>(key: Option<&'a str>, parts: &[&str]) -> Result<Option<(&'a str, [u
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    Ok(Some((key, hash.finalize().into())))
+    Ok(Some(RetryKey { text: key, digest: hash.finalize().into() }))
 }

@@ -1,42 +1,45 @@
-//! Waking an idle recipient: what is known about it now, the decision, the claim, and then the act.
+//! Wakes an idle recipient: it gathers what is known, decides, claims the wake, and then performs
+//! it.
 //!
-//! The order matters: a wake is claimed in the store before anything is done, so of any number of senders one wakes; and what was claimed by a process that
-//! was killed counts as a wake that nobody confirmed, and is tried again by whoever looks next.
+//! The order matters. A process claims a wake in the store before it does anything, so only one of
+//! several senders wakes. If that process is killed, its claim counts as an unconfirmed wake, and
+//! the next process that checks tries again.
 
 pub mod command;
 pub mod socket;
 pub mod terminal;
 pub mod waiter;
 
-use crate::{bell, process, reconcile};
+use crate::reconcile;
 use baton_agents::Agent;
 use baton_agents::wake::{Idle, Route};
 use baton_core::Error;
 use baton_core::limits::Limits;
+use baton_core::process::Process;
 use baton_core::session::State;
 use baton_core::time::Moment;
-use baton_core::wake::{self, Decision, Facts, Outcome, RouteKind};
-use baton_store::{NewWake, Participant, Process, Store, WakeView};
+use baton_core::wake::{self, Facts, Outcome, RouteKind, WakeDecision};
+use baton_machine::{bell, process};
+use baton_store::{NewWake, Participant, Store, WakeView};
 use std::path::Path;
 use terminal::Typed;
 
-/// Why somebody should be woken.
+/// Why and how a participant should be woken.
 #[derive(Clone, Copy, Debug)]
-pub struct Wish<'a> {
+pub struct WakeRequest<'a> {
     /// Where baton keeps its state.
     pub home: &'a Path,
     /// The settings in force.
     pub rules: &'a Limits,
-    /// Whoever sends wants it.
+    /// The sender wants it.
     pub wanted: bool,
     /// A person asks for it by hand.
     pub by_hand: bool,
 }
 
-/// What becomes of a wake, and by which route.
+/// What became of a wake, and by which route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Woken {
-    /// What became of it.
     pub outcome: Outcome,
     /// The route that was used.
     pub route: Option<RouteKind>,
@@ -48,27 +51,31 @@ impl Woken {
     }
 }
 
-/// Wakes a participant, if that is right.
-pub fn wake(store: &mut Store, participant: &mut Participant, wish: &Wish<'_>) -> Result<Woken, Error> {
-    reconcile::state(store, participant)?;
-    // Most recipients are busy or gone: then nothing else need be known.
-    if let Some(outcome) = at_once(participant.state, wish) {
+/// Wakes a participant, if it should be woken now.
+pub fn wake(
+    store: &mut Store,
+    participant: &mut Participant,
+    request: &WakeRequest<'_>,
+) -> Result<Woken, Error> {
+    reconcile::correct_state(store, participant)?;
+    // Most recipients are busy or gone. Then the state alone decides.
+    if let Some(outcome) = outcome_by_state(participant.state, request) {
         return Ok(Woken::skipped(outcome));
     }
-    let now = crate::now();
-    let view = store.wake_view(participant.id, Moment(now.0 - wake::WINDOW.0))?;
-    let looked = look(participant, wish);
-    if view.newest.is_none() && looked.kinds.first() == Some(&RouteKind::Plugin) {
-        // Faster than whoever sent it: it has been pushed already.
+    let now = baton_machine::clock::now();
+    let view = store.wake_view(participant.id, Moment(now.0 - wake::WAKE_WINDOW.0))?;
+    let reachable = find_routes(participant, request);
+    if view.newest.is_none() && reachable.kinds.first() == Some(&RouteKind::Plugin) {
+        // The plugin was faster than the sender, and has pushed it already.
         return Ok(Woken { outcome: Outcome::Pushed, route: Some(RouteKind::Plugin) });
     }
-    let (route, tried) = match wake::decide(&facts(participant, wish, &view, &looked, now)) {
-        Decision::Wake(route, tried) => (route, tried),
-        Decision::Skip(outcome) => {
+    let (route, tried) = match wake::decide(&facts(participant, request, &view, &reachable, now)) {
+        WakeDecision::Wake(route, tried) => (route, tried),
+        WakeDecision::Skip(outcome) => {
             if let Some((last, _)) = view.last.filter(|_| outcome == Outcome::Unconfirmed) {
                 store.give_up_wake(last, now)?;
             }
-            if notable(outcome) {
+            if is_notable(outcome) {
                 store.note(now, "wake", Some(participant.id), outcome.as_str())?;
             }
             return Ok(Woken::skipped(outcome));
@@ -78,8 +85,8 @@ pub fn wake(store: &mut Store, participant: &mut Participant, wish: &Wish<'_>) -
         return Ok(Woken::skipped(Outcome::NoRoute));
     };
     if route == RouteKind::Plugin {
-        // It is its own waker: it pushes by offers, and again where that failed.
-        bell::ring(wish.home, participant.id);
+        // The plugin wakes by itself: it pushes mail as an offer, and repeats a push that failed.
+        bell::ring(request.home, participant.id);
         store.note(now, "wake", Some(participant.id), "pushed by plugin")?;
         return Ok(Woken { outcome: Outcome::Pushed, route: Some(route) });
     }
@@ -88,51 +95,54 @@ pub fn wake(store: &mut Store, participant: &mut Participant, wish: &Wish<'_>) -
     let Some(id) = store.claim_wake(&claim, now)? else {
         return Ok(Woken::skipped(Outcome::SkippedDeduped));
     };
-    let used = looked.routes.iter().find(|found| found.kind() == route);
-    let (outcome, detail) = match used {
-        // Whoever waits performs it as soon as the bell rings, and writes down that he did.
+    let used = reachable.routes.iter().find(|found| found.kind() == route);
+    let Performed { outcome, detail } = match used {
+        // The waiter performs the wake as soon as the bell rings, and records it.
         Some(Route::Waiter) => {
-            bell::ring(wish.home, participant.id);
+            bell::ring(request.home, participant.id);
             return Ok(Woken { outcome: Outcome::Pushed, route: Some(route) });
         }
         Some(Route::Terminal) => type_line(participant),
         Some(used) => perform(used, participant),
-        None => (Outcome::NoRoute, None),
+        None => Outcome::NoRoute.into(),
     };
-    store.end_wake(id, outcome, detail.as_deref(), crate::now())?;
+    store.end_wake(id, outcome, detail.as_deref(), baton_machine::clock::now())?;
     Ok(Woken { outcome, route: Some(route) })
 }
 
-/// What a wake of a participant would come to now, without doing anything.
-pub fn outlook(store: &Store, participant: &Participant, wish: &Wish<'_>) -> Result<Outlook, Error> {
-    if let Some(outcome) = at_once(participant.state, wish) {
-        return Ok(Outlook { outcome, routes: Vec::new() });
+/// What would become of a wake of a participant now. Wakes nothing.
+pub fn forecast(
+    store: &Store,
+    participant: &Participant,
+    request: &WakeRequest<'_>,
+) -> Result<Forecast, Error> {
+    if let Some(outcome) = outcome_by_state(participant.state, request) {
+        return Ok(Forecast { outcome, routes: Vec::new() });
     }
-    let now = crate::now();
-    let mut view = store.wake_view(participant.id, Moment(now.0 - wake::WINDOW.0))?;
-    // As if something had just come.
+    let now = baton_machine::clock::now();
+    let mut view = store.wake_view(participant.id, Moment(now.0 - wake::WAKE_WINDOW.0))?;
+    // As if a message had just come.
     view.newest = view.newest.or(Some(baton_core::id::MessageRow(i64::MAX)));
-    let looked = look(participant, wish);
-    let outcome = match wake::decide(&facts(participant, wish, &view, &looked, now)) {
-        Decision::Wake(RouteKind::Terminal, _) => Outcome::Typed,
-        Decision::Wake(..) => Outcome::Pushed,
-        Decision::Skip(outcome) => outcome,
+    let reachable = find_routes(participant, request);
+    let outcome = match wake::decide(&facts(participant, request, &view, &reachable, now)) {
+        WakeDecision::Wake(RouteKind::Terminal, _) => Outcome::Typed,
+        WakeDecision::Wake(..) => Outcome::Pushed,
+        WakeDecision::Skip(outcome) => outcome,
     };
-    Ok(Outlook { outcome, routes: looked.kinds })
+    Ok(Forecast { outcome, routes: reachable.kinds })
 }
 
-/// What a wake would come to.
+/// What would become of a wake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outlook {
-    /// What would become of it.
+pub struct Forecast {
     pub outcome: Outcome,
-    /// The routes that are there, best first.
+    /// The available routes, best first.
     pub routes: Vec<RouteKind>,
 }
 
-fn at_once(state: State, wish: &Wish<'_>) -> Option<Outcome> {
+fn outcome_by_state(state: State, request: &WakeRequest<'_>) -> Option<Outcome> {
     match state {
-        _ if !wish.wanted || !(wish.rules.wake || wish.by_hand) => Some(Outcome::SkippedDisabled),
+        _ if !request.wanted || !(request.rules.wake || request.by_hand) => Some(Outcome::SkippedDisabled),
         State::Busy => Some(Outcome::PendingTurnEnd),
         State::Blocked => Some(Outcome::SkippedDialog),
         State::Gone => Some(Outcome::NoClient),
@@ -140,20 +150,20 @@ fn at_once(state: State, wish: &Wish<'_>) -> Option<Outcome> {
     }
 }
 
-/// What is known about a session besides what the store knows.
-struct Looked {
+/// How a session can be reached, by its agent and its processes.
+struct Reachability {
     routes: Vec<Route>,
     kinds: Vec<RouteKind>,
     attended: bool,
 }
 
-fn look(participant: &Participant, wish: &Wish<'_>) -> Looked {
-    let nothing = Looked { routes: Vec::new(), kinds: Vec::new(), attended: true };
+fn find_routes(participant: &Participant, request: &WakeRequest<'_>) -> Reachability {
+    let nothing = Reachability { routes: Vec::new(), kinds: Vec::new(), attended: true };
     let Ok(agent) = baton_agents::by_name(&participant.agent) else { return nothing };
     let (Some(session), Some(native)) = (participant.session, participant.native.as_deref()) else {
         return nothing;
     };
-    let pid = participant.process.map(|(pid, _)| pid);
+    let pid = participant.process.map(|process| process.pid);
     let arguments = pid.map(process::arguments).unwrap_or_default();
     let idle = Idle {
         session_id: native,
@@ -162,56 +172,96 @@ fn look(participant: &Participant, wish: &Wish<'_>) -> Looked {
         pid,
         arguments: &arguments,
     };
-    let read = |file: &Path| std::fs::read(file).ok();
+    let read = |file: &Path| baton_machine::files::read(file, baton_core::limits::AGENT_FILE_BYTES).ok();
     let mut routes = agent.routes(&idle, &read);
     routes.retain(|route| match route {
-        Route::Waiter => waiter::waits(wish.home, session),
-        Route::Terminal => pid.is_some_and(|pid| process::variable(pid, "TMUX").is_some()),
-        Route::Plugin => bell::is_attended(wish.home, participant.id),
+        Route::Waiter => waiter::is_waiting(request.home, session),
+        Route::Terminal => terminal_process(agent, participant)
+            .is_some_and(|process| process::variable(process.pid, "TMUX").is_some()),
+        Route::Plugin => bell::is_attended(request.home, participant.id),
         Route::Socket { .. } | Route::Queue { .. } => true,
     });
+    // An agent holds its queue after an interruption, so every other route comes first. The check
+    // reads a file, so it is made only if there is a queue.
+    if routes.iter().any(is_queue) && reconcile::interrupted_at(agent, participant).is_some() {
+        routes.sort_by_key(is_queue);
+    }
     let kinds = routes.iter().map(Route::kind).collect();
-    Looked { routes, kinds, attended: wish.rules.wake_unattended || is_attended(agent, participant) }
+    Reachability { routes, kinds, attended: request.rules.wake_unattended || is_attended(agent, participant) }
 }
 
-/// Whether somebody sits in front of the session. One whose process runs it alone ends with its terminal.
+/// Whether a person may be in front of the session. A session with its own process ends with its
+/// terminal.
 fn is_attended(agent: &dyn Agent, participant: &Participant) -> bool {
-    if !agent.outlives_terminals() || participant.process.is_some() {
+    if !agent.quirks().outlives_terminals || participant.process.is_some() {
         return true;
     }
-    let folder = participant.cwd.as_deref().map(Path::new);
-    folder.is_some_and(|folder| {
-        process::at_terminals(folder).iter().any(|pid| {
-            let arguments = process::arguments(*pid);
-            agent.is_process(&arguments) && agent.is_client(&arguments)
-        })
-    })
+    !clients(agent, participant).is_empty()
+}
+
+/// The agent's processes at a terminal in the participant's folder.
+fn clients(agent: &dyn Agent, participant: &Participant) -> Vec<i32> {
+    let Some(folder) = participant.cwd.as_deref().map(Path::new) else { return Vec::new() };
+    let mut there = process::at_terminals(folder);
+    there.retain(|pid| {
+        let arguments = process::arguments(*pid);
+        agent.is_process(&arguments) && agent.is_client(&arguments)
+    });
+    there
+}
+
+/// The process in whose terminal a participant can be woken: its own. If one process runs the
+/// sessions of several terminals, it is the only client in the participant's folder. If that client
+/// shows another session, the prompt hook swallows the line.
+fn terminal_process(agent: &dyn Agent, participant: &Participant) -> Option<Process> {
+    if let Some(process) = participant.process {
+        return Some(process);
+    }
+    if !agent.quirks().outlives_terminals {
+        return None;
+    }
+    let clients = clients(agent, participant);
+    // A launcher and the program below it are one client.
+    let above: Vec<i32> = clients
+        .iter()
+        .flat_map(|pid| process::lineage(*pid).into_iter().filter(move |up| up != pid))
+        .collect();
+    let mut inner = clients.into_iter().filter(|pid| !above.contains(pid));
+    match (inner.next(), inner.next()) {
+        (Some(only), None) => process::find(only),
+        _ => None,
+    }
+}
+
+fn is_queue(route: &Route) -> bool {
+    route.kind() == RouteKind::Queue
 }
 
 fn facts<'a>(
     participant: &Participant,
-    wish: &Wish<'_>,
+    request: &WakeRequest<'_>,
     view: &WakeView,
-    looked: &'a Looked,
+    reachable: &'a Reachability,
     now: Moment,
 ) -> Facts<'a> {
     Facts {
-        wanted: !view.off || wish.by_hand,
+        wanted: !view.off || request.by_hand,
         dnd: view.dnd_until.is_some_and(|until| until > now) && !view.urgent,
         state: participant.state,
-        attended: looked.attended,
+        attended: reachable.attended,
         newest: view.newest,
-        last: view.last.map(|(_, last)| last).filter(|_| looked.kinds.first() != Some(&RouteKind::Plugin)),
+        last: view.last.map(|(_, last)| last).filter(|_| reachable.kinds.first() != Some(&RouteKind::Plugin)),
         recent: view.recent,
-        most: wish.rules.wakes_per_hour,
-        routes: &looked.kinds,
-        by_hand: wish.by_hand,
+        most: request.rules.wakes_per_hour,
+        routes: &reachable.kinds,
+        by_hand: request.by_hand,
         now,
     }
 }
 
-/// What is worth a line in the trail: not what each mail to a busy, absent or just woken session comes to.
-fn notable(outcome: Outcome) -> bool {
+/// Whether an outcome is worth a line in the trail. The usual outcomes for a busy, absent or just
+/// woken session are not.
+fn is_notable(outcome: Outcome) -> bool {
     !matches!(
         outcome,
         Outcome::PendingTurnEnd
@@ -222,23 +272,37 @@ fn notable(outcome: Outcome) -> bool {
     )
 }
 
-/// Types into the terminal of a session, if that is safe.
-fn type_line(participant: &Participant) -> (Outcome, Option<String>) {
-    let agent = baton_agents::by_name(&participant.agent).ok();
-    let process = participant.process.map(|(pid, start)| Process { pid, start });
-    let Some((agent, process)) = agent.zip(process) else { return (Outcome::NoRoute, None) };
-    match terminal::type_line(agent, process, wake::LINE) {
-        Typed::Typed => (Outcome::Typed, None),
-        Typed::Dialog => (Outcome::SkippedDialog, None),
-        Typed::Draft => (Outcome::SkippedDraft, None),
-        Typed::Busy => (Outcome::SkippedBusy, None),
-        other => (Outcome::NoRoute, Some(other.to_string())),
+/// The result of performing a wake, with a reason if it failed.
+struct Performed {
+    outcome: Outcome,
+    detail: Option<String>,
+}
+
+impl From<Outcome> for Performed {
+    fn from(outcome: Outcome) -> Self {
+        Self { outcome, detail: None }
     }
 }
 
-fn perform(route: &Route, participant: &Participant) -> (Outcome, Option<String>) {
+/// Types into the terminal of a session, if that is safe.
+fn type_line(participant: &Participant) -> Performed {
+    let agent = baton_agents::by_name(&participant.agent).ok();
+    let found = agent.and_then(|agent| Some((agent, terminal_process(agent, participant)?)));
+    let Some((agent, process)) = found else { return Outcome::NoRoute.into() };
+    match terminal::type_line(agent, process, wake::WAKE_LINE) {
+        Typed::Typed => Outcome::Typed.into(),
+        Typed::Dialog => Outcome::SkippedDialog.into(),
+        Typed::Draft => Outcome::SkippedDraft.into(),
+        Typed::Busy => Outcome::SkippedBusy.into(),
+        other => Performed { outcome: Outcome::NoRoute, detail: Some(other.to_string()) },
+    }
+}
+
+fn perform(route: &Route, participant: &Participant) -> Performed {
     let done = match route {
-        Route::Socket { path, line } => socket::write(path, line, participant.process.map(|(pid, _)| pid)),
+        Route::Socket { path, line } => {
+            socket::write(path, line, participant.process.map(|process| process.pid))
+        }
         Route::Queue { program, arguments, environment } => {
             let cwd = participant.cwd.as_deref().map(Path::new);
             command::run(program, arguments, environment, cwd)
@@ -246,7 +310,7 @@ fn perform(route: &Route, participant: &Participant) -> (Outcome, Option<String>
         Route::Plugin | Route::Waiter | Route::Terminal => Err("not performed here".to_owned()),
     };
     match done {
-        Ok(()) => (Outcome::Pushed, None),
-        Err(why) => (Outcome::NoRoute, Some(why)),
+        Ok(()) => Outcome::Pushed.into(),
+        Err(why) => Performed { outcome: Outcome::NoRoute, detail: Some(why) },
     }
 }

@@ -1,40 +1,42 @@
-//! Keeping the store bounded while nothing else is to be done: soon after the start, then each ten minutes. Never in a hook's call.
+//! Keeps the store small while the server is idle: soon after the start, then every ten minutes.
+//! Never in a hook's call.
 
-use crate::desk::Desk;
+use crate::server_state::ServerState;
 use baton_core::Error;
 use baton_store::{Store, Upkeep};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The client gets its first answers before this.
-const FIRST: Duration = Duration::from_secs(2);
-const EACH: Duration = Duration::from_secs(600);
-/// Rounds of one occasion; what is left then waits for the next one.
-const ROUNDS: usize = 100;
+const START_DELAY: Duration = Duration::from_secs(2);
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(600);
+/// Rounds in a row. What is left waits for the next interval.
+const MAX_ROUNDS: usize = 100;
 
 /// Runs until the server ends.
-pub(crate) async fn keep(desk: Arc<Desk>) {
-    tokio::time::sleep(FIRST).await;
+pub(crate) async fn run(server: Arc<ServerState>) {
+    tokio::time::sleep(START_DELAY).await;
     loop {
-        if let Err(error) = rounds(&desk).await {
-            desk.log(&format!("mcp: upkeep failed: {error}"));
+        if let Err(error) = rounds(&server).await {
+            server.log(&format!("mcp: upkeep failed: {error}"));
         }
-        tokio::time::sleep(EACH).await;
+        tokio::time::sleep(UPKEEP_INTERVAL).await;
     }
 }
 
-async fn rounds(desk: &Desk) -> Result<(), Error> {
-    // A home that nobody has used yet, or that is gone, is not made for this.
-    if !Store::path(&desk.options.home).exists() {
+async fn rounds(server: &ServerState) -> Result<(), Error> {
+    // Upkeep must not create a home that is unused or deleted.
+    if !Store::path(&server.options.home).exists() {
         return Ok(());
     }
-    let rules = (desk.options.limits)();
-    for _ in 0..ROUNDS {
-        if desk.mail(|store| store.upkeep(&rules, baton_mail::now()))? == Upkeep::default() {
+    let rules = (server.options.limits)();
+    for _ in 0..MAX_ROUNDS {
+        if server.with_store(|store| store.upkeep(&rules, baton_machine::clock::now()))? == Upkeep::default()
+        {
             break;
         }
         tokio::task::yield_now().await;
     }
-    desk.tidy();
+    server.tidy();
     Ok(())
 }

@@ -1,60 +1,63 @@
-//! Looking after the wakes of the session that this server serves.
+//! Wakes the session that this server serves, if its senders did not.
 //!
-//! Whoever sends wakes. But a sender may be killed between his commit and the wake, a wake may never be confirmed, and a session may stop with mail left over.
-//! The server lives as long as the session, so it looks: a moment after each ring of the doorbell, for as long as mail waits, and every twenty seconds for a
-//! ring that never came.
+//! A sender wakes its recipient. But the sender may be killed between its commit and the wake, a
+//! wake may never be confirmed, and a session may stop with mail left over. The server lives as
+//! long as the session, so it checks: a moment after each ring of the bell, again while mail waits,
+//! and every twenty seconds for a ring that never came.
 
 use crate::binding;
-use crate::desk::Desk;
+use crate::server_state::ServerState;
 use baton_core::Error;
 use baton_core::wake::Outcome;
-use baton_mail::wake::{self, Wish};
+use baton_mail::wake::{self, WakeRequest};
 use baton_store::{Participant, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// What the sender does himself is done by then.
-const AFTER_RING: Duration = Duration::from_millis(1_500);
-/// For a ring that never came: its sender was killed before it.
-const SWEEP: Duration = Duration::from_secs(20);
-/// Until it is known whom this server serves: a session is registered by its first hook, and nothing announces that.
-const UNBOUND: Duration = Duration::from_secs(2);
-/// Looks while mail waits grow rarer up to this.
-const RAREST: Duration = Duration::from_secs(20);
+/// By then the sender has made its own wake.
+const RING_DELAY: Duration = Duration::from_millis(1_500);
+/// A ring that never came, because its sender was killed, is noticed after this time.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(20);
+/// How often to check whom this server serves, until that is known: the first hook of a session
+/// records it, and nothing announces that.
+const UNBOUND_POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// The checks while mail waits become rarer, up to this interval.
+const MAX_POLL_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Runs until the server ends.
-pub(crate) async fn keep(desk: Arc<Desk>) {
-    let mut next = Instant::now() + SWEEP;
-    let mut pause = AFTER_RING;
+pub(crate) async fn run(server: Arc<ServerState>) {
+    let mut next = Instant::now() + SWEEP_INTERVAL;
+    let mut pause = RING_DELAY;
     loop {
-        let rang = rung(&desk, next).await;
+        let rang = wait_for_ring(&server, next).await;
         if rang {
-            next = Instant::now() + AFTER_RING;
-            pause = AFTER_RING;
+            next = Instant::now() + RING_DELAY;
+            pause = RING_DELAY;
             continue;
         }
-        let waits = match look(&desk).await {
+        let waits = match wake_if_mail_waits(&server).await {
             Ok(waits) => waits,
             Err(error) => {
-                desk.log(&format!("mcp: a look at the wakes failed: {error}"));
+                server.log(&format!("mcp: the check for a wake failed: {error}"));
                 false
             }
         };
-        pause = if waits { (pause * 2).min(RAREST) } else { AFTER_RING };
-        next = Instant::now() + if waits { pause } else { SWEEP };
+        pause = if waits { (pause * 2).min(MAX_POLL_INTERVAL) } else { RING_DELAY };
+        next = Instant::now() + if waits { pause } else { SWEEP_INTERVAL };
     }
 }
 
-/// Waits for the bell of the session until then. The session may have become another since the last time, so the bell is asked for anew.
-async fn rung(desk: &Arc<Desk>, until: Instant) -> bool {
-    let mine = bound(desk).ok().flatten();
+/// Waits for the bell of the session until a time. The server may serve another session than last
+/// time, so this looks up the bell again.
+async fn wait_for_ring(server: &Arc<ServerState>, until: Instant) -> bool {
+    let mine = participant(server).ok().flatten();
     if let Some(mine) = &mine {
-        desk.askers.add(mine.id);
+        server.askers.add(mine.id);
     }
-    let rings = mine.and_then(|mine| desk.bells.listen(&desk.options.home, mine.id).ok());
+    let rings = mine.and_then(|mine| server.bells.listen(&server.options.home, mine.id).ok());
     let Some(mut rings) = rings else {
-        tokio::time::sleep_until(until.min(Instant::now() + UNBOUND)).await;
+        tokio::time::sleep_until(until.min(Instant::now() + UNBOUND_POLL_INTERVAL)).await;
         return false;
     };
     tokio::select! {
@@ -63,25 +66,27 @@ async fn rung(desk: &Arc<Desk>, until: Instant) -> bool {
     }
 }
 
-/// Whom this server serves. A home that nobody has used yet is not made for this.
-fn bound(desk: &Arc<Desk>) -> Result<Option<Participant>, Error> {
-    if !Store::path(&desk.options.home).exists() {
+/// The participant that this server wakes. Does not create a home that is unused.
+fn participant(server: &Arc<ServerState>) -> Result<Option<Participant>, Error> {
+    if !Store::path(&server.options.home).exists() {
         return Ok(None);
     }
-    desk.mail(|store| binding::bound(desk, store))
+    server.with_store(|store| binding::participant_to_wake(server, store))
 }
 
-/// Wakes the session if mail waits for it and nobody else does. True if it is to be looked at again soon.
-async fn look(desk: &Arc<Desk>) -> Result<bool, Error> {
-    let Some(mut mine) = bound(desk)? else { return Ok(false) };
+/// Wakes the session if mail waits for it and no other process has. True if this should check again
+/// soon.
+async fn wake_if_mail_waits(server: &Arc<ServerState>) -> Result<bool, Error> {
+    let Some(mut mine) = participant(server)? else { return Ok(false) };
     if mine.unread == 0 {
         return Ok(false);
     }
-    let woken = desk
-        .aside(move |store, desk| {
-            let rules = (desk.options.limits)();
-            let wish = Wish { home: &desk.options.home, rules: &rules, wanted: true, by_hand: false };
-            wake::wake(store, &mut mine, &wish)
+    let woken = server
+        .in_background(move |store, server| {
+            let rules = (server.options.limits)();
+            let request =
+                WakeRequest { home: &server.options.home, rules: &rules, wanted: true, by_hand: false };
+            wake::wake(store, &mut mine, &request)
         })
         .await?;
     Ok(!matches!(

@@ -1,8 +1,10 @@
-//! Lines on stdin and stdout as messages of the protocol.
+//! Reads and writes messages of the protocol as lines on stdin and stdout.
 //!
-//! The library's own transport ignores a line that is not well-formed Unicode, and its client would wait for ever. Here such a line is
-//! mended and marked, so that the call gets its answer. The end of stdin is told to whoever waits at once: the library would let
-//! calls run on for seconds. Notifications before the first request, which the library takes for a broken client, are dropped.
+//! It differs from the library's own transport in three ways. That one ignores a line that is not
+//! well-formed Unicode, and the client would wait without end; this one repairs and marks the line,
+//! so that the call gets an answer. At the end of stdin, this one ends all waits at once; the
+//! library would let calls run on for seconds. And this one drops notifications before the first
+//! request, which the library treats as a broken client.
 
 use baton_core::limits;
 use rmcp::RoleServer;
@@ -19,23 +21,22 @@ use std::sync::Arc;
 use tokio::io::{AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::{Mutex, watch};
 
-/// A buffer that a long line made is not kept beyond this.
-const BUFFER_KEPT: usize = 64 << 10;
+/// A buffer that grew for a long line shrinks to this.
+const MAX_KEPT_BUFFER_BYTES: usize = 64 << 10;
 
-/// Marks a request whose text was not Unicode and has replacement characters now.
+/// Marks a request whose text was not Unicode and now has replacement characters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mended;
 
-/// The transport.
 pub(crate) struct Wire<R, W> {
     input: BufReader<R>,
     output: Arc<Mutex<W>>,
     gone: watch::Sender<bool>,
-    /// What was read of the present line.
+    /// The part of the present line that was read.
     line: Vec<u8>,
     /// The present line is too long and is skipped.
     skipping: bool,
-    /// A request has begun the conversation.
+    /// The first request has come.
     begun: bool,
 }
 
@@ -44,7 +45,7 @@ where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin + 'static,
 {
-    /// A transport over two streams; `gone` becomes true when the first one ends.
+    /// A transport over two streams. `gone` becomes true when the input ends.
     pub(crate) fn new(input: R, output: W, gone: watch::Sender<bool>) -> Self {
         Self {
             input: BufReader::new(input),
@@ -56,8 +57,8 @@ where
         }
     }
 
-    /// Reads on until a whole line is in `self.line`; false at the end of the stream. May be dropped and called again at any time:
-    /// nothing is consumed that is not kept.
+    /// Reads until a whole line is in `self.line`. False at the end of the stream. It may be
+    /// dropped and called again at any time: it keeps all that it consumes.
     async fn read_line(&mut self) -> bool {
         loop {
             let Ok(available) = self.input.fill_buf().await else { return false };
@@ -80,11 +81,11 @@ where
         }
     }
 
-    /// The message that the present line is, if it is one; forgets the line.
+    /// Parses the present line as a message, and clears the line.
     fn take_message(&mut self) -> Result<Option<ClientJsonRpcMessage>, RequestId> {
         let parsed = parse(self.line.trim_ascii());
         self.line.clear();
-        self.line.shrink_to(BUFFER_KEPT);
+        self.line.shrink_to(MAX_KEPT_BUFFER_BYTES);
         parsed
     }
 }
@@ -136,8 +137,9 @@ where
     }
 }
 
-/// Whether nobody can write to our stdin any more, by the kernel's word: what the transport has not got round to reading included.
-pub(crate) fn hung_up() -> bool {
+/// Whether the other end of stdin is closed, by the kernel. That shows even before the transport
+/// has read what is left.
+pub(crate) fn is_hung_up() -> bool {
     let stdin = io::stdin();
     let mut fds = [PollFd::new(&stdin, PollFlags::empty())];
     poll(&mut fds, Some(&Timespec::default())).is_ok()
@@ -155,7 +157,8 @@ async fn write<W: AsyncWrite + Unpin>(
     output.flush().await
 }
 
-/// The message in a line; nothing if it is none and wants no answer; else the id to which a refusal goes.
+/// The message in a line. `None` if it is not a message and needs no answer. The error is the id to
+/// answer with a refusal.
 fn parse(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, RequestId> {
     if line.is_empty() {
         return Ok(None);
@@ -170,18 +173,19 @@ fn parse(line: &[u8]) -> Result<Option<ClientJsonRpcMessage>, RequestId> {
             Ok(Some(JsonRpcMessage::Request(request)))
         }
         Ok(message) => Ok(Some(message)),
-        Err(_) => asker(&text).map_or(Ok(None), Err),
+        Err(_) => request_id(&text).map_or(Ok(None), Err),
     }
 }
 
-/// The id of what wants to be a request.
-fn asker(text: &str) -> Option<RequestId> {
+/// The id of a malformed request.
+fn request_id(text: &str) -> Option<RequestId> {
     let mut value: Value = serde_json::from_str(text).ok()?;
     value.get("method")?;
     serde_json::from_value(value.get_mut("id")?.take()).ok()
 }
 
-/// JSON text with a replacement character for each byte that is not UTF-8 and each half of a surrogate pair.
+/// JSON text with a replacement character for each byte that is not UTF-8 and each half of a
+/// surrogate pair.
 fn mend(line: &[u8]) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(line);
     let mut out = String::with_capacity(text.len());
@@ -196,7 +200,7 @@ fn mend(line: &[u8]) -> Cow<'_, str> {
                 rest = &rest[6..];
                 continue;
             }
-            // The backslash and what it stands before, which may be another backslash.
+            // The backslash and the next character, which may be another backslash.
             (None, _) => 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
         };
         out.push_str(&rest[..taken]);
@@ -211,7 +215,7 @@ enum Half {
     Low,
 }
 
-/// Which half of a surrogate pair the escape at the start of this text is, if it is one.
+/// The half of a surrogate pair that the text starts with as an escape, if it does.
 fn surrogate(text: &str) -> Option<Half> {
     let digits = text.strip_prefix("\\u")?.get(..4)?;
     match u16::from_str_radix(digits, 16).ok()? {
@@ -248,7 +252,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_come_whole_and_the_end_is_told() {
+    async fn lines_come_whole_and_the_end_is_reported() {
         let (gone, mut client) = watch::channel(false);
         let ping = "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n\n";
         let stray = "{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n";

@@ -1,7 +1,9 @@
 //! The MCP server alone, as the tests start it: `baton-mcp-alone AGENT HOME`.
 
+#![expect(clippy::disallowed_macros, reason = "a program of the tests")]
+
 use baton_core::limits::Limits;
-use baton_gate::{Gate, Places};
+use baton_guard_runtime::{Guard, Places};
 use baton_mcp::Options;
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -10,17 +12,18 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 /// The guard without the person's file.
-fn gate(home: &Path) -> Gate {
-    Gate::open(Places {
+fn guard(home: &Path) -> Guard {
+    Guard::open(Places {
         home: home.to_owned(),
         config: std::env::var_os("TEST_CONFIG").map(PathBuf::from),
         named_config: None,
         user_home: PathBuf::from("/"),
         cwd: std::env::current_dir().unwrap_or_default(),
         env: |name| std::env::var_os(name),
-        now: baton_mail::now,
+        now: baton_machine::clock::now,
         patience: Duration::ZERO,
         aside: |_, _, _| None,
+        own_line: |_| baton_core::guard::OwnLine::Unreadable,
     })
 }
 
@@ -40,10 +43,10 @@ fn main() -> ExitCode {
             program: std::env::current_exe().unwrap_or_default(),
             environment: std::env::vars_os().collect(),
             limits: Box::new(Limits::default),
-            gate,
+            guard,
             log: Box::new(move |line| {
                 let file = OpenOptions::new().create(true).append(true).open(&log);
-                // A test that looks for the line notices that it is missing.
+                // A test that expects the line notices if it is missing.
                 file.and_then(|mut file| writeln!(file, "{line}")).ok();
             }),
         })

@@ -1,18 +1,19 @@
 //! Accepting mail: the one transaction behind send, ask and reply.
 //!
-//! When it has committed, the message is on the disk and will reach an end that its sender can see. A retry with the same key gives
-//! the first result and changes nothing.
+//! Once it has committed, the message is on the disk and reaches an end that its sender can see. A
+//! retry with the same key gives the first result and changes nothing.
 
 use crate::failure::{failure, foreign};
 use crate::open::Store;
 use crate::people::{self, Participant};
-use crate::sessions::Process;
+use crate::states::{delivery, is_queued};
 use crate::trail;
 use baton_core::body::Body;
 use baton_core::id::{MessageId, MessageRow, ParticipantId, SessionRow};
 use baton_core::limits::Limits;
 use baton_core::loops::{self, Traffic};
 use baton_core::mail::Delivery;
+use baton_core::process::Process;
 use baton_core::time::{Moment, Span};
 use baton_core::wake::Attention;
 use baton_core::{Code, Error, limits, name};
@@ -21,16 +22,13 @@ use rusqlite::{Connection, OptionalExtension as _};
 /// What kind of message it is; part of the idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verb {
-    /// Just mail.
     Send,
     /// The sender waits for an answer.
     Ask,
-    /// The answer to a message.
     Reply,
 }
 
 impl Verb {
-    /// As stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Send => "send",
@@ -40,67 +38,62 @@ impl Verb {
     }
 }
 
+/// What a caller names a request with, so that a retry gives the first result and changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetryKey<'a> {
+    pub text: &'a str,
+    /// Of the whole request: the same key with another request is an error.
+    pub digest: [u8; 32],
+}
+
 /// A message to be accepted.
 #[derive(Debug)]
 pub struct NewMail<'a> {
-    /// Its id, made from fresh randomness.
+    /// Made from fresh randomness.
     pub id: MessageId,
-    /// Who sends it.
     pub sender: ParticipantId,
-    /// The session that sends it, for agents.
+    /// Set if an agent sends it.
     pub session: Option<SessionRow>,
-    /// What kind.
     pub verb: Verb,
-    /// Who gets it.
     pub recipients: Vec<Participant>,
-    /// What it says.
     pub body: &'a Body,
-    /// Its thread.
     pub thread: Option<&'a str>,
-    /// What it answers.
     pub reply_to: Option<MessageRow>,
-    /// The sender's key for retries, with a digest of the whole request.
-    pub key: Option<(&'a str, [u8; 32])>,
-    /// Who waits for the answer.
+    pub key: Option<RetryKey<'a>>,
+    /// The process that waits for the answer.
     pub waiter: Option<Process>,
-    /// How long it may wait.
+    /// How long it may wait before it expires.
     pub ttl: Span,
-    /// How much it presses.
     pub attention: Attention,
-    /// Now.
     pub now: Moment,
 }
 
-/// What was accepted, now or at the first try.
+/// What was accepted, by this call or by an earlier one with the same key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    /// The message.
     pub id: MessageId,
-    /// Its row.
     pub row: MessageRow,
-    /// Who gets it.
     pub to: Vec<Participant>,
     /// It was accepted before, under the same key.
     pub again: bool,
 }
 
 impl Store {
-    /// What was accepted under a key, if anything; an error if it was something else.
+    /// What was accepted under a key, if anything. An error if that was another message.
     pub fn accepted_before(
         &self,
         sender: ParticipantId,
         verb: Verb,
-        key: &str,
-        digest: [u8; 32],
+        key: RetryKey<'_>,
     ) -> Result<Option<Accepted>, Error> {
-        before(&self.conn, sender, verb, key, digest)
+        before(&self.conn, sender, verb, key)
     }
 
-    /// Accepts a message: durable when this returns.
+    /// Accepts a message. It is on the disk when this returns.
     pub fn accept_mail(&mut self, mail: NewMail<'_>, rules: &Limits) -> Result<Accepted, Error> {
         let tx = self.begin()?;
-        if let Some((key, digest)) = mail.key
-            && let Some(found) = before(&tx, mail.sender, mail.verb, key, digest)?
+        if let Some(key) = mail.key
+            && let Some(found) = before(&tx, mail.sender, mail.verb, key)?
         {
             return Ok(found);
         }
@@ -119,14 +112,16 @@ impl Store {
             )
             .map_err(failure)?;
         }
+        read_back(&tx, &mail, row)?;
         tx.commit().map_err(failure)?;
         Ok(Accepted { id: mail.id, row, to: mail.recipients, again: false })
     }
 }
 
 impl Store {
-    /// Tells the recipients of a message that was refused to cut a loop, once within a window of time.
-    pub fn tell_of_cut(
+    /// Tells the recipients of a message that was refused to stop a loop. Each hears of it once in
+    /// `window`.
+    pub fn send_cut_notes(
         &mut self,
         sender: &str,
         recipients: &[ParticipantId],
@@ -137,25 +132,25 @@ impl Store {
         let tx = self.begin()?;
         let body = format!("baton holds back what {sender} wanted to send you: {why}.");
         for recipient in recipients {
-            // Walks back from the newest, as the count of the budget does.
+            // Walks back from the newest message, as the count of the budget does.
             let told: bool = tx
                 .query_row(
                     "SELECT EXISTS (SELECT 1 FROM (SELECT id, body, verb, sent_at FROM message ORDER BY id DESC LIMIT 1000) m
-                     JOIN delivery d ON d.message = m.id WHERE m.verb = 'note' AND m.sent_at >= ?2 AND m.body LIKE ?3 AND d.recipient = ?1)",
-                    (recipient.0, now.0 - window.0, format!("baton holds back what {sender} wanted%")),
+                     JOIN delivery d ON d.message = m.id WHERE m.verb = 'note' AND m.sent_at >= ?2 AND instr(m.body, ?3) = 1 AND d.recipient = ?1)",
+                    (recipient.0, now.0 - window.0, format!("baton holds back what {sender} wanted")),
                     |row| row.get(0),
                 )
                 .map_err(failure)?;
             if !told {
-                note_to(&tx, *recipient, None, &body, now)?;
+                insert_note(&tx, *recipient, None, &body, now)?;
             }
         }
         tx.commit().map_err(failure)
     }
 
-    /// Tells a participant about the end of a job that it asked for. Under its key it is said once, however often that is tried; whether it was
-    /// said now. Unlike other notes it may wake.
-    pub fn tell_of_job(
+    /// Sends a note under a key, unless a note with that key was sent before. Returns whether it
+    /// was sent now. Unlike other notes it may wake the recipient.
+    pub fn send_note_once(
         &mut self,
         asker: ParticipantId,
         key: &str,
@@ -173,7 +168,7 @@ impl Store {
         if told {
             return Ok(false);
         }
-        note_to(&tx, asker, None, body, now)?;
+        insert_note(&tx, asker, None, body, now)?;
         tx.execute(
             "UPDATE message SET key = ?1, attention = ?2 WHERE id = (SELECT max(id) FROM message)",
             (key, Attention::Ordinary.code()),
@@ -183,22 +178,24 @@ impl Store {
         Ok(true)
     }
 
-    /// Says that a job which a participant asked for may run, so that its events look after it.
-    pub fn bump_jobs(&mut self, asker: ParticipantId) -> Result<(), Error> {
+    /// Raises a participant's jobs generation: a job that it asked for may run, so its events look
+    /// after its jobs.
+    pub fn bump_jobs_generation(&mut self, asker: ParticipantId) -> Result<(), Error> {
         let tx = self.begin()?;
         tx.execute("UPDATE participant SET jobs = jobs + 1 WHERE id = ?1", [asker.0]).map_err(failure)?;
         tx.commit().map_err(failure)
     }
 
-    /// The number that says whether jobs of a participant may run; 0 for none.
-    pub fn jobs_of(&self, asker: ParticipantId) -> Result<i64, Error> {
+    /// A participant's jobs generation; 0 if none of its jobs can still run.
+    pub fn jobs_generation(&self, asker: ParticipantId) -> Result<i64, Error> {
         let number =
             self.conn.query_row("SELECT jobs FROM participant WHERE id = ?1", [asker.0], |row| row.get(0));
         number.optional().map_err(failure).map(Option::unwrap_or_default)
     }
 
-    /// Says that none runs any more, if none was started since that number was read.
-    pub fn clear_jobs(&mut self, asker: ParticipantId, seen: i64) -> Result<(), Error> {
+    /// Sets the jobs generation to 0, if it still is `seen`: a job that started since then has
+    /// raised it.
+    pub fn clear_jobs_generation(&mut self, asker: ParticipantId, seen: i64) -> Result<(), Error> {
         let tx = self.begin()?;
         tx.execute("UPDATE participant SET jobs = 0 WHERE id = ?1 AND jobs = ?2", (asker.0, seen))
             .map_err(failure)?;
@@ -210,31 +207,30 @@ fn before(
     conn: &Connection,
     sender: ParticipantId,
     verb: Verb,
-    key: &str,
-    digest: [u8; 32],
+    key: RetryKey<'_>,
 ) -> Result<Option<Accepted>, Error> {
     let found: Option<(i64, String, Option<Vec<u8>>)> = conn
         .query_row(
             "SELECT id, public, digest FROM message WHERE sender = ?1 AND verb = ?2 AND key = ?3",
-            (sender.0, verb.as_str(), key),
+            (sender.0, verb.as_str(), key.text),
             |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
         )
         .optional()
         .map_err(failure)?;
     let Some((row, public, known)) = found else { return Ok(None) };
-    if known.as_deref() != Some(digest.as_slice()) {
+    if known.as_deref() != Some(key.digest.as_slice()) {
         return Err(Error::new(
             Code::KeyConflict,
-            format!("the key {} was used for another message", baton_core::frame::shown(key, 60)),
+            format!("the key {} was used for another message", baton_core::frame::shown(key.text, 60)),
         )
-        .hint("use a new key for a new message; the same key only repeats the same one"));
+        .hint("use a new key for a new message; the same key only repeats the same message"));
     }
     let row = MessageRow(row);
     let id = MessageId::parse(&public).ok_or_else(|| foreign("a message id"))?;
     Ok(Some(Accepted { id, row, to: recipients(conn, row)?, again: true }))
 }
 
-/// The hops of the new message, or the refusal that cuts a loop. Only agent to agent counts.
+/// The hops of the new message, or the refusal that stops a loop. Only mail between agents counts.
 fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, Error> {
     let Some(session) = mail.session else { return Ok(0) };
     let parent: Option<(u32, i64)> = match mail.reply_to {
@@ -253,11 +249,10 @@ fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, E
         .map_err(failure)?;
     let mut hops = 0;
     for recipient in &mail.recipients {
-        // Not the person, and no script.
-        if !recipient.project.is_empty() {
+        if !recipient.is_outsider() {
             let recent = recent_between(conn, mail.sender, recipient.id, mail.now, rules)?;
             let traffic = Traffic {
-                parent: parent.map(|(h, t)| (h, Moment(t))),
+                parent: parent.map(|(hops, at)| loops::Parent { hops, sent_at: Moment(at) }),
                 person_turn: person_turn.map(Moment),
                 recent,
             };
@@ -267,7 +262,8 @@ fn admit(conn: &Connection, mail: &NewMail<'_>, rules: &Limits) -> Result<u32, E
     Ok(hops)
 }
 
-/// Messages between two, either way, within the window. Walks back from the newest and stops at the window's edge, so no index is needed.
+/// How many messages two participants sent each other within the window. Walks back from the newest
+/// and stops at the window's edge, so no index is needed.
 fn recent_between(
     conn: &Connection,
     one: ParticipantId,
@@ -278,7 +274,7 @@ fn recent_between(
     let since = now.0 - rules.pair_window.0;
     let mut select =
         conn.prepare("SELECT id, sender, sent_at FROM message ORDER BY id DESC").map_err(failure)?;
-    // Most who write to each other have not done so lately.
+    // Prepared only when it is needed: most pairs have not written to each other lately.
     let mut went_to = None;
     let mut rows = select.query([]).map_err(failure)?;
     let mut count = 0;
@@ -323,8 +319,8 @@ fn insert(conn: &Connection, mail: &NewMail<'_>, hops: u32) -> Result<MessageRow
             mail.waiter.map(|waiter| waiter.start.cast_signed()),
             hops,
             mail.verb.as_str(),
-            mail.key.map(|(key, _)| key),
-            mail.key.map(|(_, digest)| digest),
+            mail.key.map(|key| key.text),
+            mail.key.map(|key| key.digest),
             mail.now.0,
             mail.now.plus(mail.ttl).0,
             mail.attention.code(),
@@ -342,7 +338,11 @@ fn queue(
     rules: &Limits,
 ) -> Result<(), Error> {
     let full = conn
-        .prepare("SELECT 1 FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2 LIMIT 1 OFFSET ?2")
+        .prepare(concat!(
+            "SELECT 1 FROM delivery WHERE recipient = ?1 AND ",
+            is_queued!(),
+            " LIMIT 1 OFFSET ?2"
+        ))
         .and_then(|mut select| select.exists((recipient.0, rules.mailbox.saturating_sub(1))))
         .map_err(failure)?;
     if full {
@@ -350,12 +350,47 @@ fn queue(
             Code::MailboxFull,
             format!("{} messages wait for that recipient already", rules.mailbox),
         )
-        .hint("is it running? `baton who` tells; the limit is `limits.mailbox`"));
+        .hint("`baton who` shows whether it is running; the limit is `limits.mailbox`"));
     }
-    conn.prepare("INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, 0, ?3)")
-        .and_then(|mut insert| insert.execute((message.0, recipient.0, now.0)))
-        .map_err(failure)?;
+    conn.prepare(concat!(
+        "INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, ",
+        delivery!(queued),
+        ", ?3)"
+    ))
+    .and_then(|mut insert| insert.execute((message.0, recipient.0, now.0)))
+    .map_err(failure)?;
     trail::note(conn, now, "sent", Some(recipient), Some(message), None)
+}
+
+/// Reads what was written in the same ways as its readers do. In a damaged store an index can lead
+/// elsewhere: then nothing is accepted.
+fn read_back(conn: &Connection, mail: &NewMail<'_>, row: MessageRow) -> Result<(), Error> {
+    let body: Option<(i64, String)> = conn
+        .query_row("SELECT id, body FROM message WHERE public = ?1", [mail.id.as_str()], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
+        .optional()
+        .map_err(failure)?;
+    let mut is_there = body.is_some_and(|(found, body)| found == row.0 && body == mail.body.as_str());
+    let mut queued = conn
+        .prepare(concat!(
+            "SELECT 1 FROM delivery INDEXED BY delivery_waiting WHERE recipient = ?1 AND ",
+            is_queued!(),
+            " AND message = ?2"
+        ))
+        .map_err(failure)?;
+    for recipient in &mail.recipients {
+        is_there = is_there && queued.exists((recipient.id.0, row.0)).map_err(failure)?;
+    }
+    is_there = is_there && recipients(conn, row)?.len() == mail.recipients.len();
+    // Its readers see who sent it.
+    is_there = is_there && people::whole(conn, mail.sender)?.is_some();
+    if is_there { Ok(()) } else { Err(unreadable()) }
+}
+
+fn unreadable() -> Error {
+    Error::new(Code::StoreCorrupt, "the store is damaged: what was written can't be read back")
+        .hint("nothing was accepted; `baton doctor` names the file: restore a backup of it, or move it away")
 }
 
 fn recipients(conn: &Connection, message: MessageRow) -> Result<Vec<Participant>, Error> {
@@ -366,8 +401,9 @@ fn recipients(conn: &Connection, message: MessageRow) -> Result<Vec<Participant>
     )
 }
 
-/// Tells a sender that its message reached an end that is not `seen`. baton's own notes cause no further notes.
-pub(crate) fn tell_sender(
+/// Tells a sender that its message reached an end other than `seen`. Notes from baton itself have
+/// no sender to tell.
+pub(crate) fn send_end_note(
     conn: &Connection,
     message: MessageRow,
     recipient: ParticipantId,
@@ -386,19 +422,19 @@ pub(crate) fn tell_sender(
     let Some((sender, public, to, _)) = found else { return Ok(()) };
     let why = match end {
         Delivery::Expired => "nobody took it in time",
-        Delivery::Undeliverable => "it was offered again and again and never taken",
+        Delivery::Undeliverable => "it was offered many times and never taken",
         Delivery::Unconfirmed => {
             "it was offered twice to a session that leaves no proof, so it may or may not have been seen"
         }
-        Delivery::Refused => "the recipient's side refused it",
         Delivery::Queued | Delivery::Offered | Delivery::Seen => return Ok(()),
     };
     let body = format!("Your message {public} to {to} ended as {}: {why}.", end.as_str());
-    note_to(conn, ParticipantId(sender), Some(message), &body, now)
+    insert_note(conn, ParticipantId(sender), Some(message), &body, now)
 }
 
-/// Puts a note of baton's own into somebody's mailbox. It wakes nobody: it comes with what else happens there.
-pub(crate) fn note_to(
+/// Puts a note from baton into a mailbox. It wakes no session: it comes with the recipient's next
+/// event.
+pub(crate) fn insert_note(
     conn: &Connection,
     recipient: ParticipantId,
     about: Option<MessageRow>,
@@ -414,21 +450,26 @@ pub(crate) fn note_to(
     .map_err(failure)?;
     let row = MessageRow(conn.last_insert_rowid());
     conn.execute(
-        "INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, 0, ?3)",
+        concat!(
+            "INSERT INTO delivery (message, recipient, state, state_at) VALUES (?1, ?2, ",
+            delivery!(queued),
+            ", ?3)"
+        ),
         (row.0, recipient.0, now.0),
     )
     .map_err(failure)?;
     trail::note(conn, now, "noted", Some(recipient), Some(row), None)
 }
 
-/// A fresh id for a note of ours; SQLite's randomness, because a note is written in the middle of a transaction.
+/// A new id for a note. SQLite gives the random bytes, because a note is written in the middle of a
+/// transaction.
 fn note_id(conn: &Connection) -> Result<MessageId, Error> {
     let bytes: Vec<u8> = conn.query_row("SELECT randomblob(8)", [], |row| row.get(0)).map_err(failure)?;
-    let random = bytes.try_into().map_err(|_| foreign("too little randomness"))?;
+    let random = bytes.try_into().map_err(|_| foreign("too few random bytes"))?;
     Ok(MessageId::from_random(random))
 }
 
-/// Checks a label that a caller made up: key or thread.
+/// Checks a label that a caller chose: a key or a thread.
 pub fn check_label(what: &str, text: &str) -> Result<(), Error> {
     if text.is_empty() || text.len() > limits::LABEL_BYTES || text.chars().any(char::is_control) {
         return Err(Error::new(

@@ -1,23 +1,27 @@
-//! What agents wait for: a file of its own, which a hook opens only when its agent asks for something, or has asked.
+//! Questions that agents ask. They have a file of their own, which a hook opens only when its agent
+//! asks something or has asked.
 //!
-//! Every change is a move of the table in `baton_core::approval`, read and made inside one transaction. A file per session under `asking/` in the
-//! home says that something of it is open; it changes inside the same transactions, and spares all other hooks a look.
+//! Every change is a step of the table in `baton_core::approval`, read and made in one transaction.
+//! A file per session under `asking/` in the home says that the session has an open question. It
+//! changes inside the same transactions, so that all other hooks need not open the store.
 
 use crate::failure::{failure, foreign};
 use crate::open::{Role, Store};
-use crate::schema::APPROVALS;
-use crate::sessions::Process;
-use baton_core::Error;
-use baton_core::approval::{Answer, State, Step};
+use crate::schema::APPROVALS_LAYOUT;
+use baton_core::approval::{Answer, Digest, State, Step};
 use baton_core::id::{ApprovalId, ParticipantId};
+use baton_core::process::Process;
 use baton_core::time::{Moment, Span};
+use baton_core::{Code, Error};
+use baton_machine::own;
 use rusqlite::{Connection, OptionalExtension as _, Row};
-use std::fs::{DirBuilder, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-/// How long a question stays to be looked up after it was closed.
-const KEEP: Span = Span::days(30);
+/// How long a closed question can still be looked up.
+const KEEP_CLOSED_FOR: Span = Span::days(30);
+
+/// The note of a question whose answer was withdrawn because it answered something else.
+pub const CHANGED_NOTE: &str = "it now asks something other than what was shown";
 
 /// The open store of questions.
 #[derive(Debug)]
@@ -29,147 +33,145 @@ pub struct Approvals {
 /// A question to be recorded.
 #[derive(Clone, Debug)]
 pub struct NewApproval<'a> {
-    /// Its id, made from fresh randomness.
+    /// Made from fresh randomness.
     pub id: ApprovalId,
-    /// The project of whoever asks.
     pub project: &'a str,
-    /// Where it works.
     pub cwd: &'a str,
-    /// The agent.
     pub agent: &'a str,
-    /// Its own session id.
+    /// The agent's own id of its session.
     pub session: &'a str,
-    /// The subagent that asks.
     pub subagent: Option<&'a str>,
-    /// Who asks, in the mail store.
+    /// Who asks, as a participant of the mail store.
     pub participant: Option<ParticipantId>,
-    /// Its name.
+    /// The participant's name.
     pub name: &'a str,
-    /// Where the agent writes the conversation down.
     pub transcript: Option<&'a str>,
     /// What is asked, as JSON.
     pub question: &'a str,
-    /// Why it is asked, where a rule of ours wants it.
+    /// Identifies what is asked.
+    pub digest: &'a Digest,
+    /// The reason, if a guard rule wants the question to be asked.
     pub why: Option<&'a str>,
-    /// The agent's own id of the question; empty where it has none.
+    /// The agent's own id of the question; empty if it has none.
     pub asked: &'a str,
     /// The agent's id of the tool call.
     pub call: Option<&'a str>,
-    /// Tells the tool and its input from others.
+    /// A fingerprint of the tool and its input.
     pub input: u64,
     /// The agent's process.
     pub asker: Option<Process>,
-    /// The process that hands an answer over; `None` where nobody of ours can.
+    /// The process that hands an answer over; `None` if none can.
     pub holder: Option<Process>,
-    /// Until when it is held.
     pub until: Option<Moment>,
-    /// Now.
     pub now: Moment,
 }
 
-/// One question as it stands.
+/// One question as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalRow {
-    /// Its id.
     pub id: ApprovalId,
-    /// The project of whoever asks.
     pub project: String,
-    /// Where it works.
     pub cwd: String,
-    /// The agent.
     pub agent: String,
-    /// Its own session id.
+    /// The agent's own id of its session.
     pub session: String,
-    /// The subagent that asks.
     pub subagent: Option<String>,
-    /// Who asks, in the mail store.
+    /// Who asks, as a participant of the mail store.
     pub participant: Option<ParticipantId>,
-    /// Its name.
+    /// The participant's name.
     pub name: String,
-    /// Where the agent writes the conversation down.
     pub transcript: Option<String>,
     /// What is asked, as JSON.
     pub question: String,
-    /// Why it is asked, where a rule of ours wants it.
+    /// Identifies what is asked; `None` in rows of an earlier version.
+    pub digest: Option<Digest>,
+    /// The reason, if a guard rule wants the question to be asked.
     pub why: Option<String>,
-    /// The agent's own id of the question; empty where it has none.
+    /// The agent's own id of the question; empty if it has none.
     pub asked: String,
     /// The agent's id of the tool call.
     pub call: Option<String>,
-    /// Tells the tool and its input from others.
+    /// A fingerprint of the tool and its input.
     pub input: u64,
     /// The agent's process.
     pub asker: Option<Process>,
     /// The process that hands an answer over.
     pub holder: Option<Process>,
-    /// Where it stands.
     pub state: State,
-    /// The answer that was given.
     pub answer: Option<Answer>,
-    /// Who gave it.
+    /// The digest of what was shown to the person or agent that answered.
+    pub answered: Option<Digest>,
     pub by: Option<String>,
     /// More about how it ended.
     pub note: Option<String>,
-    /// When it was asked.
     pub asked_at: Moment,
-    /// Until when it is held.
     pub until: Option<Moment>,
     /// When the answer was taken to be handed over.
     pub handed_at: Option<Moment>,
-    /// When it was closed.
     pub closed_at: Option<Moment>,
 }
 
-/// What came of the wish to tell somebody that a question waits.
+/// The result of a claim to notify people of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// It is the caller's to tell.
-    Made,
-    /// Somebody has told since it was asked.
-    Told,
-    /// Somebody has told just before; to be tried again after this.
+pub enum NoticeClaim {
+    /// The caller notifies.
+    Granted,
+    /// A notification since the question was asked has covered it.
+    Covered,
+    /// A notification went out shortly before the question was asked. Try again after this time.
     Wait(Span),
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Moved {
-    /// Whether it was one.
+    /// Whether the step was legal, and made.
     pub moved: bool,
-    /// The question as it stands now.
+    /// The question as it is now.
     pub row: ApprovalRow,
 }
 
-const COLUMNS: &str = "public, project, cwd, agent, session, subagent, participant, name, transcript, question, why, asked, call, input, \
+const COLUMNS: &str = "public, project, cwd, agent, session, subagent, participant, name, transcript, question, digest, answered, why, asked, call, input, \
     asker, asker_start, holder, holder_start, state, answer, words, by, note, asked_at, until, handed_at, closed_at";
 
 impl Approvals {
-    /// Opens the questions of a home, creating what is missing.
+    /// Opens the questions of a home. Creates what is missing.
     pub fn open(home: &Path, role: Role) -> Result<Self, Error> {
-        Store::open_as(home, role, &APPROVALS).map(|store| Self { store, home: home.to_owned() })
+        Store::open_as(home, role, &APPROVALS_LAYOUT).map(|store| Self { store, home: home.to_owned() })
     }
 
-    /// Opens them if there have ever been any.
+    /// Opens them if a question was ever asked.
     pub fn open_if_any(home: &Path, role: Role) -> Result<Option<Self>, Error> {
-        if home.join(APPROVALS.file).exists() { Self::open(home, role).map(Some) } else { Ok(None) }
+        if home.join(APPROVALS_LAYOUT.file).exists() { Self::open(home, role).map(Some) } else { Ok(None) }
     }
 
-    /// Opens them for a hook if its session has an open question. Costs those that have none a look at a folder.
+    /// Opens them for a hook if its session has an open question. Otherwise this costs one look at
+    /// a folder.
     pub fn open_if_asking(home: &Path, agent: &str, session: &str) -> Result<Option<Self>, Error> {
         if mark(home, agent, session).exists() { Self::open(home, Role::Hook).map(Some) } else { Ok(None) }
     }
 
-    /// Records a question: durable when this returns. The one that is open already if the agent tells of it twice.
+    /// Records a question. It is on the disk when this returns. If the agent reports the same
+    /// question twice, this is the open one.
     pub fn record(&mut self, new: &NewApproval<'_>) -> Result<Moved, Error> {
         let mark = mark(&self.home, new.agent, new.session);
         let tx = self.store.begin()?;
-        tx.execute("DELETE FROM approval WHERE closed_at < ?1", [new.now.0 - KEEP.0]).map_err(failure)?;
+        tx.execute("DELETE FROM approval WHERE closed_at < ?1", [new.now.0 - KEEP_CLOSED_FOR.0])
+            .map_err(failure)?;
         let state = if new.holder.is_some() { State::Waiting } else { State::Terminal };
         let process = |process: Option<Process>| (process.map(|one| one.pid), process.map(start));
         let ((asker, asker_start), (holder, holder_start)) = (process(new.asker), process(new.holder));
+        // The agent asks something else under the same id. An answer to the old question must not
+        // count for the new one.
+        tx.execute(
+            "UPDATE approval SET state = ?5, closed_at = ?6, note = 'it now asks something else' WHERE agent = ?1 AND session = ?2
+             AND asked = ?3 AND asked <> '' AND closed_at IS NULL AND digest IS NOT ?4 AND state <> 'handed'",
+            (new.agent, new.session, new.asked, new.digest.as_str(), State::Elsewhere.as_str(), new.now.0),
+        )
+        .map_err(failure)?;
         let sql = "INSERT INTO approval (public, project, cwd, agent, session, subagent, participant, name, transcript, question, why, asked,
-             call, input, asker, asker_start, holder, holder_start, state, asked_at, until)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)
+             call, input, asker, asker_start, holder, holder_start, state, asked_at, until, digest)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22)
              ON CONFLICT (agent, session, asked) WHERE closed_at IS NULL AND asked <> '' DO NOTHING";
         let made = tx
             .execute(
@@ -196,6 +198,7 @@ impl Approvals {
                     state.as_str(),
                     new.now.0,
                     new.until.map(|until| until.0),
+                    new.digest.as_str(),
                 ],
             )
             .map_err(failure)?;
@@ -211,18 +214,11 @@ impl Approvals {
         Ok(Moved { moved: made == 1, row })
     }
 
-    /// One question.
     pub fn get(&self, id: &ApprovalId) -> Result<Option<ApprovalRow>, Error> {
         get(&self.store.conn, "public = ?1", [id.as_str()])
     }
 
-    /// The open question that an agent knows under its own id.
-    pub fn asked_as(&self, agent: &str, session: &str, asked: &str) -> Result<Option<ApprovalRow>, Error> {
-        let open = "agent = ?1 AND session = ?2 AND asked = ?3 AND closed_at IS NULL";
-        get(&self.store.conn, open, [agent, session, asked])
-    }
-
-    /// Questions whose ids begin with a text, at most so many, the newest first.
+    /// Questions whose ids begin with a prefix, the newest first.
     pub fn beginning_with(&self, prefix: &str, most: usize) -> Result<Vec<ApprovalRow>, Error> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         let fits = "substr(public, 1, length(?1)) = ?1 ORDER BY id DESC LIMIT ?2";
@@ -243,57 +239,82 @@ impl Approvals {
         )
     }
 
-    /// What was asked lately, open or closed, the newest first.
+    /// The latest questions, open or closed, the newest first.
     pub fn latest(&self, most: usize) -> Result<Vec<ApprovalRow>, Error> {
         let most = i64::try_from(most).unwrap_or(i64::MAX);
         list(&self.store.conn, "1 ORDER BY id DESC LIMIT ?1", [most])
     }
 
-    /// Gives a question its answer. Not moved: it has one, has ended, or can't be answered here.
+    /// Answers a question, for what was shown and nothing else. Not moved if it has an answer, has
+    /// ended, or can't be answered here. An error if the agent asks something else by now.
     pub fn answer(
         &mut self,
         id: &ApprovalId,
+        shown: &Digest,
         answer: &Answer,
         by: &str,
         now: Moment,
     ) -> Result<Option<Moved>, Error> {
         let (word, words) = answer.in_words();
-        self.step(id, Step::Answer, |tx| {
+        self.step(id, Step::Answer, Some(shown), |tx| {
             tx.execute(
-                "UPDATE approval SET answer = ?2, words = ?3, by = ?4, answered_at = ?5, note = NULL WHERE public = ?1",
-                (id.as_str(), word, words, by, now.0),
+                "UPDATE approval SET answer = ?2, words = ?3, by = ?4, answered_at = ?5, answered = ?6, note = NULL WHERE public = ?1",
+                (id.as_str(), word, words, by, now.0, shown.as_str()),
             )
         })
     }
 
-    /// Takes the answer, to hand it over. Moved for one caller, once.
-    pub fn take(&mut self, id: &ApprovalId, now: Moment) -> Result<Option<Moved>, Error> {
-        self.step(id, Step::Take, |tx| {
+    /// Takes the answer, to hand it over. One caller gets it, once. An error if it answers
+    /// something other than what its holder holds.
+    pub fn take(&mut self, id: &ApprovalId, held: &Digest, now: Moment) -> Result<Option<Moved>, Error> {
+        let moved = self.take_if_same(id, held, now);
+        if moved.as_ref().is_err_and(|error| error.code() == Code::QuestionChanged) {
+            // The answer is withdrawn, because it was for something else. The question waits for
+            // another one.
+            self.withdraw(id, held)?;
+        }
+        moved
+    }
+
+    fn take_if_same(&mut self, id: &ApprovalId, held: &Digest, now: Moment) -> Result<Option<Moved>, Error> {
+        self.step(id, Step::Take, Some(held), |tx| {
             tx.execute("UPDATE approval SET handed_at = ?2 WHERE public = ?1", (id.as_str(), now.0))
         })
     }
 
-    /// The holder lets go of it. Not moved: an answer was taken before.
+    /// Takes back an answer that is not for what the holder holds.
+    fn withdraw(&mut self, id: &ApprovalId, held: &Digest) -> Result<(), Error> {
+        let tx = self.store.begin()?;
+        tx.execute(
+            "UPDATE approval SET state = 'waiting', answer = NULL, answered = NULL, words = NULL, by = NULL,
+             note = ?3 WHERE public = ?1 AND state = 'answered' AND answered IS NOT ?2",
+            (id.as_str(), held.as_str(), CHANGED_NOTE),
+        )
+        .map_err(failure)?;
+        tx.commit().map_err(failure)
+    }
+
+    /// The holder stops waiting for an answer. Not moved if an answer was taken before.
     pub fn release(&mut self, id: &ApprovalId) -> Result<Option<Moved>, Error> {
-        self.step(id, Step::Release, |tx| {
+        self.step(id, Step::Release, None, |tx| {
             tx.execute(
-                "UPDATE approval SET holder = NULL, holder_start = NULL, until = NULL, answer = NULL, words = NULL, by = NULL WHERE public = ?1",
+                "UPDATE approval SET holder = NULL, holder_start = NULL, until = NULL, answer = NULL, answered = NULL, words = NULL, by = NULL WHERE public = ?1",
                 [id.as_str()],
             )
         })
     }
 
-    /// The agent refused the answer for certain and still asks.
-    pub fn refused(&mut self, id: &ApprovalId, note: &str) -> Result<Option<Moved>, Error> {
-        self.step(id, Step::Refused, |tx| {
+    /// Records that the agent refused the answer for certain and still asks.
+    pub fn record_refusal(&mut self, id: &ApprovalId, note: &str) -> Result<Option<Moved>, Error> {
+        self.step(id, Step::Refused, None, |tx| {
             tx.execute(
-                "UPDATE approval SET answer = NULL, words = NULL, by = NULL, handed_at = NULL, note = ?2 WHERE public = ?1",
+                "UPDATE approval SET answer = NULL, answered = NULL, words = NULL, by = NULL, handed_at = NULL, note = ?2 WHERE public = ?1",
                 (id.as_str(), note),
             )
         })
     }
 
-    /// What was seen of a question, with more about it: `Ran`, `RefusedThere`, `Over` or `Gone`.
+    /// Closes a question by what was seen of it: `Ran`, `RefusedThere`, `Over` or `Gone`.
     pub fn close(
         &mut self,
         id: &ApprovalId,
@@ -301,7 +322,7 @@ impl Approvals {
         note: Option<&str>,
         now: Moment,
     ) -> Result<Option<Moved>, Error> {
-        self.step(id, step, |tx| {
+        self.step(id, step, None, |tx| {
             tx.execute(
                 "UPDATE approval SET closed_at = ?2, note = coalesce(?3, note) WHERE public = ?1",
                 (id.as_str(), now.0, note),
@@ -309,11 +330,12 @@ impl Approvals {
         })
     }
 
-    /// Makes a step if it is one.
+    /// Makes a step if it is legal. With a digest, only for that subject.
     fn step(
         &mut self,
         id: &ApprovalId,
         step: Step,
+        subject: Option<&Digest>,
         change: impl FnOnce(&Connection) -> rusqlite::Result<usize>,
     ) -> Result<Option<Moved>, Error> {
         let tx = self.store.begin()?;
@@ -321,11 +343,17 @@ impl Approvals {
         let Some(next) = row.state.after(step, row.answer.as_ref()) else {
             return Ok(Some(Moved { moved: false, row }));
         };
+        let is_other = |known: &Digest| subject.is_some_and(|subject| subject != known);
+        let of_answer = row.answered.as_ref().filter(|_| step == Step::Take);
+        if row.digest.iter().chain(of_answer).any(is_other) {
+            return Err(changed());
+        }
         change(&tx).map_err(failure)?;
         tx.execute("UPDATE approval SET state = ?2 WHERE public = ?1", (id.as_str(), next.as_str()))
             .map_err(failure)?;
         if next.is_end() && !is_asking(&tx, &row.agent, &row.session)? {
-            // Nobody else writes now: whoever records the next question waits for this transaction.
+            // No other process writes now: one that records the next question waits for this
+            // transaction.
             std::fs::remove_file(mark(&self.home, &row.agent, &row.session)).ok();
         }
         let row = get(&tx, "public = ?1", [id.as_str()])?.ok_or_else(|| foreign("a question"))?;
@@ -333,28 +361,28 @@ impl Approvals {
         Ok(Some(Moved { moved: true, row }))
     }
 
-    /// Whether somebody is to be told of a question of `who`, asked at that time: once within a window, by whoever asks here first.
+    /// Claims the notification for a question of `who`. Within a window the first caller gets it.
     pub fn claim_notice(
         &mut self,
         who: &str,
         asked: Moment,
         now: Moment,
         window: Span,
-    ) -> Result<Notice, Error> {
+    ) -> Result<NoticeClaim, Error> {
         let tx = self.store.begin()?;
         tx.execute("DELETE FROM notice WHERE at < ?1", [now.0 - Span::days(1).0]).map_err(failure)?;
         let told: Option<i64> = tx
             .query_row("SELECT at FROM notice WHERE who = ?1", [who], |row| row.get(0))
             .optional()
             .map_err(failure)?;
-        // A clock that was set back must not silence anybody.
+        // If the clock was set back, the old entry must not silence new ones.
         if let Some(told) = told.filter(|told| *told <= now.0) {
             if told > asked.0 {
-                return Ok(Notice::Told);
+                return Ok(NoticeClaim::Covered);
             }
             let left = told + window.0 - now.0;
             if left > 0 {
-                return Ok(Notice::Wait(Span(left)));
+                return Ok(NoticeClaim::Wait(Span(left)));
             }
         }
         tx.execute(
@@ -363,7 +391,7 @@ impl Approvals {
         )
         .map_err(failure)?;
         tx.commit().map_err(failure)?;
-        Ok(Notice::Made)
+        Ok(NoticeClaim::Granted)
     }
 
     /// Folds the WAL if it has grown.
@@ -377,9 +405,13 @@ impl Approvals {
     }
 }
 
+fn changed() -> Error {
+    Error::new(Code::QuestionChanged, CHANGED_NOTE).hint("`baton approvals` shows what it asks now")
+}
+
 /// The file that says that a session has an open question.
 fn mark(home: &Path, agent: &str, session: &str) -> PathBuf {
-    // An id comes from outside: no file is named by it.
+    // The id comes from outside, so it is not used as a file name.
     let mut name = format!("{agent}-");
     for byte in session.bytes().take(100) {
         name.push(if byte.is_ascii_alphanumeric() || byte == b'-' { char::from(byte) } else { '_' });
@@ -387,12 +419,12 @@ fn mark(home: &Path, agent: &str, session: &str) -> PathBuf {
     home.join("asking").join(name)
 }
 
-/// Without it events don't close the session's questions; whoever looks at them still does.
+/// Without the mark, events don't close the session's questions; the next reader of the inbox does.
 fn set_mark(mark: &Path) {
     if let Some(folder) = mark.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).ok();
+        own::folder(folder).ok();
     }
-    OpenOptions::new().create(true).append(true).mode(0o600).open(mark).ok();
+    own::append(mark).ok();
 }
 
 fn is_asking(conn: &Connection, agent: &str, session: &str) -> Result<bool, Error> {
@@ -446,6 +478,8 @@ fn approval(row: &Row<'_>) -> Result<ApprovalRow, Error> {
         name: whole("name")?,
         transcript: text("transcript")?,
         question: whole("question")?,
+        digest: text("digest")?.and_then(|digest| Digest::parse(&digest)),
+        answered: text("answered")?.and_then(|digest| Digest::parse(&digest)),
         why: text("why")?,
         asked: whole("asked")?,
         call: text("call")?,

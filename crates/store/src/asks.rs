@@ -1,43 +1,52 @@
-//! Asks: who waits for which answer, and taking it.
+//! Asks: which process waits for which answer, and taking the answer.
 
 use crate::failure::{failure, foreign};
-use crate::hook::{self, Claim};
+use crate::hook::{self, Claim, NewOffer};
 use crate::letters::Letters;
 use crate::open::Store;
-use crate::schema::{delivery_code, delivery_state};
-use crate::sessions::Process;
+use crate::states::{delivery, delivery_code, delivery_state};
 use crate::trail;
 use baton_core::frame::Letter;
 use baton_core::id::{MessageId, MessageRow, ParticipantId, SessionRow};
 use baton_core::mail::Delivery;
+use baton_core::process::Process;
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
 use rusqlite::OptionalExtension as _;
 
-/// Somebody who waits for an answer and how it takes it.
+/// Who waits for an answer, and how it takes it.
 #[derive(Debug)]
 pub enum Waiter<'a> {
-    /// An agent's session: the answer is offered, and proven by the result of its call.
+    /// An agent's session. The answer is offered to it, and the result of its call proves that it
+    /// arrived.
     Session(SessionRow, &'a Claim),
-    /// The person or a script: it is marked seen once printed, by [`Store::mark_read`].
+    /// A person or a script. [`Store::mark_read`] marks the answer as seen once it is printed.
     Outsider,
 }
 
-/// How an ask stands.
+/// What became of an ask.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AskState {
-    /// No answer yet.
     Waiting,
     /// The answer, claimed for the waiter.
     Answered(Box<Letter>, MessageRow),
-    /// The answer came, but it was delivered in another way already.
+    /// The answer has come, but it was delivered in another way.
     AnsweredElsewhere(MessageId, Delivery),
     /// The ask itself ended without being seen.
     Ended(Delivery),
 }
 
+/// Asks without an answer, oldest first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenAsks {
+    /// Those that the participant asked.
+    pub mine: Vec<Letter>,
+    /// Those that others asked the participant.
+    pub theirs: Vec<Letter>,
+}
+
 impl Store {
-    /// Looks at an ask of a participant, and takes the answer if it is there and still queued.
+    /// Checks an ask of a participant, and takes the answer if it has come and is still queued.
     pub fn take_answer(
         &mut self,
         asker: ParticipantId,
@@ -64,7 +73,15 @@ impl Store {
             return Ok(AskState::AnsweredElsewhere(letter.id, state));
         }
         if let Waiter::Session(session, claim) = waiter {
-            hook::insert_offer(&tx, asker, *session, claim, true, &[reply], now)?;
+            let new = NewOffer {
+                participant: asker,
+                session: *session,
+                claim,
+                is_answer: true,
+                messages: &[reply],
+                now,
+            };
+            hook::insert_offer(&tx, &new)?;
         }
         tx.execute("UPDATE message SET waiter = NULL, waiter_start = NULL WHERE id = ?1", [row.0])
             .map_err(failure)?;
@@ -72,7 +89,8 @@ impl Store {
         Ok(AskState::Answered(Box::new(letter), reply))
     }
 
-    /// Says who waits for an ask's answer now; `None` when nobody does any more, so that it comes as ordinary mail.
+    /// Sets the process that waits for an ask's answer. With `None` the answer comes as ordinary
+    /// mail.
     pub fn set_waiter(
         &mut self,
         asker: ParticipantId,
@@ -99,7 +117,7 @@ impl Store {
         for message in messages {
             let changed = tx
                 .execute(
-                    "UPDATE delivery SET state = ?3, state_at = ?4 WHERE message = ?1 AND recipient = ?2 AND state = 0",
+                    concat!("UPDATE delivery SET state = ?3, state_at = ?4 WHERE message = ?1 AND recipient = ?2 AND state = ", delivery!(queued)),
                     (message.0, reader.0, delivery_code(Delivery::Seen), now.0),
                 )
                 .map_err(failure)?;
@@ -110,23 +128,19 @@ impl Store {
         tx.commit().map_err(failure)
     }
 
-    /// The asks of a participant that nobody has answered, oldest first; and those it was asked and has not answered.
-    pub fn open_asks(
-        &self,
-        participant: ParticipantId,
-        most: usize,
-    ) -> Result<(Vec<Letter>, Vec<Letter>), Error> {
+    /// The open asks of a participant: those that it asked, and those that it was asked.
+    pub fn open_asks(&self, participant: ParticipantId, most: usize) -> Result<OpenAsks, Error> {
         let mine = self.asks(
-            "m.sender = ?1 AND m.closed_by IS NULL AND EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.state IN (0, 1, 2))",
+            concat!("m.sender = ?1 AND m.closed_by IS NULL AND EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.state IN (", delivery!(queued), ", ", delivery!(offered), ", ", delivery!(seen), "))"),
             participant,
             most,
         )?;
         let theirs = self.asks(
-            "m.closed_by IS NULL AND EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?1 AND d.state IN (1, 2))",
+            concat!("m.closed_by IS NULL AND EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?1 AND d.state IN (", delivery!(offered), ", ", delivery!(seen), "))"),
             participant,
             most,
         )?;
-        Ok((mine, theirs))
+        Ok(OpenAsks { mine, theirs })
     }
 
     fn asks(&self, which: &str, participant: ParticipantId, most: usize) -> Result<Vec<Letter>, Error> {
@@ -158,7 +172,7 @@ impl Store {
             .optional()
             .map_err(failure)?
             .ok_or_else(|| {
-                Error::new(Code::RequestNotFound, format!("no ask {} of yours", ask.request()))
+                Error::new(Code::RequestNotFound, format!("you have no ask {}", ask.request()))
                     .hint("`baton mail` lists your messages")
             })
     }

@@ -1,4 +1,4 @@
-//! Databases of other programs: read only, never written, never waited for long.
+//! Databases of other programs: opened for reading only, with a short wait.
 
 use crate::failure::failure;
 use baton_core::Error;
@@ -6,14 +6,14 @@ use rusqlite::{Connection, OpenFlags};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a writer is waited for.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long to wait for a writer.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The first column of each row of a query, as text, for one number.
+/// Calls `each` with the first column of each row of a query that takes one number.
 pub fn rows(file: &Path, query: &str, number: i64, mut each: impl FnMut(&str)) -> Result<(), Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let conn = Connection::open_with_flags(file, flags).map_err(failure)?;
-    conn.busy_timeout(PATIENCE).map_err(failure)?;
+    conn.busy_timeout(BUSY_TIMEOUT).map_err(failure)?;
     let mut statement = conn.prepare(query).map_err(failure)?;
     let mut rows = statement.query([number]).map_err(failure)?;
     while let Some(row) = rows.next().map_err(failure)? {

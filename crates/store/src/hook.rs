@@ -1,34 +1,35 @@
-//! The transactions of the hook path: look first, and write only if something changes.
+//! The transactions of the hook path: one read first, and a write only if something changes.
 //!
-//! [`Store::hook_view`] is one read. [`Store::hook_step`] settles the open offer, notes what the session does and claims the next
-//! batch, all in one transaction; whoever comes second finds the offer settled or open and does nothing.
+//! [`Store::hook_view`] is one read. [`Store::hook_step`] settles the open offer, notes what the
+//! session does and claims the next batch, all in one transaction. A second hook that comes at the
+//! same time finds the offer settled or open, and does nothing.
 
 use crate::failure::{failure, foreign};
 use crate::letters::Letters;
 use crate::open::Store;
-use crate::schema::{delivery_code, delivery_state};
-use crate::sessions::Process;
+use crate::states::{
+    OFFER_OPEN, delivery, delivery_code, delivery_state, is_offered, is_queued, offer, offer_code,
+};
 use crate::{accept, trail, wake};
 use baton_core::Error;
 use baton_core::frame::{Framed, Letter};
 use baton_core::id::{MessageId, MessageRow, Nonce, OfferId, ParticipantId, SessionRow, WakeId};
 use baton_core::limits::Limits;
 use baton_core::mail::mailbox::{self, Entry};
-use baton_core::mail::{Anchor, Delivery, Settle};
+use baton_core::mail::{Anchor, Delivery, Settle, Settlement, TurnStart};
+use baton_core::process::Process;
 use baton_core::session::State;
 use baton_core::time::Moment;
-use rusqlite::{Connection, OptionalExtension as _, Rows, ToSql};
+use rusqlite::{Connection, OptionalExtension as _, Row, Rows, ToSql};
 
 /// What a hook knows after its one read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookView {
-    /// The session.
     pub session: SessionRow,
-    /// Whose it is.
     pub participant: ParticipantId,
     /// The participant's name.
     pub name: String,
-    /// What the session did so far.
+    /// What the session does, by its last event.
     pub state: State,
     /// The agent's id of the turn that is running.
     pub turn: Option<String>,
@@ -36,114 +37,104 @@ pub struct HookView {
     pub turn_from: u64,
     /// Times in a row that mail kept it from stopping.
     pub stops: u32,
-    /// The process that runs it.
     pub process: Option<Process>,
-    /// Where it writes its conversation down.
     pub transcript: Option<String>,
     /// The open mail offer; while there is one, no other mail is offered.
     pub mail_offer: Option<OfferId>,
     /// All open offers, answers to asks included.
     pub open: Vec<OfferId>,
-    /// Something is queued.
     pub queued: bool,
     /// Its wake that no event has confirmed yet.
     pub wake: Option<WakeId>,
     /// Until when only urgent mail reaches it.
     pub dnd_until: Option<Moment>,
-    /// No person has said anything in it yet.
+    /// No person has prompted it yet.
     pub fresh: bool,
-    /// Not 0: a job that it asked for may still run.
-    pub jobs: i64,
+    /// Grows with each job that it starts, and is 0 when none of them can still run.
+    pub jobs_generation: i64,
 }
 
-/// An open offer with what is needed to look for its proof.
+/// An open offer, with what is needed to look for its proof.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OpenOffer {
-    /// Its row.
     pub id: OfferId,
-    /// What to look for.
+    /// The text to look for.
     pub nonce: Nonce,
-    /// Where it was made.
+    /// Where in the session it was made.
     pub anchor: Anchor,
     /// The agent's id of the turn it was made in.
     pub turn: Option<String>,
     /// The transcript's length when it was made.
     pub position: u64,
-    /// Where to start reading.
+    /// The transcript offset from which to read.
     pub read_from: u64,
-    /// The session it was made for.
     pub session: SessionRow,
-    /// That session's agent.
     pub agent: String,
-    /// That session's transcript.
     pub transcript: Option<String>,
-    /// That session's process.
     pub process: Option<Process>,
-    /// Whether that session has ended.
     pub ended: bool,
     /// The process that made it.
     pub claimer: Process,
 }
 
-/// A wish to claim mail.
+/// A request to claim mail.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// The new offer's nonce.
     pub nonce: Nonce,
-    /// Where it is made.
+    /// Where in the session the offer is made.
     pub anchor: Anchor,
-    /// The turn it is made in.
     pub turn: Option<String>,
-    /// The transcript's length now.
     pub position: u64,
-    /// Where a look for its proof has to start reading.
+    /// The transcript offset from which a look for its proof must read.
     pub read_from: u64,
-    /// Who claims.
+    /// The process that claims.
     pub claimer: Process,
-    /// It keeps the session from stopping.
+    /// The offer keeps the session from stopping.
     pub at_stop: bool,
-    /// Only what is urgent.
+    /// Claims urgent mail only.
     pub only_urgent: bool,
 }
 
-/// What a claim gave.
+/// The result of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claimed {
-    /// The new offer.
     pub offer: OfferId,
     /// What to print.
     pub text: String,
-    /// What is in it.
+    /// The messages in it.
     pub messages: Vec<MessageId>,
+}
+
+/// The messages of an offer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OfferedLetters {
+    pub letters: Vec<Letter>,
+    /// When the offer was made.
+    pub made_at: Moment,
 }
 
 /// What one hook run wants to change.
 #[derive(Debug)]
 pub struct HookStep {
-    /// The session.
     pub session: SessionRow,
-    /// Whose it is.
     pub participant: ParticipantId,
     /// What became of open offers.
-    pub settle: Vec<(OfferId, Settle)>,
-    /// The session's new state.
+    pub settle: Vec<Settlement>,
     pub state: Option<State>,
-    /// Where it writes its conversation down, if that is news.
+    /// Set if it has changed.
     pub transcript: Option<String>,
-    /// A turn begins: its id, the transcript's length, and whether a person began it.
-    pub turn: Option<(Option<String>, u64, bool)>,
+    pub turn: Option<TurnStart>,
     /// The wake that this event confirms.
     pub confirms: Option<WakeId>,
-    /// Mail to claim.
     pub claim: Option<Claim>,
-    /// Now.
     pub now: Moment,
 }
 
 impl Store {
-    /// Everything a hook needs to know, in one read. `None` for a session that was never seen.
+    /// Everything that a hook needs to know, in one read. `None` for a session that was never seen.
     ///
-    /// Row by row, as [`Letters`] are read: one statement for all of it takes SQLite longer to plan.
+    /// It reads row by row, as [`Letters`] does: SQLite takes longer to plan one statement for all
+    /// of it.
     pub fn hook_view(&self, agent: &str, native: &str) -> Result<Option<HookView>, Error> {
         let read = self.conn.unchecked_transaction().map_err(failure)?;
         let view = view(&read, agent, native).map_err(failure)?;
@@ -156,7 +147,7 @@ impl Store {
         self.open_offers("o.id = ?1", [id.0]).map(|mut found| found.pop())
     }
 
-    /// Every open offer of a participant, or of everybody.
+    /// Every open offer of one participant, or of all.
     pub fn open_offers_of(&self, participant: Option<ParticipantId>) -> Result<Vec<OpenOffer>, Error> {
         self.open_offers("?1 IS NULL OR o.participant = ?1", [participant.map(|p| p.0)])
     }
@@ -164,48 +155,23 @@ impl Store {
     fn open_offers(&self, which: &str, by: impl rusqlite::Params) -> Result<Vec<OpenOffer>, Error> {
         let sql = format!(
             "SELECT o.id, o.nonce, o.anchor, o.turn, o.position, o.read_from, o.session, s.agent, s.transcript, s.pid, s.pid_start, s.state, o.pid, o.pid_start,
-                p.session FROM offer o JOIN session s ON s.id = o.session JOIN participant p ON p.id = o.participant WHERE o.state = 0 AND ({which})"
+                p.session FROM offer o JOIN session s ON s.id = o.session JOIN participant p ON p.id = o.participant WHERE o.state = {OFFER_OPEN} AND ({which})"
         );
         let mut select = self.conn.prepare(&sql).map_err(failure)?;
         let mut rows = select.query(by).map_err(failure)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(failure)? {
-            let read = || -> rusqlite::Result<_> {
-                let pid: Option<i32> = row.get(9)?;
-                let start: Option<i64> = row.get(10)?;
-                Ok((
-                    row.get::<_, String>(1)?,
-                    row.get::<_, String>(2)?,
-                    OpenOffer {
-                        id: OfferId(row.get(0)?),
-                        nonce: Nonce::from_random([0; 8]),
-                        anchor: Anchor::Start,
-                        turn: row.get(3)?,
-                        position: row.get::<_, i64>(4)?.cast_unsigned(),
-                        read_from: row.get::<_, i64>(5)?.cast_unsigned(),
-                        session: SessionRow(row.get(6)?),
-                        agent: row.get(7)?,
-                        transcript: row.get(8)?,
-                        process: pid
-                            .zip(start)
-                            .map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
-                        ended: row.get::<_, String>(11)? == State::Gone.as_str(),
-                        claimer: Process { pid: row.get(12)?, start: row.get::<_, i64>(13)?.cast_unsigned() },
-                    },
-                ))
-            };
-            let (nonce, anchor, offer) = read().map_err(failure)?;
-            found.push(OpenOffer {
-                nonce: Nonce::parse(&nonce).ok_or_else(|| foreign("a nonce"))?,
-                anchor: Anchor::parse(&anchor).ok_or_else(|| foreign("an anchor"))?,
-                ..offer
-            });
+            let nonce: String = row.get(1).map_err(failure)?;
+            let anchor: String = row.get(2).map_err(failure)?;
+            let nonce = Nonce::parse(&nonce).ok_or_else(|| foreign("a nonce"))?;
+            let anchor = Anchor::parse(&anchor).ok_or_else(|| foreign("an anchor"))?;
+            found.push(open_offer(row, nonce, anchor).map_err(failure)?);
         }
         Ok(found)
     }
 
-    /// What an open offer holds, to say it once more in the same words, and when it was made.
-    pub fn offered_letters(&self, offer: OfferId) -> Result<(Vec<Letter>, Moment), Error> {
+    /// The messages of an open offer, to offer them again in the same words.
+    pub fn offered_letters(&self, offer: OfferId) -> Result<OfferedLetters, Error> {
         let (owner, made_at) = self
             .conn
             .query_row("SELECT participant, made_at FROM offer WHERE id = ?1", [offer.0], |row| {
@@ -214,9 +180,11 @@ impl Store {
             .map_err(failure)?;
         let mut select = self
             .conn
-            .prepare(
-                "SELECT message, doubted FROM delivery WHERE recipient = ?1 AND state = 1 AND state < 2 AND offer = ?2 ORDER BY message",
-            )
+            .prepare(concat!(
+                "SELECT message, doubted FROM delivery WHERE recipient = ?1 AND ",
+                is_offered!(),
+                " AND offer = ?2 ORDER BY message"
+            ))
             .map_err(failure)?;
         let mut rows = select.query((owner.0, offer.0)).map_err(failure)?;
         let mut reader = Letters::of(&self.conn, owner)?;
@@ -224,10 +192,10 @@ impl Store {
         while let Some((message, doubted)) = next_delivery(&mut rows)? {
             letters.extend(reader.read(message, doubted)?.map(|found| found.letter));
         }
-        Ok((letters, made_at))
+        Ok(OfferedLetters { letters, made_at })
     }
 
-    /// Whether mail waits that may be offered to a participant, once no offer is open.
+    /// Whether mail waits that may be offered to a participant once no offer is open.
     pub fn mail_waits(
         &self,
         participant: ParticipantId,
@@ -239,7 +207,8 @@ impl Store {
             .map(|queue| !queue.letters.is_empty())
     }
 
-    /// Does what one hook run decided. `render` frames the letters that are queued; the claim holds as many as it took.
+    /// Does what one hook run decided. `render` frames the queued letters; the claim holds as many
+    /// as it took.
     pub fn hook_step(
         &mut self,
         step: &HookStep,
@@ -248,8 +217,8 @@ impl Store {
         render: &dyn Fn(&[Letter], usize, &Nonce) -> Framed,
     ) -> Result<Option<Claimed>, Error> {
         let tx = self.begin()?;
-        for (offer, settle) in &step.settle {
-            settle_offer(&tx, *offer, *settle, step.now)?;
+        for Settlement { offer, how } in &step.settle {
+            settle_offer(&tx, *offer, *how, step.now)?;
         }
         note_session(&tx, step)?;
         if let Some(id) = step.confirms {
@@ -263,7 +232,7 @@ impl Store {
         Ok(claimed)
     }
 
-    /// Settles an offer outside a hook: a reader noticed, or the claimer could not print.
+    /// Settles an offer outside a hook: a reader saw its proof, or the claimer could not print it.
     pub fn settle(&mut self, offer: OfferId, settle: Settle, now: Moment) -> Result<(), Error> {
         let tx = self.begin()?;
         settle_offer(&tx, offer, settle, now)?;
@@ -271,67 +240,73 @@ impl Store {
     }
 }
 
-/// What is known of a session, its participant and what waits there.
+fn open_offer(row: &Row<'_>, nonce: Nonce, anchor: Anchor) -> rusqlite::Result<OpenOffer> {
+    let pid: Option<i32> = row.get(9)?;
+    let start: Option<i64> = row.get(10)?;
+    Ok(OpenOffer {
+        id: OfferId(row.get(0)?),
+        nonce,
+        anchor,
+        turn: row.get(3)?,
+        position: row.get::<_, i64>(4)?.cast_unsigned(),
+        read_from: row.get::<_, i64>(5)?.cast_unsigned(),
+        session: SessionRow(row.get(6)?),
+        agent: row.get(7)?,
+        transcript: row.get(8)?,
+        process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
+        ended: row.get::<_, String>(11)? == State::Gone.as_str(),
+        claimer: Process { pid: row.get(12)?, start: row.get::<_, i64>(13)?.cast_unsigned() },
+    })
+}
+
+/// What is known of a session, its participant and what waits for it.
 fn view(conn: &Connection, agent: &str, native: &str) -> rusqlite::Result<Option<HookView>> {
-    let session = conn
-        .prepare(
-            "SELECT id, participant, state, turn, turn_from, stops, pid, pid_start, transcript, person_turn_at FROM session WHERE agent = ?1 AND native = ?2",
-        )?
-        .query_row((agent, native), |row| {
-            let state: String = row.get(2)?;
-            let pid: Option<i32> = row.get(6)?;
-            let start: Option<i64> = row.get(7)?;
-            Ok(HookView {
-                session: SessionRow(row.get(0)?),
-                participant: ParticipantId(row.get(1)?),
-                name: String::new(),
-                state: State::parse(&state).unwrap_or(State::Gone),
-                turn: row.get(3)?,
-                turn_from: row.get::<_, i64>(4)?.cast_unsigned(),
-                stops: row.get(5)?,
-                process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
-                transcript: row.get(8)?,
-                fresh: row.get::<_, Option<i64>>(9)?.is_none(),
-                mail_offer: None,
-                open: Vec::new(),
-                queued: false,
-                wake: None,
-                dnd_until: None,
-                jobs: 0,
-            })
-        })
-        .optional()?;
-    let Some(session) = session else { return Ok(None) };
-    let id = session.participant.0;
+    let mut select = conn.prepare(
+        "SELECT id, participant, state, turn, turn_from, stops, pid, pid_start, transcript, person_turn_at FROM session WHERE agent = ?1 AND native = ?2",
+    )?;
+    let mut sessions = select.query((agent, native))?;
+    let Some(session) = sessions.next()? else { return Ok(None) };
+    let id: i64 = session.get(1)?;
     let open = conn
-        .prepare("SELECT id FROM offer WHERE participant = ?1 AND state = 0")?
+        .prepare(concat!("SELECT id FROM offer WHERE participant = ?1 AND state = ", offer!(open)))?
         .query_map([id], |row| row.get(0).map(OfferId))?
         .collect::<rusqlite::Result<_>>()?;
     let queued = conn
-        .prepare("SELECT 1 FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2")?
+        .prepare(concat!("SELECT 1 FROM delivery WHERE recipient = ?1 AND ", is_queued!()))?
         .exists([id])?;
+    let state: String = session.get(2)?;
+    let pid: Option<i32> = session.get(6)?;
+    let start: Option<i64> = session.get(7)?;
     conn.prepare("SELECT name, offer, wake, dnd_until, jobs FROM participant WHERE id = ?1")?
-        .query_row([id], |row| {
+        .query_row([id], |participant| {
             Ok(HookView {
-                name: row.get(0)?,
-                mail_offer: row.get::<_, Option<i64>>(1)?.map(OfferId),
-                wake: row.get::<_, Option<i64>>(2)?.map(WakeId),
-                dnd_until: row.get::<_, Option<i64>>(3)?.map(Moment),
-                jobs: row.get(4)?,
+                session: SessionRow(session.get(0)?),
+                participant: ParticipantId(id),
+                name: participant.get(0)?,
+                state: State::parse(&state).unwrap_or(State::Gone),
+                turn: session.get(3)?,
+                turn_from: session.get::<_, i64>(4)?.cast_unsigned(),
+                stops: session.get(5)?,
+                process: pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() }),
+                transcript: session.get(8)?,
+                fresh: session.get::<_, Option<i64>>(9)?.is_none(),
+                mail_offer: participant.get::<_, Option<i64>>(1)?.map(OfferId),
                 open,
                 queued,
-                ..session
+                wake: participant.get::<_, Option<i64>>(2)?.map(WakeId),
+                dnd_until: participant.get::<_, Option<i64>>(3)?.map(Moment),
+                jobs_generation: participant.get(4)?,
             })
         })
         .optional()
 }
 
-/// Writes down what the session does now, in one statement where anything has changed.
+/// Writes down what the session does now, in one statement, if anything has changed.
 fn note_session(conn: &Connection, step: &HookStep) -> Result<(), Error> {
     if step.state.is_none() && step.turn.is_none() && step.transcript.is_none() {
         return Ok(());
     }
-    // Only what changes: to plan the rest would cost more than to write it.
+    // Only the columns that change: SQLite takes longer to plan the rest than to write it.
     let mut sets = Vec::new();
     let mut values: Vec<(&str, &dyn ToSql)> = vec![(":id", &step.session.0)];
     let state = step.state.map(State::as_str);
@@ -339,11 +314,11 @@ fn note_session(conn: &Connection, step: &HookStep) -> Result<(), Error> {
         sets.push("state_since = CASE WHEN state = :state THEN state_since ELSE :now END, state = :state");
         values.push((":state", state));
     }
-    let turn = step.turn.as_ref().map(|(turn, from, by_person)| (turn, from.cast_signed(), *by_person));
-    if let Some((turn, from, by_person)) = &turn {
+    let turn_from = step.turn.as_ref().map(|start| start.from.cast_signed());
+    if let (Some(start), Some(from)) = (&step.turn, &turn_from) {
         sets.push("turn = :turn, turn_from = :from");
-        values.extend([(":turn", *turn as &dyn ToSql), (":from", from)]);
-        if *by_person {
+        values.extend([(":turn", &start.id as &dyn ToSql), (":from", from)]);
+        if start.by_person {
             sets.push("stops = 0, person_turn_at = :now");
         }
     }
@@ -379,8 +354,15 @@ fn claim_mail(
         return Ok(None);
     }
     let framed = render(&queue.letters, queue.waiting, &claim.nonce);
-    let rows = &queue.rows[..framed.taken];
-    let offer = insert_offer(conn, step.participant, step.session, claim, false, rows, step.now)?;
+    let new = NewOffer {
+        participant: step.participant,
+        session: step.session,
+        claim,
+        is_answer: false,
+        messages: &queue.rows[..framed.taken],
+        now: step.now,
+    };
+    let offer = insert_offer(conn, &new)?;
     if claim.at_stop {
         // The turn goes on.
         conn.execute(
@@ -393,16 +375,20 @@ fn claim_mail(
     Ok(Some(Claimed { offer, text: framed.text, messages }))
 }
 
-/// Writes an offer of these messages down; `answer` for the reply that a waiting ask takes.
-pub(crate) fn insert_offer(
-    conn: &Connection,
-    participant: ParticipantId,
-    session: SessionRow,
-    claim: &Claim,
-    answer: bool,
-    messages: &[MessageRow],
-    now: Moment,
-) -> Result<OfferId, Error> {
+/// An offer to be inserted.
+pub(crate) struct NewOffer<'a> {
+    pub(crate) participant: ParticipantId,
+    pub(crate) session: SessionRow,
+    pub(crate) claim: &'a Claim,
+    /// It is the reply that a waiting ask takes, which may be open beside the one mail offer.
+    pub(crate) is_answer: bool,
+    pub(crate) messages: &'a [MessageRow],
+    pub(crate) now: Moment,
+}
+
+/// Inserts an offer, and marks its messages as offered.
+pub(crate) fn insert_offer(conn: &Connection, new: &NewOffer<'_>) -> Result<OfferId, Error> {
+    let NewOffer { participant, session, claim, is_answer, messages, now } = *new;
     conn.prepare(
         "INSERT INTO offer (nonce, participant, session, answer, anchor, turn, position, read_from, pid, pid_start, made_at)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
@@ -412,7 +398,7 @@ pub(crate) fn insert_offer(
             claim.nonce.as_str(),
             participant.0,
             session.0,
-            answer,
+            is_answer,
             claim.anchor.to_text(),
             &claim.turn,
             claim.position.cast_signed(),
@@ -424,12 +410,17 @@ pub(crate) fn insert_offer(
     })
     .map_err(failure)?;
     let offer = OfferId(conn.last_insert_rowid());
-    if !answer {
+    if !is_answer {
         conn.execute("UPDATE participant SET offer = ?2 WHERE id = ?1", (participant.0, offer.0))
             .map_err(failure)?;
     }
     let mut update = conn
-        .prepare("UPDATE delivery SET state = 1, state_at = ?3, offer = ?4 WHERE message = ?1 AND recipient = ?2 AND state = 0")
+        .prepare(concat!(
+            "UPDATE delivery SET state = ",
+            delivery!(offered),
+            ", state_at = ?3, offer = ?4 WHERE message = ?1 AND recipient = ?2 AND state = ",
+            delivery!(queued)
+        ))
         .map_err(failure)?;
     let mut notes = trail::Notes::new(conn)?;
     for message in messages {
@@ -451,7 +442,8 @@ pub(crate) struct Queue {
     pub(crate) waiting: usize,
 }
 
-/// The head of a participant's queue. A reply is left for the ask that waits for it, as long as its waiter lives.
+/// The head of a participant's queue. A reply stays for the ask that waits for it, as long as its
+/// waiter lives.
 pub(crate) fn queued_letters(
     conn: &Connection,
     participant: ParticipantId,
@@ -461,7 +453,11 @@ pub(crate) fn queued_letters(
     alive: &dyn Fn(Process) -> bool,
 ) -> Result<Queue, Error> {
     let mut select = conn
-        .prepare("SELECT message, doubted FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2 ORDER BY message")
+        .prepare(concat!(
+            "SELECT message, doubted FROM delivery WHERE recipient = ?1 AND ",
+            is_queued!(),
+            " ORDER BY message"
+        ))
         .map_err(failure)?;
     let mut rows = select.query([participant.0]).map_err(failure)?;
     let mut reader = Letters::of(conn, participant)?;
@@ -473,7 +469,7 @@ pub(crate) fn queued_letters(
             continue;
         }
         if queue.letters.len() >= most {
-            // Counted by the index alone: what else waits may be thousands.
+            // Counted by the index alone, because thousands may wait.
             queue.waiting = count_queued(conn, participant)?;
             break;
         }
@@ -494,7 +490,7 @@ fn next_delivery(rows: &mut Rows<'_>) -> Result<Option<(MessageRow, bool)>, Erro
 
 fn count_queued(conn: &Connection, participant: ParticipantId) -> Result<usize, Error> {
     conn.query_row(
-        "SELECT count(*) FROM delivery WHERE recipient = ?1 AND state = 0 AND state < 2",
+        concat!("SELECT count(*) FROM delivery WHERE recipient = ?1 AND ", is_queued!()),
         [participant.0],
         |row| row.get::<_, i64>(0),
     )
@@ -502,22 +498,22 @@ fn count_queued(conn: &Connection, participant: ParticipantId) -> Result<usize, 
     .map_err(failure)
 }
 
-/// Settles an offer if it is still open: compare and set, so that of two lookers one wins and the other changes nothing.
+/// Settles an offer if it is still open. This is a compare-and-set: of two processes, one wins and
+/// the other changes nothing.
 pub(crate) fn settle_offer(
     conn: &Connection,
     offer: OfferId,
     settle: Settle,
     now: Moment,
 ) -> Result<(), Error> {
-    let code = match settle {
-        Settle::Keep => return Ok(()),
-        Settle::Seen => 1,
-        Settle::Return => 2,
-        Settle::Doubt => 3,
-    };
+    let Some(code) = offer_code(settle) else { return Ok(()) };
     let owner: Option<i64> = conn
         .query_row(
-            "UPDATE offer SET state = ?2, decided_at = ?3 WHERE id = ?1 AND state = 0 RETURNING participant",
+            concat!(
+                "UPDATE offer SET state = ?2, decided_at = ?3 WHERE id = ?1 AND state = ",
+                offer!(open),
+                " RETURNING participant"
+            ),
             (offer.0, code, now.0),
             |row| row.get(0),
         )
@@ -536,7 +532,7 @@ pub(crate) fn settle_offer(
         let kind = if next.state == Delivery::Queued { "returned" } else { next.state.as_str() };
         trail::note(conn, now, kind, Some(owner), Some(entry.message), None)?;
         if next.state.is_end() && next.state != Delivery::Seen {
-            accept::tell_sender(conn, entry.message, owner, next.state, now)?;
+            accept::send_end_note(conn, entry.message, owner, next.state, now)?;
         }
     }
     Ok(())
@@ -544,9 +540,11 @@ pub(crate) fn settle_offer(
 
 fn offered_entries(conn: &Connection, owner: ParticipantId, offer: OfferId) -> Result<Vec<Entry>, Error> {
     let mut select = conn
-        .prepare(
-            "SELECT message, state, returns, doubted FROM delivery WHERE recipient = ?1 AND state = 1 AND state < 2 AND offer = ?2 ORDER BY message",
-        )
+        .prepare(concat!(
+            "SELECT message, state, returns, doubted FROM delivery WHERE recipient = ?1 AND ",
+            is_offered!(),
+            " AND offer = ?2 ORDER BY message"
+        ))
         .map_err(failure)?;
     let rows = select
         .query_map((owner.0, offer.0), |row| {

@@ -1,14 +1,17 @@
-//! Jobs: a file of their own, because hooks open the other one for each tool call and don't need them.
+//! Jobs. They have a file of their own, because hooks open the mail store for each tool call and
+//! don't need jobs.
 //!
-//! The record is there before the worker is. Every change goes through the table of legal steps (`baton_core::job::Status`) inside one
-//! transaction, so the first end stays, whoever else comes to one.
+//! The record exists before the worker does. Every change goes through the table of legal steps
+//! (`baton_core::job::Status`) in one transaction, so the first end stays.
 
+use crate::accept::RetryKey;
 use crate::failure::{failure, foreign};
 use crate::open::{Role, Store};
-use crate::schema::JOBS;
-use crate::sessions::Process;
+use crate::schema::JOBS_LAYOUT;
+use baton_core::approval::Digest;
 use baton_core::id::{JobId, ParticipantId};
 use baton_core::job::{Fault, Status};
+use baton_core::process::Process;
 use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error};
 use rusqlite::{Connection, OptionalExtension as _, Row};
@@ -21,105 +24,63 @@ pub struct Jobs(Store);
 /// A job to be accepted.
 #[derive(Debug)]
 pub struct NewJob<'a> {
-    /// Its id, made from fresh randomness.
+    /// Made from fresh randomness.
     pub id: JobId,
-    /// The project that it belongs to.
     pub project: &'a str,
-    /// The agent that shall do it.
+    /// The agent that does it.
     pub agent: &'a str,
-    /// What it shall do, byte for byte.
+    /// The task, byte for byte.
     pub prompt: &'a str,
-    /// Everything else that was asked for, as JSON.
+    /// Everything besides the prompt that was asked for, as JSON.
     pub request: &'a str,
-    /// Where it works.
     pub cwd: &'a str,
-    /// The backend's session that goes on.
+    /// The backend's session that it resumes.
     pub resumes: Option<&'a str>,
-    /// Who asks.
     pub asker: ParticipantId,
-    /// The asker's name.
     pub asker_name: &'a str,
-    /// The asker's key for retries, with a digest of the whole request.
-    pub key: Option<(&'a str, [u8; 32])>,
-    /// The asker waits for its end himself, and need not be told.
+    pub key: Option<RetryKey<'a>>,
+    /// The asker waits for its end, and gets no mail about it.
     pub told: bool,
-    /// Now.
     pub now: Moment,
 }
 
-impl NewJob<'_> {
-    /// As its row will be.
-    pub fn as_row(&self) -> JobRow {
-        JobRow {
-            id: self.id.clone(),
-            project: self.project.to_owned(),
-            agent: self.agent.to_owned(),
-            status: Status::Queued,
-            phase: String::new(),
-            prompt: self.prompt.to_owned(),
-            request: self.request.to_owned(),
-            cwd: self.cwd.to_owned(),
-            worktree: None,
-            asker: self.asker,
-            asker_name: self.asker_name.to_owned(),
-            worker: None,
-            backend: None,
-            session: None,
-            activity: None,
-            questions: None,
-            result: None,
-            fault: None,
-            exit: None,
-            changes: None,
-            created_at: self.now,
-            started_at: None,
-            ended_at: None,
-            elapsed: None,
-            cancel: false,
-            told: self.told,
-            read_at: None,
-        }
-    }
+/// Something that a job did, and when.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Activity {
+    pub what: String,
+    pub at: Moment,
 }
 
-/// One job as it stands.
+/// One job as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobRow {
-    /// Its id.
     pub id: JobId,
-    /// Its project.
     pub project: String,
-    /// The agent that does it.
     pub agent: String,
-    /// Where it stands.
     pub status: Status,
-    /// What it is about to do, in a word or two.
+    /// What it does now, in a word or two.
     pub phase: String,
-    /// What it shall do.
+    /// The task.
     pub prompt: String,
     /// Everything else that was asked for, as JSON.
     pub request: String,
-    /// Where it works.
     pub cwd: String,
-    /// Its own worktree.
     pub worktree: Option<String>,
-    /// Who asked.
     pub asker: ParticipantId,
     /// The asker's name at that time.
     pub asker_name: String,
     /// The process that watches it.
     pub worker: Option<Process>,
-    /// The agent's program.
+    /// The process of the agent's program.
     pub backend: Option<Process>,
-    /// The backend's own session.
+    /// The backend's id of its session.
     pub session: Option<String>,
-    /// The last thing that it did, and when.
-    pub activity: Option<(String, Moment)>,
-    /// What it waits for, as JSON.
+    /// The last thing that it did.
+    pub activity: Option<Activity>,
+    /// The questions that it waits with, as JSON.
     pub questions: Option<String>,
-    /// Its last words: the result if it is completed.
+    /// Its last message: the result if it is completed.
     pub result: Option<String>,
-    /// Why it failed.
     pub fault: Option<Fault>,
     /// How its program ended, and what was done to end it.
     pub exit: Option<String>,
@@ -129,80 +90,85 @@ pub struct JobRow {
     pub created_at: Moment,
     /// When its worker began.
     pub started_at: Option<Moment>,
-    /// When it ended.
     pub ended_at: Option<Moment>,
-    /// How long it took, by a clock that nobody sets.
+    /// How long it took, by the monotonic clock.
     pub elapsed: Option<Span>,
-    /// Somebody wants it to stop.
+    /// A person or an agent wants it to stop.
     pub cancel: bool,
-    /// Its asker knows of its end.
+    /// Its asker knows of its end, or needs no mail about it.
     pub told: bool,
-    /// When its result was read first.
+    /// When its result was first read.
     pub read_at: Option<Moment>,
 }
 
-/// What a worker has to say about a job that goes on; `None` leaves what stands there.
+/// What a worker has learnt about a running job. `None` keeps what is recorded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress<'a> {
-    /// Where it stands now.
     pub status: Option<Status>,
-    /// What it is about to do.
+    /// What it does now.
     pub phase: Option<&'a str>,
-    /// The agent's program.
+    /// The process of the agent's program.
     pub backend: Option<Process>,
-    /// The backend's own session.
+    /// The backend's id of its session.
     pub session: Option<&'a str>,
-    /// The last thing that it did, and when.
-    pub activity: Option<(&'a str, Moment)>,
-    /// What it waits for, as JSON; empty for nothing.
+    /// The last thing that it did.
+    pub activity: Option<&'a Activity>,
+    /// The questions that it waits with, as JSON; empty if there are none.
     pub questions: Option<&'a str>,
-    /// Its own worktree.
     pub worktree: Option<&'a str>,
 }
 
 /// The end of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobEnd<'a> {
-    /// Completed, failed or cancelled.
     pub status: Status,
-    /// Its last words.
+    /// Its last message.
     pub result: Option<&'a str>,
-    /// Why it failed.
     pub fault: Option<&'a Fault>,
     /// How its program ended, and what was done to end it.
     pub exit: Option<&'a str>,
     /// What it changed in its worktree, as JSON.
     pub changes: Option<&'a str>,
-    /// How long it took.
     pub elapsed: Option<Span>,
-    /// Now.
     pub now: Moment,
 }
 
-/// Which jobs are meant.
+/// Which jobs to list.
 #[derive(Clone, Copy, Debug)]
 pub enum JobFilter<'a> {
-    /// Those of a project.
     Project(&'a str),
-    /// All of them.
     Everywhere,
-    /// Those that have not ended, everywhere.
+    /// Those that have not ended.
     Open,
-    /// Those of an asker that have not ended, or whose end it does not know of.
+    /// Those of an asker that have not ended, or whose end it does not know.
     Owed(ParticipantId),
+}
+
+/// An answer to be left for a worker.
+#[derive(Clone, Copy, Debug)]
+pub struct NewAnswer<'a> {
+    pub question: &'a str,
+    /// The digest of what was shown to the person or agent that answers.
+    pub shown: &'a Digest,
+    /// `allow`, `always`, `deny` or `words`.
+    pub answer: &'a str,
+    /// The reason or the words that go with it.
+    pub words: &'a str,
+    pub by: &'a str,
+    pub now: Moment,
 }
 
 /// An answer that waits for its worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AnswerRow {
-    /// Its row.
     pub id: i64,
-    /// The question's id.
     pub question: String,
     /// `allow`, `always`, `deny` or `words`.
     pub answer: String,
-    /// What goes along.
+    /// The reason or the words that go with it.
     pub words: String,
+    /// The digest of what was shown to the person or agent that answered.
+    pub digest: Option<Digest>,
 }
 
 const COLUMNS: &str = "public, project, agent, status, phase, prompt, request, cwd, worktree, asker, asker_name, worker, worker_start, \
@@ -210,26 +176,27 @@ const COLUMNS: &str = "public, project, agent, status, phase, prompt, request, c
     started_at, ended_at, elapsed, cancel, told, read_at";
 
 impl Jobs {
-    /// Opens the jobs of a home, creating what is missing.
+    /// Opens the jobs of a home. Creates what is missing.
     pub fn open(home: &Path) -> Result<Self, Error> {
-        Store::open_as(home, Role::Command, &JOBS).map(Self)
+        Store::open_as(home, Role::Command, &JOBS_LAYOUT).map(Self)
     }
 
-    /// Opens them if there have ever been any.
+    /// Opens them if a job was ever started.
     pub fn open_if_any(home: &Path) -> Result<Option<Self>, Error> {
-        if home.join(JOBS.file).exists() { Self::open(home).map(Some) } else { Ok(None) }
+        if home.join(JOBS_LAYOUT.file).exists() { Self::open(home).map(Some) } else { Ok(None) }
     }
 
-    /// Accepts a job: durable when this returns. The job of the same key, if there was one.
+    /// Accepts a job. It is on the disk when this returns. If a job with the same key exists, this
+    /// is its id, and nothing is accepted.
     pub fn accept(&mut self, job: &NewJob<'_>) -> Result<Option<JobId>, Error> {
         let tx = self.0.begin()?;
-        if let Some((key, digest)) = job.key
-            && let Some(found) = before(&tx, job.asker, key, digest)?
+        if let Some(key) = job.key
+            && let Some(found) = before(&tx, job.asker, key)?
         {
             return Ok(Some(found));
         }
         if let Some(session) = job.resumes {
-            // A session has one turn at a time, whoever else wants to go on with it in this moment.
+            // A session has one turn at a time, even if two callers resume it at once.
             let busy: Option<String> = tx
                 .query_row(
                     "SELECT public FROM job WHERE ended_at IS NULL AND agent = ?1 AND (session = ?2 OR resumes = ?2)",
@@ -239,11 +206,8 @@ impl Jobs {
                 .optional()
                 .map_err(failure)?;
             if let Some(other) = busy {
-                return Err(Error::new(
-                    Code::JobRunning,
-                    format!("job {other} goes on with that session just now"),
-                )
-                .hint(format!("wait for it (`baton job wait {other}`) or cancel it first")));
+                return Err(Error::new(Code::JobRunning, format!("job {other} uses that session now"))
+                    .hint(format!("wait for it (`baton job wait {other}`) or cancel it first")));
             }
         }
         tx.execute(
@@ -258,8 +222,8 @@ impl Jobs {
                 job.cwd,
                 job.asker.0,
                 job.asker_name,
-                job.key.map(|(key, _)| key),
-                job.key.map(|(_, digest)| digest.to_vec()),
+                job.key.map(|key| key.text),
+                job.key.map(|key| key.digest.to_vec()),
                 job.now.0,
                 job.resumes,
                 job.told,
@@ -270,24 +234,18 @@ impl Jobs {
         Ok(None)
     }
 
-    /// The job that was accepted under a key, if there is one; an error if it was another.
-    pub fn accepted_before(
-        &self,
-        asker: ParticipantId,
-        key: &str,
-        digest: [u8; 32],
-    ) -> Result<Option<JobId>, Error> {
-        before(&self.0.conn, asker, key, digest)
+    /// The job that was accepted under a key, if there is one. An error if it was another job.
+    pub fn accepted_before(&self, asker: ParticipantId, key: RetryKey<'_>) -> Result<Option<JobId>, Error> {
+        before(&self.0.conn, asker, key)
     }
 
-    /// One job.
     pub fn get(&self, id: &JobId) -> Result<Option<JobRow>, Error> {
         let sql = format!("SELECT {COLUMNS} FROM job WHERE public = ?1");
         let found = self.0.conn.query_row(&sql, [id.as_str()], |row| Ok(job(row))).optional();
         found.map_err(failure)?.transpose()
     }
 
-    /// The ids that begin with a text, at most so many.
+    /// The ids that begin with a prefix.
     pub fn beginning_with(&self, prefix: &str, most: usize) -> Result<Vec<JobId>, Error> {
         let sql = "SELECT public FROM job WHERE substr(public, 1, length(?1)) = ?1 ORDER BY id DESC LIMIT ?2";
         let mut statement = self.0.conn.prepare(sql).map_err(failure)?;
@@ -299,7 +257,7 @@ impl Jobs {
         .collect()
     }
 
-    /// Jobs, the newest first, at most so many.
+    /// Jobs, the newest first.
     pub fn list(&self, filter: JobFilter<'_>, most: usize) -> Result<Vec<JobRow>, Error> {
         let (condition, value): (&str, rusqlite::types::Value) = match filter {
             JobFilter::Project(project) => ("project = ?1", project.to_owned().into()),
@@ -314,7 +272,7 @@ impl Jobs {
         rows.map(|row| row.map_err(failure)?).collect()
     }
 
-    /// The worker says who it is, once. `false` if the job has ended already or has another worker.
+    /// Records the worker. `false` if the job has ended or has another worker.
     pub fn begin_work(&mut self, id: &JobId, worker: Process, now: Moment) -> Result<bool, Error> {
         let changed = self.0.begin().and_then(|tx| {
             let changed = tx
@@ -329,8 +287,8 @@ impl Jobs {
         Ok(changed == 1)
     }
 
-    /// Notes how a job goes on. `false` if it has ended, and nothing was changed.
-    pub fn note(&mut self, id: &JobId, progress: &Progress<'_>) -> Result<bool, Error> {
+    /// Records what has changed. `false` if the job has ended, and nothing was changed.
+    pub fn record_progress(&mut self, id: &JobId, progress: &Progress<'_>) -> Result<bool, Error> {
         let tx = self.0.begin()?;
         let Some(now) = status(&tx, id)? else { return Ok(false) };
         if now.is_end() {
@@ -348,8 +306,8 @@ impl Jobs {
                 progress.backend.map(|process| process.pid),
                 progress.backend.map(start),
                 progress.session,
-                progress.activity.map(|(what, _)| what),
-                progress.activity.map(|(_, at)| at.0),
+                progress.activity.map(|activity| &activity.what),
+                progress.activity.map(|activity| activity.at.0),
                 progress.questions,
                 progress.worktree,
             ),
@@ -364,7 +322,8 @@ impl Jobs {
         debug_assert!(end.status.is_end(), "an end is one of three");
         let tx = self.0.begin()?;
         if status(&tx, id)?.is_none_or(|now| !now.may_become(end.status)) {
-            // From queued straight to completed: its worker was killed before it said a word, and its backend has finished. Failed is the only way.
+            // A queued job can't become completed: its worker was killed before it began, so failed
+            // is the only end.
             return Ok(false);
         }
         let error = end.fault.map(|fault| &fault.error);
@@ -395,21 +354,22 @@ impl Jobs {
         self.change("UPDATE job SET cancel = 1 WHERE public = ?1 AND ended_at IS NULL", id)
     }
 
-    /// The asker knows of the end.
+    /// Records that the asker knows of the end.
     pub fn set_told(&mut self, id: &JobId) -> Result<(), Error> {
         self.change("UPDATE job SET told = 1 WHERE public = ?1", id).map(drop)
     }
 
-    /// Somebody has read the result.
+    /// Records that the result was read.
     pub fn set_read(&mut self, id: &JobId, now: Moment) -> Result<(), Error> {
         let sql = format!("UPDATE job SET read_at = {} WHERE public = ?1 AND read_at IS NULL", now.0);
         self.change(&sql, id).map(drop)
     }
 
-    /// Forgets an ended job. `false` if it has not ended.
+    /// Removes an ended job. `false` if it has not ended.
     pub fn forget(&mut self, id: &JobId) -> Result<bool, Error> {
         let tx = self.0.begin()?;
-        // Its answers go with it: SQLite may give its row's number to the next job, whose questions they must never answer.
+        // Its answers go with it. SQLite may give its row number to the next job, and they must
+        // never answer that job's questions.
         let ended = "(SELECT id FROM job WHERE public = ?1 AND ended_at IS NOT NULL)";
         tx.execute(&format!("DELETE FROM answer WHERE job = {ended}"), [id.as_str()]).map_err(failure)?;
         let gone =
@@ -418,32 +378,25 @@ impl Jobs {
         Ok(gone == 1)
     }
 
-    /// Leaves an answer for the worker. The first one counts; an error also if the job has ended, so that no other answer is taken for this one.
-    pub fn answer(
-        &mut self,
-        id: &JobId,
-        question: &str,
-        answer: &str,
-        words: &str,
-        by: &str,
-        now: Moment,
-    ) -> Result<i64, Error> {
+    /// Leaves an answer for the worker. The first answer to a question counts. An error if the job
+    /// has ended.
+    pub fn answer(&mut self, id: &JobId, new: &NewAnswer<'_>) -> Result<i64, Error> {
         let tx = self.0.begin()?;
         let left = tx
             .execute(
-            "INSERT INTO answer (job, question, answer, words, by, at) SELECT id, ?2, ?3, ?4, ?5, ?6 FROM job WHERE public = ?1 AND ended_at IS NULL
+            "INSERT INTO answer (job, question, answer, words, by, at, digest) SELECT id, ?2, ?3, ?4, ?5, ?6, ?7 FROM job WHERE public = ?1 AND ended_at IS NULL
              AND NOT EXISTS (SELECT 1 FROM answer WHERE answer.job = job.id AND question = ?2 AND (outcome IS NULL OR outcome = 'delivered'))",
-            (id.as_str(), question, answer, words, by, now.0),
+            (id.as_str(), new.question, new.answer, new.words, new.by, new.now.0, new.shown.as_str()),
         )
         .map_err(failure)?;
         if left == 0 && status(&tx, id)?.is_some_and(|status| !status.is_end()) {
-            return Err(Error::new(Code::AlreadyAnswered, "somebody has answered that already")
-                .hint(format!("`baton job status {id}` shows how it stands")));
+            return Err(Error::new(Code::AlreadyAnswered, "that question has an answer already")
+                .hint(format!("`baton job status {id}` shows its status")));
         }
         if left == 0 {
             return Err(Error::new(
                 Code::AskerGone,
-                format!("job {id} has ended: nobody waits there any more"),
+                format!("job {id} has ended, and waits for no answer any more"),
             )
             .hint(format!("`baton job result {id}` shows what became of it")));
         }
@@ -452,9 +405,10 @@ impl Jobs {
         Ok(row)
     }
 
-    /// The answers that no worker has dealt with, the oldest first.
+    /// The answers that no worker has handled, the oldest first.
     pub fn answers(&self, id: &JobId) -> Result<Vec<AnswerRow>, Error> {
-        let sql = "SELECT a.id, a.question, a.answer, a.words FROM answer a JOIN job j ON j.id = a.job
+        let sql =
+            "SELECT a.id, a.question, a.answer, a.words, a.digest FROM answer a JOIN job j ON j.id = a.job
                    WHERE j.public = ?1 AND a.outcome IS NULL ORDER BY a.id";
         let mut statement = self.0.conn.prepare(sql).map_err(failure)?;
         let rows = statement
@@ -464,13 +418,14 @@ impl Jobs {
                     question: row.get(1)?,
                     answer: row.get(2)?,
                     words: row.get(3)?,
+                    digest: row.get::<_, Option<String>>(4)?.and_then(|digest| Digest::parse(&digest)),
                 })
             })
             .map_err(failure)?;
         rows.map(|row| row.map_err(failure)).collect()
     }
 
-    /// What became of an answer, as its worker says.
+    /// Records what became of an answer.
     pub fn settle_answer(&mut self, answer: i64, outcome: &str) -> Result<(), Error> {
         let tx = self.0.begin()?;
         tx.execute("UPDATE answer SET outcome = ?2 WHERE id = ?1 AND outcome IS NULL", (answer, outcome))
@@ -478,7 +433,7 @@ impl Jobs {
         tx.commit().map_err(failure)
     }
 
-    /// What became of an answer; `None` as long as nobody has dealt with it.
+    /// What became of an answer; `None` until a worker has handled it.
     pub fn outcome_of(&self, answer: i64) -> Result<Option<String>, Error> {
         self.0
             .conn
@@ -486,7 +441,7 @@ impl Jobs {
             .map_err(failure)
     }
 
-    /// Folds the WAL if it has grown. To be called after the answer is out.
+    /// Folds the WAL if it has grown. To be called after the caller has answered.
     pub fn tidy(&mut self) {
         self.0.tidy();
     }
@@ -504,7 +459,7 @@ impl Jobs {
     }
 }
 
-/// The kernel's count fits, or it is one that no process of ours can have.
+/// The kernel's number fits. If it did not, no process would have the number that replaces it.
 fn start(process: Process) -> i64 {
     i64::try_from(process.start).unwrap_or(i64::MAX)
 }
@@ -517,25 +472,22 @@ fn status(conn: &Connection, id: &JobId) -> Result<Option<Status>, Error> {
     text.map(|text| Status::parse(&text).ok_or_else(|| foreign("a status"))).transpose()
 }
 
-fn before(
-    conn: &Connection,
-    asker: ParticipantId,
-    key: &str,
-    digest: [u8; 32],
-) -> Result<Option<JobId>, Error> {
+fn before(conn: &Connection, asker: ParticipantId, key: RetryKey<'_>) -> Result<Option<JobId>, Error> {
     let found: Option<(String, Option<Vec<u8>>)> = conn
-        .query_row("SELECT public, digest FROM job WHERE asker = ?1 AND key = ?2", (asker.0, key), |row| {
-            Ok((row.get(0)?, row.get(1)?))
-        })
+        .query_row(
+            "SELECT public, digest FROM job WHERE asker = ?1 AND key = ?2",
+            (asker.0, key.text),
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
         .optional()
         .map_err(failure)?;
     let Some((public, known)) = found else { return Ok(None) };
-    if known.as_deref() != Some(digest.as_slice()) {
+    if known.as_deref() != Some(key.digest.as_slice()) {
         return Err(Error::new(
             Code::KeyConflict,
-            format!("the key {} was used for another job", baton_core::frame::shown(key, 60)),
+            format!("the key {} was used for another job", baton_core::frame::shown(key.text, 60)),
         )
-        .hint("use a new key for a new job; the same key only repeats the same one"));
+        .hint("use a new key for a new job; the same key only repeats the same job"));
     }
     JobId::parse(&public).map(Some).ok_or_else(|| foreign("a job id"))
 }
@@ -543,12 +495,9 @@ fn before(
 fn job(row: &Row<'_>) -> Result<JobRow, Error> {
     let status: String = row.get("status").map_err(failure)?;
     let id: String = row.get("public").map_err(failure)?;
-    Ok(JobRow {
-        id: JobId::parse(&id).ok_or_else(|| foreign("a job id"))?,
-        status: Status::parse(&status).ok_or_else(|| foreign("a status"))?,
-        fault: fault(row).map_err(failure)?,
-        ..plain(row).map_err(failure)?
-    })
+    let id = JobId::parse(&id).ok_or_else(|| foreign("a job id"))?;
+    let status = Status::parse(&status).ok_or_else(|| foreign("a status"))?;
+    job_row(row, id, status).map_err(failure)
 }
 
 fn fault(row: &Row<'_>) -> rusqlite::Result<Option<Fault>> {
@@ -565,8 +514,7 @@ fn fault(row: &Row<'_>) -> rusqlite::Result<Option<Fault>> {
     Ok(Some(Fault { error, again_at: row.get::<_, Option<i64>>("again_at")?.map(Moment) }))
 }
 
-/// What needs no reading between the lines.
-fn plain(row: &Row<'_>) -> rusqlite::Result<JobRow> {
+fn job_row(row: &Row<'_>, id: JobId, status: Status) -> rusqlite::Result<JobRow> {
     let moment = |name: &str| row.get::<_, Option<i64>>(name).map(|at| at.map(Moment));
     let process = |pid: &str, start: &str| -> rusqlite::Result<Option<Process>> {
         let (pid, start): (Option<i32>, Option<i64>) = (row.get(pid)?, row.get(start)?);
@@ -574,10 +522,10 @@ fn plain(row: &Row<'_>) -> rusqlite::Result<JobRow> {
     };
     let activity: Option<String> = row.get("activity")?;
     Ok(JobRow {
-        id: JobId::from_random([0; 8]),
+        id,
         project: row.get("project")?,
         agent: row.get("agent")?,
-        status: Status::Queued,
+        status,
         phase: row.get("phase")?,
         prompt: row.get("prompt")?,
         request: row.get("request")?,
@@ -588,10 +536,10 @@ fn plain(row: &Row<'_>) -> rusqlite::Result<JobRow> {
         worker: process("worker", "worker_start")?,
         backend: process("backend", "backend_start")?,
         session: row.get("session")?,
-        activity: activity.zip(moment("activity_at")?),
+        activity: activity.zip(moment("activity_at")?).map(|(what, at)| Activity { what, at }),
         questions: row.get::<_, Option<String>>("questions")?.filter(|text| !text.is_empty()),
         result: row.get("result")?,
-        fault: None,
+        fault: fault(row)?,
         exit: row.get("exit")?,
         changes: row.get("changes")?,
         created_at: Moment(row.get("created_at")?),
@@ -633,7 +581,10 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let mut jobs = Jobs::open(home.path()).unwrap();
         let first = accept(&mut jobs, 1);
-        jobs.answer(&first, "0", "allow", "", "user", Moment(2)).unwrap();
+        let shown = Digest::parse(&"0".repeat(32)).unwrap();
+        let answer =
+            |now| NewAnswer { question: "0", shown: &shown, answer: "allow", words: "", by: "user", now };
+        jobs.answer(&first, &answer(Moment(2))).unwrap();
         let end = JobEnd {
             status: Status::Failed,
             result: None,
@@ -644,10 +595,10 @@ mod tests {
             now: Moment(3),
         };
         assert!(jobs.end(&first, &end).unwrap());
-        let late = jobs.answer(&first, "0", "allow", "", "user", Moment(4)).unwrap_err();
+        let late = jobs.answer(&first, &answer(Moment(4))).unwrap_err();
         assert_eq!(late.code(), Code::AskerGone);
         assert!(jobs.forget(&first).unwrap());
-        // It may get the same number.
+        // SQLite may give it the same row number.
         let second = accept(&mut jobs, 2);
         assert_eq!(jobs.answers(&second).unwrap(), []);
     }

@@ -1,14 +1,15 @@
 //! Messages as the letters that a participant reads.
 //!
-//! Each row is looked up by its key. SQLite takes longer to plan one join of the five tables than to plan and make all of these lookups, and a hook
-//! has to plan its statements anew each time.
+//! Each row is looked up by its key. SQLite takes longer to plan one join of the five tables than
+//! to plan and run all of these lookups, and a hook plans its statements every time.
 
 use crate::failure::{failure, foreign};
-use crate::sessions::Process;
 use baton_core::Error;
 use baton_core::frame::Letter;
 use baton_core::id::{MessageId, MessageRow, OfferId, ParticipantId};
+use baton_core::process::Process;
 use baton_core::time::Moment;
+use baton_core::wake::Attention;
 use rusqlite::{Connection, OptionalExtension as _, Statement};
 
 /// Reads letters for one participant.
@@ -21,7 +22,7 @@ pub(crate) struct Letters<'a> {
     reader: Person,
 }
 
-/// A letter, with what decides whether it may go out.
+/// A letter, with what decides whether it may be offered.
 pub(crate) struct Readable {
     pub(crate) letter: Letter,
     pub(crate) expires_at: Moment,
@@ -37,7 +38,7 @@ struct Person {
     offer: Option<i64>,
 }
 
-/// What a letter answers.
+/// The message that a letter answers.
 struct Parent {
     public: String,
     waiter: Option<Process>,
@@ -45,12 +46,11 @@ struct Parent {
 }
 
 impl<'a> Letters<'a> {
-    /// For that participant to read.
     pub(crate) fn of(conn: &'a Connection, reader: ParticipantId) -> Result<Self, Error> {
         let mut people = conn
             .prepare("SELECT name, agent, project, offer FROM participant WHERE id = ?1")
             .map_err(failure)?;
-        let reader = person(&mut people, reader.0)?.ok_or_else(|| foreign("a mailbox of nobody"))?;
+        let reader = person(&mut people, reader.0)?.ok_or_else(|| foreign("a mailbox without an owner"))?;
         let messages = conn
             .prepare(
                 "SELECT public, body, thread, ask, reply_to, sent_at, sender, expires_at, attention FROM message WHERE id = ?1",
@@ -104,7 +104,7 @@ impl<'a> Letters<'a> {
         };
         let waiter =
             parent.filter(|parent| parent.closed_by == Some(message.0)).and_then(|parent| parent.waiter);
-        Ok(Some(Readable { letter, expires_at, urgent: attention == 1, waiter }))
+        Ok(Some(Readable { letter, expires_at, urgent: attention == Attention::Urgent.code(), waiter }))
     }
 
     fn parent(&mut self, message: i64) -> Result<Option<Parent>, Error> {

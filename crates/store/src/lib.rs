@@ -1,8 +1,9 @@
-//! The store: one SQLite file, one function per decision, one transaction per function.
+//! The store: SQLite files, one function per decision, one transaction per function.
 //!
-//! Every process of one user opens the same file; there is no daemon. Readers never wait for writers (WAL), writers wait for
-//! each other in SQLite's own queue. What is decided about mail is decided in `baton-core`; this crate reads what a decision
-//! needs, asks, and writes the outcome, all inside one `BEGIN IMMEDIATE`. No SQL stands anywhere else.
+//! Every process of one user opens the same files; there is no daemon. Readers never wait for
+//! writers (WAL), and writers wait for each other in SQLite's own queue. `baton-core` decides about
+//! mail. This crate reads what a decision needs, asks for it, and writes the outcome, all in one
+//! `BEGIN IMMEDIATE`. No other crate has SQL.
 
 mod accept;
 mod approvals;
@@ -17,20 +18,22 @@ mod people;
 mod reading;
 mod schema;
 mod sessions;
+mod shape;
+mod states;
 mod trail;
 mod upkeep;
 mod wake;
 
-pub use accept::{Accepted, NewMail, Verb, check_label};
-pub use approvals::{ApprovalRow, Approvals, Moved, NewApproval, Notice};
-pub use asks::{AskState, Waiter};
-pub use hook::{Claim, Claimed, HookStep, HookView, OpenOffer};
-pub use jobs::{AnswerRow, JobEnd, JobFilter, JobRow, Jobs, NewJob, Progress};
-pub use open::{Role, Store};
+pub use accept::{Accepted, NewMail, RetryKey, Verb, check_label};
+pub use approvals::{ApprovalRow, Approvals, CHANGED_NOTE, Moved, NewApproval, NoticeClaim};
+pub use asks::{AskState, OpenAsks, Waiter};
+pub use hook::{Claim, Claimed, HookStep, HookView, OfferedLetters, OpenOffer};
+pub use jobs::{Activity, AnswerRow, JobEnd, JobFilter, JobRow, Jobs, NewAnswer, NewJob, Progress};
+pub use open::{Role, Store, usable};
 pub use people::{Found, Participant};
-pub use reading::{DeliveryRow, MailFilter, MailRow};
+pub use reading::{Counts, DeliveryRow, MailFilter, MailRow, Peeked};
 pub use schema::VERSION;
-pub use sessions::{Heard, Process, SessionInfo, SessionSeen, Sighting};
+pub use sessions::{Heard, SessionInfo, SessionSeen, Sighting};
 pub use trail::TrailRow;
 pub use upkeep::Upkeep;
 pub use wake::{NewWake, WakeRow, WakeView};

@@ -1,53 +1,63 @@
 //! Opening and creating the store.
 //!
-//! A new store is made in a file of its own and linked into place, so that forty processes which start at the same instant get one
-//! complete store and never SQLite's refusal to switch a busy file to WAL. A store of a newer version is left untouched.
+//! A new store is made in a draft file and then linked into place. So forty processes that start at
+//! the same instant get one complete store, and none meets SQLite's refusal to switch a busy file
+//! to WAL. A store of a newer version is left untouched.
 //!
-//! Who folds the WAL: never the closing of a connection, never SQLite by itself. Commands and servers do it after they have answered,
-//! past 256 KiB; hooks only past 1 MiB. It is tried without waiting: whoever is refused leaves it to the next.
+//! Neither SQLite nor the closing of a connection folds the WAL. Commands and servers fold it after
+//! they have answered, past 256 KiB; hooks only past 1 MiB. They try it without waiting. If it is
+//! refused, the next process does it.
+//!
+//! How long a connection waits is set when it is opened and by [`Store::set_deadline`], nowhere
+//! else. What must not wait has a connection of its own.
 
 use crate::failure::failure;
-use crate::schema::{Layout, MAIL};
+use crate::schema::{Layout, MAIL_LAYOUT};
+use crate::shape;
 use baton_core::limits;
 use baton_core::{Code, Error};
+use baton_machine::own;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// What opens the store; it decides how long to wait and how hard to write.
+/// What opens the store. It decides how long to wait and how durably to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// A hook: two seconds at most in all. What it writes survives kill -9; a power cut may undo a claim, never a message.
+    /// A hook. It waits two seconds at most in all. What it writes survives kill -9; a power cut
+    /// may undo a claim, but never a message.
     Hook,
-    /// A command or server: what it accepts is on the disk before it says so.
+    /// A command or server. What it accepts is on the disk before it says so.
     Command,
 }
 
-/// An open store.
 #[derive(Debug)]
 pub struct Store {
     pub(crate) conn: Connection,
     role: Role,
-    deadline: Option<Instant>,
+    file: PathBuf,
     wal: PathBuf,
     layout: &'static Layout,
 }
 
 impl Store {
-    /// Opens the store of a home, creating both where they are missing.
+    /// Opens the store of a home. Creates both if they are missing.
     pub fn open(home: &Path, role: Role) -> Result<Self, Error> {
-        Self::open_as(home, role, &MAIL)
+        Self::open_as(home, role, &MAIL_LAYOUT)
     }
 
-    /// Opens a file of that layout.
+    /// Opens the file of a layout.
     pub(crate) fn open_as(home: &Path, role: Role, layout: &'static Layout) -> Result<Self, Error> {
         let file = home.join(layout.file);
+        let wal = home.join(format!("{}-wal", layout.file));
+        usable(home)?;
+        shape::check(&file, &wal)?;
         let mut conn = match connect(&file) {
             Err(error) if error.code() == Code::StoreUnavailable => found_or_made(home, layout)?,
-            // What can't be opened for writing SQLite opens for reading: perhaps only because somebody made it between the two.
+            // If SQLite can't open the file for writing, it opens it for reading. Perhaps another
+            // process only made it between the two attempts.
             Ok(conn) if conn.is_readonly(rusqlite::MAIN_DB).map_err(failure)? => connect(&file)?,
             other => other?,
         };
@@ -55,22 +65,21 @@ impl Store {
             Role::Hook => limits::HOOK_LOCK_WAIT,
             Role::Command => limits::COMMAND_LOCK_WAIT,
         };
-        conn.busy_handler(Some(patience(wait.to_std()))).map_err(failure)?;
-        let wal = home.join(format!("{}-wal", layout.file));
-        let mut store = Self { conn, role, deadline: None, wal, layout };
+        conn.busy_handler(Some(patience(wait.to_std(), None))).map_err(failure)?;
+        let mut store = Self { conn, role, file, wal, layout };
         store.prepare()?;
         Ok(store)
     }
 
-    /// Where the store of a home lies.
+    /// The path of a home's store.
     pub fn path(home: &Path) -> PathBuf {
-        home.join(MAIL.file)
+        home.join(MAIL_LAYOUT.file)
     }
 
     fn prepare(&mut self) -> Result<(), Error> {
         self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
-        // A plan never depends on what is bound. Without it SQLite compiles most of our statements twice: once when they are prepared, and once
-        // more when they are first run with values.
+        // A plan never depends on the bound values. Otherwise SQLite compiles most of these
+        // statements twice: when they are prepared, and when they first run with values.
         self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).map_err(failure)?;
         let version: i32 =
             self.conn.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
@@ -91,7 +100,7 @@ impl Store {
     fn migrate(&mut self) -> Result<(), Error> {
         let layout = self.layout;
         let tx = self.begin()?;
-        // Somebody else may have been faster.
+        // Another process may have been faster.
         let version: i32 = tx.query_row("PRAGMA user_version", [], |row| row.get(0)).map_err(failure)?;
         if version > layout.version() {
             return Err(newer(version, layout));
@@ -99,40 +108,42 @@ impl Store {
         step_up(&tx, version, layout)?;
         tx.commit().map_err(failure)?;
         if version == 0 {
-            // It was an empty file, which nobody has made a store of as we do.
+            // It was an empty file, not one that `create` has made.
             self.conn.execute_batch("PRAGMA journal_mode = WAL").map_err(failure)?;
         }
         Ok(())
     }
 
-    /// From now on, no wait for another writer goes past this.
+    /// Sets the time after which no wait for another writer goes on.
     pub fn set_deadline(&mut self, deadline: Instant) {
-        self.deadline = Some(deadline);
+        let patience = patience(limits::HOOK_LOCK_WAIT.to_std(), Some(deadline));
+        // SQLite only stores the handler. If it could not, the handler of the role would stay.
+        self.conn.busy_handler(Some(patience)).ok();
     }
 
     /// Begins a transaction that will write.
     pub(crate) fn begin(&mut self) -> Result<Transaction<'_>, Error> {
-        if let Some(deadline) = self.deadline {
-            let left = deadline.saturating_duration_since(Instant::now());
-            self.conn
-                .busy_handler(Some(patience(left.min(limits::HOOK_LOCK_WAIT.to_std()))))
-                .map_err(failure)?;
-        }
         self.conn.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failure)
     }
 
-    /// Folds the WAL into the store if it has grown past what this role tolerates. To be called after the answer is out.
+    /// Folds the WAL into the store if it has grown past the limit of this role. To be called after
+    /// the caller has answered.
     pub fn tidy(&mut self) {
         let limit = match self.role {
             Role::Hook => limits::WAL_BYTES_HOOK,
             Role::Command => limits::WAL_BYTES_COMMAND,
         };
-        if std::fs::metadata(&self.wal).is_ok_and(|wal| wal.len() > limit)
-            && self.conn.busy_timeout(Duration::ZERO).is_ok()
-        {
-            // Refused when somebody reads or writes just now; the next one will do it.
-            self.conn.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").ok();
+        if self.wal_bytes() > limit {
+            // Refused while another process reads or writes; then the next command does it.
+            self.fold().ok();
         }
+    }
+
+    /// Folds the WAL on a connection that waits for no other process.
+    fn fold(&self) -> Result<(), Error> {
+        let conn = connect(&self.file).or_else(|_| connect(&canonical(&self.file)))?;
+        conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(failure)?;
+        conn.execute_batch("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)").map_err(failure)
     }
 
     /// Whether the file is sound, by SQLite's own check.
@@ -146,23 +157,25 @@ impl Store {
         }
     }
 
-    /// Bytes of the WAL that wait to be folded.
+    /// Bytes of the WAL that are not folded yet.
     pub fn wal_bytes(&self) -> u64 {
         std::fs::metadata(&self.wal).map_or(0, |wal| wal.len())
     }
 }
 
-/// Waits for another writer, so long at most. SQLite's own way sleeps 1, 2, 5, 10 … 100 ms, and a commit takes a third of one: with eight
-/// senders the store would stand idle half of the time.
-fn patience(longest: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
+/// Waits for another writer for up to `longest`, and never past the deadline. SQLite's own handler
+/// sleeps 1, 2, 5, 10 … 100 ms, but a commit takes a third of a millisecond: with eight senders the
+/// store would be idle half of the time.
+fn patience(longest: Duration, deadline: Option<Instant>) -> impl FnMut(i32) -> bool + Send + 'static {
     let mut begun = Instant::now();
-    // Not all in step.
+    // So that waiting processes don't try in step.
     let own = u64::from(std::process::id() % 8) * 25;
     move |tries| {
         if tries == 0 {
             begun = Instant::now();
         }
-        let waits = begun.elapsed() < longest;
+        let now = Instant::now();
+        let waits = now.duration_since(begun) < longest && deadline.is_none_or(|deadline| now < deadline);
         if waits {
             std::thread::sleep(Duration::from_micros(
                 150 + own + 50 * u64::from(tries.clamp(0, 17).unsigned_abs()),
@@ -172,26 +185,45 @@ fn patience(longest: Duration) -> impl FnMut(i32) -> bool + Send + 'static {
     }
 }
 
+/// Refuses a home that other users can write to: they could replace the store or read the mail.
+pub fn usable(home: &Path) -> Result<(), Error> {
+    baton_machine::home::check(home).map_err(|fault| {
+        let folder = fault.folder.display();
+        Error::new(Code::HomeUnsafe, format!("{} is not safe: {folder} {}", home.display(), fault.why))
+            .hint(format!("`ls -ld {folder}` shows its owner and rights; `chmod go-w {folder}` takes them from others, or set BATON_HOME to a folder of your own"))
+    })
+}
+
 fn connect(file: &Path) -> Result<Connection, Error> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     Connection::open_with_flags(file, flags).map_err(failure)
 }
 
-/// A store that could not be opened as it was named: it is not there, or somebody has made it just now, or a link leads to its folder, which
-/// SQLite does not follow where it may not follow one to the file.
+/// Opens a store that could not be opened by its name: it does not exist, or another process has
+/// just made it, or the path to its folder has a symbolic link, which SQLite does not follow with
+/// this flag.
 fn found_or_made(home: &Path, layout: &Layout) -> Result<Connection, Error> {
-    let real = |home: &Path| home.canonicalize().unwrap_or_else(|_| home.to_owned()).join(layout.file);
-    if !real(home).exists() {
+    let file = home.join(layout.file);
+    if !canonical(&file).exists() {
         create(home, layout)?;
     }
-    connect(&real(home))
+    connect(&canonical(&file))
+}
+
+/// The file in its folder, with symbolic links to the folder resolved.
+fn canonical(file: &Path) -> PathBuf {
+    let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(file.file_name()).map_or_else(|| file.to_owned(), |(folder, name)| folder.join(name))
 }
 
 fn newer(version: i32, layout: &Layout) -> Error {
     let known = layout.version();
-    Error::new(Code::StoreNewer, format!("{} has version {version}, this baton knows {known}", layout.file))
-        .hint("update baton; the store was not touched")
+    Error::new(
+        Code::StoreNewer,
+        format!("{} has version {version}, and this baton knows versions up to {known}", layout.file),
+    )
+    .hint("update baton; the store was not touched")
 }
 
 fn step_up(conn: &Connection, from: i32, layout: &Layout) -> Result<(), Error> {
@@ -204,11 +236,7 @@ fn step_up(conn: &Connection, from: i32, layout: &Layout) -> Result<(), Error> {
 
 fn create(home: &Path, layout: &Layout) -> Result<(), Error> {
     let refused = |what: &str, error: io::Error| unusable(what, home, &error);
-    std::fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(home)
-        .map_err(|error| refused("create", error))?;
+    own::folder(home).map_err(|error| refused("create", error))?;
     let home = &home.canonicalize().map_err(|error| refused("use", error))?;
     let draft = new_draft(home, layout).map_err(|error| refused("write to", error))?;
     let made = fill(&draft, layout);
@@ -216,20 +244,20 @@ fn create(home: &Path, layout: &Layout) -> Result<(), Error> {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(refused("write to", error)),
         _ => Ok(()),
     });
-    // A draft that stays behind is harmless, and doctor removes it.
+    // A draft that is left behind is harmless, and doctor removes it.
     std::fs::remove_file(&draft).ok();
     linked?;
-    // The new name must survive a power cut before anything in it is promised.
+    // The new name must survive a power cut before anything in the store is promised.
     std::fs::File::open(home).and_then(|dir| dir.sync_all()).map_err(|error| refused("write to", error))
 }
 
-/// An empty file of nobody else's. By chance and not by process: containers that share a home have the same process ids.
+/// A new empty file with a random name. A process id would not do: containers that share a home
+/// have the same ones.
 fn new_draft(home: &Path, layout: &Layout) -> io::Result<PathBuf> {
     loop {
-        let mut random = [0; 8];
-        rustix::rand::getrandom(&mut random, rustix::rand::GetRandomFlags::empty())?;
+        let random = baton_machine::random::bytes()?;
         let draft = home.join(format!(".{}.{:016x}", layout.file, u64::from_le_bytes(random)));
-        match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft) {
+        match own::create_new(&draft) {
             Ok(_) => return Ok(draft),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(error) => return Err(error),
@@ -242,7 +270,8 @@ fn fill(draft: &Path, layout: &Layout) -> Result<(), Error> {
     conn.execute_batch("PRAGMA synchronous = FULL; BEGIN").map_err(failure)?;
     step_up(&conn, 0, layout)?;
     conn.execute_batch("COMMIT; PRAGMA journal_mode = WAL").map_err(failure)?;
-    // Closing folds and removes the draft's own WAL: what is linked into place is complete.
+    // Closing folds and removes the draft's own WAL, so the file that is linked into place is
+    // complete.
     conn.close().map_err(|(_, error)| failure(error))
 }
 

@@ -1,63 +1,67 @@
-//! Participants: who exists, under which name, and whom an address means.
+//! Participants: their names, their sessions, and which of them an address means.
 
 use crate::failure::{failure, foreign};
 use crate::open::Store;
-use crate::sessions::Process;
+use crate::states::is_waiting;
 use baton_core::id::{ParticipantId, SessionRow};
+use baton_core::process::Process;
 use baton_core::session::State;
 use baton_core::time::Moment;
 use baton_core::{Code, Error, name};
 use rusqlite::{Connection, OptionalExtension as _, Row, Statement};
 
-/// A mailbox owner with what its present session does.
+/// The owner of a mailbox, with what its present session does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Participant {
-    /// Its row.
     pub id: ParticipantId,
-    /// The project that it belongs to; empty for the person and for scripts.
+    /// The project that it belongs to; empty for [outsiders](Self::is_outsider).
     pub project: String,
-    /// Its name.
     pub name: String,
-    /// Its kind: an agent's name, `user` or `script`.
+    /// An agent's name, `user` or `script`.
     pub agent: String,
-    /// Its present session's row.
     pub session: Option<SessionRow>,
     /// The agent's own id of that session.
     pub native: Option<String>,
-    /// Where it works.
     pub cwd: Option<String>,
-    /// Where its conversation is written down.
     pub transcript: Option<String>,
     /// What it does, by its last event.
     pub state: State,
-    /// Since when.
     pub state_since: Moment,
-    /// The process that runs it, with its start time.
-    pub process: Option<(i32, u64)>,
-    /// Messages that wait for it or are on their way into its context; only counted by [`Store::everybody`] and [`Store::participant`].
+    pub process: Option<Process>,
+    /// Messages that are queued or offered. Only [`Store::everybody`] and [`Store::participant`]
+    /// count them.
     pub unread: u32,
-    /// Its tags; only gathered there too.
+    /// Only read there too.
     pub tags: Vec<String>,
 }
 
-/// What a search for a name found.
+impl Participant {
+    /// Whether it is a person or a script. Such a participant has a mailbox but no project and no
+    /// session, and reads its mail itself.
+    pub fn is_outsider(&self) -> bool {
+        self.project.is_empty()
+    }
+}
+
+/// The result of a search for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
-    /// Exactly one.
     One(Box<Participant>),
-    /// Nobody here, but in these other projects.
+    /// None in this project, but some in these others.
     Elsewhere(Vec<String>),
-    /// Nobody anywhere.
+    /// None in any project.
     Nobody,
 }
 
-/// What a participant has in its own row. Its session is looked up by its key: SQLite takes longer to plan a join of the two.
+/// A participant's own row. Its session is looked up by its key: SQLite takes longer to plan a join
+/// of the two.
 const SELECT: &str = "SELECT p.id, p.project, p.name, p.agent, p.session, p.created_at FROM participant p";
 
 /// Reads participants, each with its present session.
 struct People<'a> {
     sessions: Statement<'a>,
-    /// Counting its mail and gathering its tags costs more than all the rest, so that is done only where it is shown.
+    /// Counting mail and reading tags costs more than all the rest, so only callers that show them
+    /// ask for it.
     mail: Option<(Statement<'a>, Statement<'a>)>,
 }
 
@@ -70,7 +74,8 @@ impl<'a> People<'a> {
     }
 
     fn with_mail(conn: &'a Connection) -> rusqlite::Result<Self> {
-        let unread = conn.prepare("SELECT count(*) FROM delivery WHERE recipient = ?1 AND state < 2")?;
+        let unread =
+            conn.prepare(concat!("SELECT count(*) FROM delivery WHERE recipient = ?1 AND ", is_waiting!()))?;
         let tags = conn.prepare("SELECT tag FROM tag WHERE participant = ?1")?;
         Ok(Self { mail: Some((unread, tags)), ..Self::new(conn)? })
     }
@@ -87,7 +92,7 @@ impl<'a> People<'a> {
             native: None,
             cwd: None,
             transcript: None,
-            // Whoever has no session (the person, a script) is never busy.
+            // A participant without a session (a person, a script) is never busy.
             state: State::Idle,
             state_since: Moment(row.get(5)?),
             process: None,
@@ -105,7 +110,7 @@ impl<'a> People<'a> {
     }
 }
 
-/// What its present session does.
+/// Adds what its present session does.
 fn fill_in(found: &mut Participant, row: &Row<'_>) -> rusqlite::Result<()> {
     let state: String = row.get(3)?;
     let pid: Option<i32> = row.get(5)?;
@@ -115,7 +120,7 @@ fn fill_in(found: &mut Participant, row: &Row<'_>) -> rusqlite::Result<()> {
     found.transcript = row.get(2)?;
     found.state = State::parse(&state).unwrap_or(State::Idle);
     found.state_since = Moment(row.get(4)?);
-    found.process = pid.zip(start.map(i64::cast_unsigned));
+    found.process = pid.zip(start).map(|(pid, start)| Process { pid, start: start.cast_unsigned() });
     Ok(())
 }
 
@@ -138,6 +143,12 @@ pub(crate) fn all(
     People::new(conn).and_then(|people| each(conn, people, which, by)).map_err(failure)
 }
 
+/// A participant with everything that is known of it.
+pub(crate) fn whole(conn: &Connection, id: ParticipantId) -> Result<Option<Participant>, Error> {
+    let found = People::with_mail(conn).and_then(|people| each(conn, people, "p.id = ?1", [id.0]));
+    found.map_err(failure).map(|mut found| found.pop())
+}
+
 fn each(
     conn: &Connection,
     mut people: People<'_>,
@@ -154,14 +165,13 @@ impl Store {
         People::with_mail(&self.conn).and_then(|people| each(&self.conn, people, &which, by)).map_err(failure)
     }
 
-    /// Everybody of a project, or of all, the gone ones included.
+    /// All participants of a project, or of every project, including those whose session is gone.
     pub fn everybody(&self, project: Option<&str>) -> Result<Vec<Participant>, Error> {
         self.participants("(?1 IS NULL OR p.project = ?1 OR p.project = '')", [project])
     }
 
-    /// A participant by its row.
     pub fn participant(&self, id: ParticipantId) -> Result<Option<Participant>, Error> {
-        self.participants("p.id = ?1", [id.0]).map(|mut found| found.pop())
+        whole(&self.conn, id)
     }
 
     /// The participant that a session belongs to, by the agent's own id.
@@ -185,7 +195,7 @@ impl Store {
         )
     }
 
-    /// The newest session that the first of these processes runs which runs any.
+    /// Of the first of these processes that runs a session, the newest session.
     pub fn nearest_session(&self, processes: &[Process]) -> Result<Option<(Participant, SessionRow)>, Error> {
         // One read lock for all of them, not one for each.
         let snapshot = self.conn.unchecked_transaction().map_err(failure)?;
@@ -200,7 +210,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Participants by any of their sessions, with that one's row.
+    /// Participants by any of their sessions, with the row of that session.
     fn by_session(
         &self,
         which: &str,
@@ -221,7 +231,7 @@ impl Store {
         People::new(&self.conn).and_then(read).map_err(failure)
     }
 
-    /// Whom a name means in a project. `user` and `script` exist everywhere.
+    /// The participant that a name means in a project. `user` and `script` exist in every project.
     pub fn find_name(&self, project: &str, name: &str) -> Result<Found, Error> {
         for home in [project, ""] {
             if let Some(found) = one(&self.conn, "p.project = ?1 AND p.name = ?2", (home, name))? {
@@ -233,7 +243,7 @@ impl Store {
         Ok(if elsewhere.is_empty() { Found::Nobody } else { Found::Elsewhere(elsewhere) })
     }
 
-    /// Those of a project whose agent is of a kind, without those that carry a tag.
+    /// The participants of a project that run an agent, without those that carry a tag.
     pub fn of_kind(&self, project: &str, agent: &str, but_tagged: &str) -> Result<Vec<Participant>, Error> {
         self.participants(
             "p.project = ?1 AND p.agent = ?2 AND p.id NOT IN (SELECT participant FROM tag WHERE tag = ?3)",
@@ -241,7 +251,7 @@ impl Store {
         )
     }
 
-    /// Those of a project that carry a tag.
+    /// The participants of a project that carry a tag.
     pub fn tagged(&self, project: &str, tag: &str) -> Result<Vec<Participant>, Error> {
         self.participants(
             "p.project = ?1 AND p.id IN (SELECT participant FROM tag WHERE tag = ?2)",
@@ -259,7 +269,7 @@ impl Store {
         rows.collect::<Result<_, _>>().map_err(failure)
     }
 
-    /// The mailbox of the person or of scripts, made when it is first needed.
+    /// The mailbox of the person or of scripts. Created when it is first needed.
     pub fn ensure_outsider(&mut self, name: &'static str, now: Moment) -> Result<Participant, Error> {
         if let Some(found) = one(&self.conn, "p.project = '' AND p.name = ?1", [name])? {
             return Ok(found);
@@ -299,7 +309,6 @@ impl Store {
         tx.commit().map_err(failure)
     }
 
-    /// Puts a tag on a participant.
     pub fn add_tag(&mut self, id: ParticipantId, tag: &str) -> Result<(), Error> {
         name::check_tag(tag)?;
         self.conn
@@ -308,7 +317,7 @@ impl Store {
             .map_err(failure)
     }
 
-    /// Takes a tag off; says whether it was there.
+    /// Removes a tag, and says whether it was there.
     pub fn remove_tag(&mut self, id: ParticipantId, tag: &str) -> Result<bool, Error> {
         self.conn
             .execute("DELETE FROM tag WHERE participant = ?1 AND tag = ?2", (id.0, tag))

@@ -1,27 +1,24 @@
-//! Reading mail: the inbox, one message in full, the history, and what a reply needs to know.
+//! Reading mail: the inbox, one message in full, the history, and what a reply needs.
 
 use crate::failure::{failure, foreign};
 use crate::hook;
 use crate::open::Store;
-use crate::schema::delivery_state;
-use crate::sessions::Process;
+use crate::states::delivery_state;
 use baton_core::frame::Letter;
 use baton_core::id::{MessageId, MessageRow, ParticipantId};
 use baton_core::mail::Delivery;
+use baton_core::process::Process;
 use baton_core::time::Moment;
 use baton_core::{Code, Error, name};
 use rusqlite::Row;
 
-/// One message at one recipient, for showing.
+/// One message at one recipient.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryRow {
-    /// Whose.
     pub participant: ParticipantId,
     /// The recipient's name.
     pub to: String,
-    /// Where it is.
     pub state: Delivery,
-    /// Since when.
     pub at: Moment,
     /// How often an offer of it came back.
     pub returns: u32,
@@ -30,34 +27,39 @@ pub struct DeliveryRow {
 /// One message with the state of every delivery.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MailRow {
-    /// Its row.
     pub row: MessageRow,
-    /// Its id.
     pub id: MessageId,
-    /// Who sent it; `None` for baton's own notes.
+    /// `None` for notes from baton.
     pub sender: Option<ParticipantId>,
     /// The sender's name.
     pub from: String,
-    /// The sender's kind.
+    /// The sender's agent, or `user` or `script`.
     pub kind: String,
-    /// The sender's project.
     pub project: String,
-    /// What it says.
     pub body: String,
-    /// Its thread.
     pub thread: Option<String>,
-    /// What it answers.
     pub reply_to: Option<MessageId>,
-    /// Whether it is an ask.
     pub ask: bool,
     /// The reply that closed it.
     pub closed_by: Option<MessageId>,
-    /// When it was accepted.
     pub sent_at: Moment,
-    /// When it expires.
     pub expires_at: Moment,
-    /// Where it is, at each recipient.
     pub deliveries: Vec<DeliveryRow>,
+}
+
+/// The head of a queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peeked {
+    pub letters: Vec<(MessageRow, Letter)>,
+    /// How many wait in all.
+    pub waiting: usize,
+}
+
+/// How much the store holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    pub messages: u64,
+    pub sessions: u64,
 }
 
 /// Which messages to show.
@@ -65,7 +67,7 @@ pub struct MailRow {
 pub struct MailFilter<'a> {
     /// Sent or received by this participant.
     pub of: Option<ParticipantId>,
-    /// Of this project: a participant of it on one side at least, or nobody of any project on either.
+    /// A participant of this project is on one side at least, or both sides are outsiders.
     pub project: Option<&'a str>,
     /// With this name on the other side.
     pub with: Option<&'a str>,
@@ -73,7 +75,7 @@ pub struct MailFilter<'a> {
     pub thread: Option<&'a str>,
     /// With this text in the body.
     pub search: Option<&'a str>,
-    /// At most so many, the newest ones.
+    /// The newest ones, up to this many.
     pub most: usize,
 }
 
@@ -82,24 +84,23 @@ const SELECT: &str = "SELECT m.id, m.public, m.sender, s.name, s.agent, s.projec
     LEFT JOIN message closing ON closing.id = m.closed_by";
 
 impl Store {
-    /// The head of a participant's queue and how many wait in all; nothing changes.
+    /// The head of a participant's queue. Changes nothing.
     pub fn peek(
         &self,
         participant: ParticipantId,
         now: Moment,
         most: usize,
         alive: &dyn Fn(Process) -> bool,
-    ) -> Result<(Vec<(MessageRow, Letter)>, usize), Error> {
+    ) -> Result<Peeked, Error> {
         let queue = hook::queued_letters(&self.conn, participant, now, most, false, alive)?;
-        Ok((queue.rows.into_iter().zip(queue.letters).collect(), queue.waiting))
+        Ok(Peeked { letters: queue.rows.into_iter().zip(queue.letters).collect(), waiting: queue.waiting })
     }
 
-    /// A message by its id.
     pub fn message(&self, id: &MessageId) -> Result<Option<MailRow>, Error> {
         self.mail_rows("m.public = ?1", [id.as_str()]).map(|mut rows| rows.pop())
     }
 
-    /// The message that `reader` wants to answer: only its recipient may.
+    /// The message that `reader` wants to answer. Only its recipient may answer it.
     pub fn answerable(&self, reader: ParticipantId, id: &MessageId) -> Result<MailRow, Error> {
         let missing = || {
             Error::new(Code::MessageNotFound, format!("no message {id}"))
@@ -107,7 +108,7 @@ impl Store {
         };
         let found = self.message(id)?.ok_or_else(missing)?;
         if !found.deliveries.iter().any(|delivery| delivery.participant == reader) {
-            // To anybody else but its sender, a message does not exist.
+            // For all others but its sender, a message does not exist.
             return Err(if found.sender == Some(reader) {
                 Error::new(Code::NotRecipient, format!("{id} is your own message"))
                     .hint("reply to the answer, or send a new message")
@@ -118,7 +119,7 @@ impl Store {
         if found.sender.is_none() {
             return Err(Error::new(
                 Code::NoReplyAddress,
-                format!("{id} is a note from baton; nobody reads replies to it"),
+                format!("{id} is a note from baton, which reads no replies"),
             )
             .hint("send to the participant that it is about"));
         }
@@ -148,9 +149,8 @@ impl Store {
         let mut rows = select.query(by).map_err(failure)?;
         let mut found = Vec::new();
         while let Some(row) = rows.next().map_err(failure)? {
-            let mut mail = mail_row(row)?;
-            mail.deliveries = self.deliveries(mail.row)?;
-            found.push(mail);
+            let deliveries = self.deliveries(MessageRow(row.get(0).map_err(failure)?))?;
+            found.push(mail_row(row, deliveries)?);
         }
         Ok(found)
     }
@@ -177,45 +177,41 @@ impl Store {
         Ok(found)
     }
 
-    /// How many messages and participants there are, for doctor.
-    pub fn counts(&self) -> Result<(u64, u64), Error> {
+    /// How many messages and sessions there are, for doctor.
+    pub fn counts(&self) -> Result<Counts, Error> {
         self.conn
             .query_row("SELECT (SELECT count(*) FROM message), (SELECT count(*) FROM session)", [], |row| {
-                Ok((row.get::<_, i64>(0)?.cast_unsigned(), row.get::<_, i64>(1)?.cast_unsigned()))
+                Ok(Counts {
+                    messages: row.get::<_, i64>(0)?.cast_unsigned(),
+                    sessions: row.get::<_, i64>(1)?.cast_unsigned(),
+                })
             })
             .map_err(failure)
     }
 }
 
-fn mail_row(row: &Row<'_>) -> Result<MailRow, Error> {
+fn mail_row(row: &Row<'_>, deliveries: Vec<DeliveryRow>) -> Result<MailRow, Error> {
+    let public: String = row.get(1).map_err(failure)?;
+    let id = MessageId::parse(&public).ok_or_else(|| foreign("a message id"))?;
     let read = || -> rusqlite::Result<_> {
-        Ok((
-            row.get::<_, String>(1)?,
-            row.get::<_, Option<String>>(8)?,
-            row.get::<_, Option<String>>(10)?,
-            MailRow {
-                row: MessageRow(row.get(0)?),
-                id: MessageId::from_random([0; 8]),
-                sender: row.get::<_, Option<i64>>(2)?.map(ParticipantId),
-                from: row.get::<_, Option<String>>(3)?.unwrap_or_else(|| name::BATON.to_owned()),
-                kind: row.get::<_, Option<String>>(4)?.unwrap_or_else(|| name::BATON.to_owned()),
-                project: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
-                body: row.get(6)?,
-                thread: row.get(7)?,
-                reply_to: None,
-                ask: row.get(9)?,
-                closed_by: None,
-                sent_at: Moment(row.get(11)?),
-                expires_at: Moment(row.get(12)?),
-                deliveries: Vec::new(),
-            },
-        ))
+        let parent: Option<String> = row.get(8)?;
+        let closing: Option<String> = row.get(10)?;
+        Ok(MailRow {
+            row: MessageRow(row.get(0)?),
+            id,
+            sender: row.get::<_, Option<i64>>(2)?.map(ParticipantId),
+            from: row.get::<_, Option<String>>(3)?.unwrap_or_else(|| name::BATON.to_owned()),
+            kind: row.get::<_, Option<String>>(4)?.unwrap_or_else(|| name::BATON.to_owned()),
+            project: row.get::<_, Option<String>>(5)?.unwrap_or_default(),
+            body: row.get(6)?,
+            thread: row.get(7)?,
+            reply_to: parent.as_deref().and_then(MessageId::parse),
+            ask: row.get(9)?,
+            closed_by: closing.as_deref().and_then(MessageId::parse),
+            sent_at: Moment(row.get(11)?),
+            expires_at: Moment(row.get(12)?),
+            deliveries,
+        })
     };
-    let (public, parent, closing, mail) = read().map_err(failure)?;
-    Ok(MailRow {
-        id: MessageId::parse(&public).ok_or_else(|| foreign("a message id"))?,
-        reply_to: parent.as_deref().and_then(MessageId::parse),
-        closed_by: closing.as_deref().and_then(MessageId::parse),
-        ..mail
-    })
+    read().map_err(failure)
 }

@@ -1,89 +1,65 @@
-//! Sessions: registering them, and what they are doing.
+//! Sessions: registering them, and what they do.
 
 use crate::failure::failure;
 use crate::open::Store;
 use crate::trail;
 use baton_core::event::Source;
 use baton_core::id::{ParticipantId, SessionRow};
+use baton_core::process::Process;
 use baton_core::session::State;
 use baton_core::time::Moment;
 use baton_core::{Code, Error, name};
 use rusqlite::{Connection, OptionalExtension as _};
 
-/// A process, told apart from a later one with the same number by when it started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Process {
-    /// Its number.
-    pub pid: i32,
-    /// When it started, in the kernel's own count.
-    pub start: u64,
-}
-
-/// What an event says about a session that may be new to us.
+/// What an event says about a session, which may be new.
 #[derive(Clone, Debug)]
 pub struct Sighting<'a> {
-    /// The agent's name.
     pub agent: &'a str,
-    /// The agent's own session id.
     pub native: &'a str,
-    /// The project that its folder belongs to.
+    /// The project of its folder.
     pub project: &'a str,
-    /// Where it works.
     pub cwd: &'a str,
-    /// Where it writes its conversation down.
     pub transcript: Option<&'a str>,
-    /// The agent's process, where it is known to run this session alone.
+    /// The agent's process, if it is known to run this session alone.
     pub process: Option<Process>,
-    /// Why it started; `None` when we see it in the middle.
+    /// Why it started; `None` if the event is from the middle of a session.
     pub source: Option<Source>,
     /// What it does now.
     pub state: State,
-    /// Now.
     pub now: Moment,
 }
 
-/// A session as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// Its row.
     pub id: SessionRow,
-    /// Whose it is.
     pub participant: ParticipantId,
-    /// The agent's name.
     pub agent: String,
-    /// The agent's own id.
+    /// The agent's own id of it.
     pub native: String,
-    /// Where its conversation is written down.
     pub transcript: Option<String>,
-    /// Its process.
     pub process: Option<Process>,
     /// What it does, by its last event.
     pub state: State,
-    /// Since when.
     pub state_since: Moment,
 }
 
-/// What a sighting led to.
+/// The result of a sighting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionSeen {
-    /// The session's row.
     pub session: SessionRow,
-    /// Whose it is.
     pub participant: ParticipantId,
-    /// Whether it was new.
     pub new: bool,
     /// The process that had this session before, if it was another one.
     pub former: Option<Process>,
 }
 
-/// What was last heard of the sessions of an agent.
+/// What was last heard of an agent's sessions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// The agent's name.
     pub agent: String,
-    /// The last sign of life that is known: not what a reader noticed later, such as a dead process.
+    /// The last sign of life, without what a reader noticed later, such as a dead process.
     pub last: Moment,
-    /// The last prompt of a person, which only hooks and plugins tell us.
+    /// The last prompt of a person. Only hooks and plugins report those.
     pub prompt: Option<Moment>,
 }
 
@@ -109,8 +85,9 @@ impl Store {
         rows.collect::<Result<_, _>>().map_err(failure)
     }
 
-    /// Registers a session, or brings what is known of it up to date. A known id keeps its participant for ever; after a clear the
-    /// participant goes on in the new session; anything else new is a new participant with a name of its own.
+    /// Registers a session, or updates what is known of it. A known id always keeps its
+    /// participant. After a clear the participant goes on in the new session. Any other new session
+    /// is a new participant with a new name.
     pub fn sight_session(&mut self, sighting: &Sighting<'_>) -> Result<SessionSeen, Error> {
         let tx = self.begin()?;
         let known: Option<(i64, i64, Option<i32>, Option<i64>)> = tx
@@ -147,7 +124,7 @@ impl Store {
         Ok(seen)
     }
 
-    /// Whether a session goes on for a participant that had another one before.
+    /// Whether the participant of a session had another session before it.
     pub fn is_continuation(&self, id: SessionRow, participant: ParticipantId) -> Result<bool, Error> {
         self.conn
             .query_row(
@@ -158,7 +135,6 @@ impl Store {
             .map_err(failure)
     }
 
-    /// A session by its row.
     pub fn session(&self, id: SessionRow) -> Result<Option<SessionInfo>, Error> {
         self.conn
             .query_row(
@@ -184,8 +160,8 @@ impl Store {
             .map_err(failure)
     }
 
-    /// Notes that a session's process is gone, or that the agent's own registry says something else than its last event.
-    /// Changes nothing if another event came in since `expected_since`.
+    /// Corrects the state of a session whose process is gone, or of which the agent's own registry
+    /// says something else. Changes nothing if another event came since `expected_since`.
     pub fn correct_state(
         &mut self,
         id: SessionRow,
@@ -202,7 +178,7 @@ impl Store {
             .map_err(failure)
     }
 
-    /// Remembers an MCP call that a subagent is about to make.
+    /// Records an MCP call that a subagent is about to make.
     pub fn announce_subagent_call(&mut self, call: &str, now: Moment) -> Result<(), Error> {
         self.conn
             .execute(
@@ -223,9 +199,12 @@ impl Store {
     }
 }
 
+/// If the event names no process, the known one stays, unless that session was over: then another
+/// process runs it now.
 fn refresh(conn: &Connection, id: i64, sighting: &Sighting<'_>) -> Result<(), Error> {
     conn.execute(
-        "UPDATE session SET transcript = coalesce(?2, transcript), cwd = ?3, pid = coalesce(?4, pid), pid_start = coalesce(?5, pid_start),
+        "UPDATE session SET transcript = coalesce(?2, transcript), cwd = ?3, pid = CASE WHEN ?4 IS NULL AND state <> 'gone' THEN pid ELSE ?4 END,
+            pid_start = CASE WHEN ?4 IS NULL AND state <> 'gone' THEN pid_start ELSE ?5 END,
             state = ?6, state_since = ?7, turn = CASE WHEN ?8 THEN NULL ELSE turn END WHERE id = ?1",
         (
             id,
@@ -271,8 +250,9 @@ fn register(conn: &Connection, sighting: &Sighting<'_>) -> Result<SessionSeen, E
     })
 }
 
-/// After a clear: whoever ran in that very process, if exactly one did. A guess among several would hand mail to a stranger. Where nothing
-/// says that it was a clear (the agent has no word for it, or another event came before that of the start), only if that one has ended.
+/// After a clear, the participant that ran in the same process, if exactly one did. A guess among
+/// several would hand mail to a stranger. If nothing says that it was a clear (the agent does not
+/// report one, or another event came before the start), only a participant whose session has ended.
 fn predecessor(conn: &Connection, sighting: &Sighting<'_>) -> Result<Option<i64>, Error> {
     let (None | Some(Source::Clear | Source::New), Some(process)) = (sighting.source, sighting.process)
     else {
@@ -306,8 +286,8 @@ fn predecessor(conn: &Connection, sighting: &Sighting<'_>) -> Result<Option<i64>
 }
 
 fn name_participant(conn: &Connection, sighting: &Sighting<'_>) -> Result<i64, Error> {
-    const ATTEMPTS: u32 = 100_000;
-    for attempt in 0..ATTEMPTS {
+    const MAX_ATTEMPTS: u32 = 100_000;
+    for attempt in 0..MAX_ATTEMPTS {
         let added = conn
             .execute(
                 "INSERT INTO participant (project, name, agent, created_at) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",

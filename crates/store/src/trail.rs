@@ -1,4 +1,4 @@
-//! The trail: everything that happened, in order, append-only until it is trimmed by age.
+//! The trail: everything that happened, in order. Append-only until old rows are trimmed.
 
 use crate::failure::failure;
 use crate::open::Store;
@@ -7,24 +7,19 @@ use baton_core::id::{MessageRow, ParticipantId};
 use baton_core::time::Moment;
 use rusqlite::{Connection, Statement};
 
-/// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrailRow {
-    /// Its place in the order.
     pub id: i64,
-    /// When.
     pub at: Moment,
-    /// What: `sent`, `offered`, `seen`, `returned`, `session-start`, …
+    /// `sent`, `offered`, `seen`, `returned`, `session-start`, …
     pub kind: String,
-    /// To whom.
+    /// The name of the participant that it happened to.
     pub participant: Option<String>,
-    /// With which message.
     pub message: Option<String>,
-    /// More about it.
     pub detail: Option<String>,
 }
 
-/// The pen for several notes of one transaction.
+/// Appends several rows in one transaction.
 pub(crate) struct Notes<'conn>(Statement<'conn>);
 
 impl<'conn> Notes<'conn> {
@@ -49,7 +44,7 @@ impl<'conn> Notes<'conn> {
     }
 }
 
-/// Notes what happened, as part of the caller's transaction.
+/// Appends a row, as part of the caller's transaction.
 pub(crate) fn note(
     conn: &Connection,
     at: Moment,
@@ -62,7 +57,7 @@ pub(crate) fn note(
 }
 
 impl Store {
-    /// Notes something that is not part of another decision, such as an event that nobody knows.
+    /// Appends a row for something that is not part of another decision, such as an unknown event.
     pub fn note(
         &mut self,
         at: Moment,

@@ -1,9 +1,9 @@
-//! Keeping the store bounded: expiry, trimming, and what neither may touch. Run by commands and servers, never by a hook.
+//! Keeping the store small: expiry and trimming. Commands and servers run it, never a hook.
 
 use crate::accept;
 use crate::failure::failure;
 use crate::open::Store;
-use crate::schema::delivery_code;
+use crate::states::{delivery, delivery_code, is_offered, is_queued, is_waiting, offer};
 use crate::trail;
 use baton_core::Error;
 use baton_core::id::{MessageRow, OfferId, ParticipantId};
@@ -14,24 +14,24 @@ use baton_core::time::Moment;
 /// What one round of upkeep did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Upkeep {
-    /// Deliveries that expired.
     pub expired: usize,
-    /// Messages that were removed.
     pub trimmed: usize,
 }
 
-/// So many rows are handled in one transaction at most, so that nobody waits long for it.
-const BATCH: i64 = 500;
+/// The most rows that one transaction handles, so that other writers don't wait long.
+const BATCH_ROWS: i64 = 500;
 
 impl Store {
-    /// Expires what nobody took and removes what is old enough. Unseen mail is never removed, it expires, and its sender is told.
+    /// Expires mail that was not taken in time, and removes what is old enough. Unseen mail is
+    /// never removed: it expires, and its sender is told.
     pub fn upkeep(&mut self, rules: &Limits, now: Moment) -> Result<Upkeep, Error> {
         let mut done = Upkeep::default();
-        self.bury(now)?;
+        self.return_offers_of_ended_sessions(now)?;
         if self.something_expired(now)? {
             done.expired = self.expire(now)?;
         }
-        // Kept since it was seen, which may be long after it was sent; over its size, the store can't wait for that.
+        // Messages are kept for a time since they were seen, which may be long after they were
+        // sent. A store that is too large can't wait for that.
         let since = Moment(now.0 - rules.keep.0);
         let (since, seen_since) = if self.bytes()? > rules.keep_bytes {
             (self.early_edge()?, Moment(i64::MAX))
@@ -44,18 +44,23 @@ impl Store {
         Ok(done)
     }
 
-    /// Takes mail back from sessions that ended with it unanswered and have not come back until it was due, so that it can expire.
-    fn bury(&mut self, now: Moment) -> Result<(), Error> {
-        let graves: Vec<i64> = self
+    /// Takes back offers of sessions that ended without a proof and did not come back before the
+    /// mail was due, so that the mail can expire.
+    fn return_offers_of_ended_sessions(&mut self, now: Moment) -> Result<(), Error> {
+        let offers: Vec<i64> = self
             .conn
-            .prepare(
-                "SELECT o.id FROM offer o JOIN session s ON s.id = o.session WHERE o.state = 0 AND s.state = 'gone' AND NOT EXISTS (
+            .prepare(concat!(
+                "SELECT o.id FROM offer o JOIN session s ON s.id = o.session WHERE o.state = ",
+                offer!(open),
+                " AND s.state = 'gone' AND NOT EXISTS (
                     SELECT 1 FROM delivery d JOIN message m ON m.id = d.message
-                    WHERE d.recipient = o.participant AND d.state = 1 AND d.state < 2 AND d.offer = o.id AND m.expires_at > ?1)",
-            )
+                    WHERE d.recipient = o.participant AND ",
+                is_offered!("d."),
+                " AND d.offer = o.id AND m.expires_at > ?1)"
+            ))
             .and_then(|mut select| select.query_map([now.0], |row| row.get(0))?.collect())
             .map_err(failure)?;
-        for offer in graves {
+        for offer in offers {
             self.settle(OfferId(offer), Settle::Return, now)?;
         }
         Ok(())
@@ -64,7 +69,11 @@ impl Store {
     fn something_expired(&self, now: Moment) -> Result<bool, Error> {
         self.conn
             .query_row(
-                "SELECT EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message WHERE d.state = 0 AND d.state < 2 AND m.expires_at <= ?1)",
+                concat!(
+                    "SELECT EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message WHERE ",
+                    is_queued!("d."),
+                    " AND m.expires_at <= ?1)"
+                ),
                 [now.0],
                 |row| row.get(0),
             )
@@ -74,29 +83,31 @@ impl Store {
     fn expire(&mut self, now: Moment) -> Result<usize, Error> {
         let tx = self.begin()?;
         let due: Vec<(i64, i64)> = tx
-            .prepare(
+            .prepare(concat!(
                 "SELECT d.message, d.recipient FROM delivery d JOIN message m ON m.id = d.message
-                 WHERE d.state = 0 AND d.state < 2 AND m.expires_at <= ?1 ORDER BY d.message LIMIT ?2",
-            )
+                 WHERE ",
+                is_queued!("d."),
+                " AND m.expires_at <= ?1 ORDER BY d.message LIMIT ?2"
+            ))
             .and_then(|mut select| {
-                select.query_map((now.0, BATCH), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
+                select.query_map((now.0, BATCH_ROWS), |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
             })
             .map_err(failure)?;
         for (message, recipient) in &due {
             tx.execute(
-                "UPDATE delivery SET state = ?3, state_at = ?4 WHERE message = ?1 AND recipient = ?2 AND state = 0",
+                concat!("UPDATE delivery SET state = ?3, state_at = ?4 WHERE message = ?1 AND recipient = ?2 AND state = ", delivery!(queued)),
                 (message, recipient, delivery_code(Delivery::Expired), now.0),
             )
             .map_err(failure)?;
             let (message, recipient) = (MessageRow(*message), ParticipantId(*recipient));
             trail::note(&tx, now, Delivery::Expired.as_str(), Some(recipient), Some(message), None)?;
-            accept::tell_sender(&tx, message, recipient, Delivery::Expired, now)?;
+            accept::send_end_note(&tx, message, recipient, Delivery::Expired, now)?;
         }
         tx.commit().map_err(failure)?;
         Ok(due.len())
     }
 
-    /// Over its size, the store gives up the older half of what is not needed any more.
+    /// The time before which messages go when the store is too large: the older half.
     fn early_edge(&self) -> Result<Moment, Error> {
         self.conn
             .query_row(
@@ -110,7 +121,7 @@ impl Store {
     fn bytes(&self) -> Result<u64, Error> {
         self.conn
             .query_row(
-                // Pages that were freed are used again before the file grows.
+                // Freed pages are used again before the file grows.
                 "SELECT (page_count - freelist_count) * page_size FROM pragma_page_count(), pragma_freelist_count(), pragma_page_size()",
                 [],
                 |row| row.get::<_, i64>(0),
@@ -132,15 +143,20 @@ impl Store {
 
     fn trim(&mut self, since: Moment, seen_since: Moment) -> Result<usize, Error> {
         let tx = self.begin()?;
-        // The newest row of each table stays: the next id is one above it, so no id is ever used twice.
-        let old = "SELECT m.id FROM message m WHERE m.sent_at < ?1 AND m.id < (SELECT max(id) FROM message)
-            AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND (d.state < 2 OR d.state_at >= ?3))
+        // The newest row of each table stays. The next id is one above it, so no id is ever used
+        // twice.
+        let old = concat!(
+            "SELECT m.id FROM message m WHERE m.sent_at < ?1 AND m.id < (SELECT max(id) FROM message)
+            AND NOT EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND (",
+            is_waiting!("d."),
+            " OR d.state_at >= ?3))
             AND NOT (m.ask = 1 AND m.closed_by IS NULL AND m.expires_at > ?1)
-            ORDER BY m.id LIMIT ?2";
+            ORDER BY m.id LIMIT ?2"
+        );
         let ids: Vec<i64> = tx
             .prepare(old)
             .and_then(|mut select| {
-                select.query_map((since.0, BATCH, seen_since.0), |row| row.get(0))?.collect()
+                select.query_map((since.0, BATCH_ROWS, seen_since.0), |row| row.get(0))?.collect()
             })
             .map_err(failure)?;
         for id in &ids {
@@ -153,7 +169,11 @@ impl Store {
         )
         .map_err(failure)?;
         tx.execute(
-            "DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE state > 0 AND made_at < ?1 AND id < (SELECT max(id) FROM offer) LIMIT 500)",
+            concat!(
+                "DELETE FROM offer WHERE id IN (SELECT id FROM offer WHERE state > ",
+                offer!(open),
+                " AND made_at < ?1 AND id < (SELECT max(id) FROM offer) LIMIT 500)"
+            ),
             [since.0],
         )
         .map_err(failure)?;

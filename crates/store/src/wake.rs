@@ -1,9 +1,11 @@
-//! Wakes: what is known before one, claiming it, and what became of it.
+//! Wakes: what decides about one, claiming it, and recording what became of it.
 //!
-//! A wake is claimed in one transaction before anything is done, and only by whoever saw the last one: of two that decide at the same instant, one wakes.
+//! A wake is claimed in one transaction before anything is done. The claim names the last wake that
+//! the caller saw, so of two processes that decide at the same instant only one wakes.
 
 use crate::failure::{failure, foreign};
 use crate::open::Store;
+use crate::states::{attention, is_queued};
 use crate::{accept, trail};
 use baton_core::id::{MessageRow, ParticipantId, SessionRow, WakeId};
 use baton_core::session::State;
@@ -15,49 +17,41 @@ use rusqlite::{Connection, OptionalExtension as _};
 /// What the store knows that decides about a wake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WakeView {
-    /// The newest message that waits and may wake.
+    /// The newest waiting message that may wake.
     pub newest: Option<MessageRow>,
-    /// The last wake.
     pub last: Option<(WakeId, Last)>,
-    /// Wakes that were passed on since the given moment.
+    /// Wakes since the given moment that were passed on.
     pub recent: u32,
     /// Until when only urgent mail reaches the participant.
     pub dnd_until: Option<Moment>,
     /// Something urgent waits.
     pub urgent: bool,
-    /// It is never woken.
+    /// It must never be woken.
     pub off: bool,
 }
 
 /// A wake to be claimed.
 #[derive(Clone, Copy, Debug)]
 pub struct NewWake {
-    /// Whom.
     pub participant: ParticipantId,
-    /// In which session.
     pub session: SessionRow,
-    /// The wake that was the last one when this was decided.
+    /// The last wake when this was decided.
     pub after: Option<WakeId>,
     /// The newest message that waits.
     pub newest: MessageRow,
-    /// Tries for the same mail before this one.
+    /// Earlier tries for the same mail.
     pub tried: u32,
-    /// How.
     pub route: RouteKind,
 }
 
-/// A wake, for showing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WakeRow {
-    /// Its row.
     pub id: WakeId,
     /// When it was claimed.
     pub at: Moment,
-    /// How.
     pub route: RouteKind,
-    /// What became of it; `None` while it is performed.
+    /// `None` while it is being performed.
     pub outcome: Option<Outcome>,
-    /// More about that.
     pub detail: Option<String>,
 }
 
@@ -67,9 +61,15 @@ impl Store {
         let conn = &self.conn;
         let (newest, dnd_until, off): (Option<i64>, Option<i64>, bool) = conn
             .query_row(
-                "SELECT (SELECT max(d.message) FROM delivery d JOIN message m ON m.id = d.message
-                    WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2 AND m.attention <> 2), dnd_until, wake_off
-                 FROM participant p WHERE id = ?1",
+                concat!(
+                    "SELECT (SELECT max(d.message) FROM delivery d JOIN message m ON m.id = d.message
+                    WHERE d.recipient = p.id AND ",
+                    is_queued!("d."),
+                    " AND m.attention <> ",
+                    attention!(quiet),
+                    "), dnd_until, wake_off
+                 FROM participant p WHERE id = ?1"
+                ),
                 [participant.0],
                 |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
             )
@@ -93,12 +93,12 @@ impl Store {
         })
     }
 
-    /// Whether something waits for a participant that may wake it, and it may be woken at all.
+    /// Whether mail waits that may wake a participant, and the participant may be woken at all.
     pub fn may_be_woken(&self, participant: ParticipantId) -> Result<bool, Error> {
         self.conn
             .query_row(
-                "SELECT wake_off = 0 AND EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message
-                 WHERE d.recipient = p.id AND d.state = 0 AND d.state < 2 AND m.attention <> 2) FROM participant p WHERE id = ?1",
+                concat!("SELECT wake_off = 0 AND EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message
+                 WHERE d.recipient = p.id AND ", is_queued!("d."), " AND m.attention <> ", attention!(quiet), ") FROM participant p WHERE id = ?1"),
                 [participant.0],
                 |row| row.get(0),
             )
@@ -109,15 +109,21 @@ impl Store {
     pub fn urgent_waits(&self, participant: ParticipantId) -> Result<bool, Error> {
         self.conn
             .query_row(
-                "SELECT EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message
-                 WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.attention = 1)",
+                concat!(
+                    "SELECT EXISTS (SELECT 1 FROM delivery d JOIN message m ON m.id = d.message
+                 WHERE d.recipient = ?1 AND ",
+                    is_queued!("d."),
+                    " AND m.attention = ",
+                    attention!(urgent),
+                    ")"
+                ),
                 [participant.0],
                 |row| row.get(0),
             )
             .map_err(failure)
     }
 
-    /// Claims a wake, unless somebody else claimed one since it was decided.
+    /// Claims a wake, unless another process claimed one since it was decided.
     pub fn claim_wake(&mut self, wake: &NewWake, now: Moment) -> Result<Option<WakeId>, Error> {
         let tx = self.begin()?;
         let idle: bool = tx
@@ -127,7 +133,7 @@ impl Store {
                 |row| row.get(0),
             )
             .map_err(failure)?;
-        // A session that has begun a turn meanwhile would never confirm it.
+        // A session that has begun a turn since then would never confirm the wake.
         if !idle || last(&tx, wake.participant)?.map(|(id, _)| id) != wake.after {
             return Ok(None);
         }
@@ -150,7 +156,7 @@ impl Store {
         Ok(Some(id))
     }
 
-    /// Writes down what became of a wake that nothing has confirmed meanwhile.
+    /// Records what became of a wake, unless an event has confirmed it.
     pub fn end_wake(
         &mut self,
         id: WakeId,
@@ -181,7 +187,8 @@ impl Store {
         tx.commit().map_err(failure)
     }
 
-    /// Gives a wake up that nothing has confirmed after all tries, and tells those whose mail waits, once.
+    /// Gives up a wake that no event has confirmed after all tries, and tells the senders of the
+    /// waiting mail, once.
     pub fn give_up_wake(&mut self, id: WakeId, now: Moment) -> Result<(), Error> {
         let tx = self.begin()?;
         let given_up: Option<(i64, String)> = tx
@@ -200,8 +207,8 @@ impl Store {
         trail::note(&tx, now, "wake", Some(participant), None, Some(Outcome::Unconfirmed.as_str()))?;
         let senders: Vec<(i64, i64, String)> = tx
             .prepare(
-                "SELECT m.sender, max(m.id), m.public FROM delivery d JOIN message m ON m.id = d.message JOIN participant s ON s.id = m.sender
-                 WHERE d.recipient = ?1 AND d.state = 0 AND d.state < 2 AND m.attention <> 2 AND s.name <> ?2 GROUP BY m.sender",
+                concat!("SELECT m.sender, max(m.id), m.public FROM delivery d JOIN message m ON m.id = d.message JOIN participant s ON s.id = m.sender
+                 WHERE d.recipient = ?1 AND ", is_queued!("d."), " AND m.attention <> ", attention!(quiet), " AND s.name <> ?2 GROUP BY m.sender"),
             )
             .and_then(|mut select| {
                 select
@@ -211,14 +218,14 @@ impl Store {
             .map_err(failure)?;
         for (sender, message, public) in senders {
             let body = format!(
-                "{name} did not take a turn when it was told of your message {public}: it could not be woken. The message waits for its next prompt."
+                "{name} could not be woken for your message {public}: it took no turn. The message waits for its next prompt."
             );
-            accept::note_to(&tx, ParticipantId(sender), Some(MessageRow(message)), &body, now)?;
+            accept::insert_note(&tx, ParticipantId(sender), Some(MessageRow(message)), &body, now)?;
         }
         tx.commit().map_err(failure)
     }
 
-    /// The wake that a hook in the background of a session is to perform, if there is one.
+    /// The wake that a background hook of a session is to perform, if there is one.
     pub fn wake_for_waiter(&self, session: SessionRow) -> Result<Option<WakeId>, Error> {
         self.conn
             .query_row(
@@ -230,7 +237,6 @@ impl Store {
             .map_err(failure)
     }
 
-    /// The last wake of a participant, for showing.
     pub fn last_wake(&self, participant: ParticipantId) -> Result<Option<WakeRow>, Error> {
         self.conn
             .query_row(
@@ -252,7 +258,8 @@ impl Store {
             .map_err(failure)
     }
 
-    /// Lets only urgent mail through to a participant until then; `None` for everything again.
+    /// Lets only urgent mail through to a participant until then; `None` lets everything through
+    /// again.
     pub fn set_dnd(
         &mut self,
         participant: ParticipantId,
@@ -274,7 +281,7 @@ impl Store {
         tx.commit().map_err(failure)
     }
 
-    /// Lets a participant be woken, or never.
+    /// Sets whether a participant may be woken.
     pub fn set_wake(&mut self, participant: ParticipantId, on: bool, now: Moment) -> Result<(), Error> {
         let tx = self.begin()?;
         tx.execute("UPDATE participant SET wake_off = ?2 WHERE id = ?1", (participant.0, !on))
@@ -284,7 +291,6 @@ impl Store {
         tx.commit().map_err(failure)
     }
 
-    /// Until when a participant does not want to be disturbed.
     pub fn dnd_until(&self, participant: ParticipantId) -> Result<Option<Moment>, Error> {
         self.conn
             .query_row("SELECT dnd_until FROM participant WHERE id = ?1", [participant.0], |row| {
@@ -295,7 +301,7 @@ impl Store {
     }
 }
 
-/// An event of the session has come: its wake did what it should.
+/// Records that an event of the session confirmed its wake.
 pub(crate) fn confirm(
     conn: &Connection,
     participant: ParticipantId,
@@ -329,7 +335,8 @@ fn last(conn: &Connection, participant: ParticipantId) -> Result<Option<(WakeId,
     Ok(Some((WakeId(id), Last { at: Moment(at), tried, newest: MessageRow(newest), outcome, brought })))
 }
 
-/// Whether mail was put into a context of the participant since then. Walks back from the newest offer, so no index is needed.
+/// Whether mail was offered to the participant since then. Walks back from the newest offer, so no
+/// index is needed.
 fn offered_since(conn: &Connection, participant: ParticipantId, since: Moment) -> Result<bool, Error> {
     let mut select = conn
         .prepare("SELECT participant, made_at FROM offer WHERE answer = 0 ORDER BY id DESC")

@@ -1,9 +1,9 @@
 //! Where the pinned agent CLIs are.
 //!
 //! `scripts/test` installs them once into a cache outside the repository:
-//! `<cache>/agents/<name>-<version>/node_modules/.bin/<name>`. The versions are pinned here, because a
-//! new version of an agent is a change to verify, not something that happens to a test run: `scripts/drift`
-//! verifies it.
+//! `<cache>/agents/<name>-<version>/node_modules/.bin/<name>`. `crates/agents/versions.tsv` pins
+//! the versions, because a new version of an agent is a change to verify, not something that
+//! happens to a test run: `scripts/drift` verifies it.
 
 use std::env;
 use std::fmt;
@@ -23,8 +23,15 @@ use crate::process::Finished;
 use crate::sandbox::Sandbox;
 use crate::tmux::Tmux;
 
-/// The version of `node` that is in the cache beside the agents.
-const NODE_VERSION: &str = "22.22.0";
+/// The pinned versions, a row each: name, npm package, version.
+const VERSIONS: &str = include_str!("../../agents/versions.tsv");
+
+/// The pinned version of an agent, or of `node`.
+fn pinned(name: &str) -> &'static str {
+    let row = VERSIONS.lines().find_map(|row| row.strip_prefix(name)?.strip_prefix('\t'));
+    let version = row.and_then(|row| row.split('\t').nth(1));
+    version.unwrap_or_else(|| panic!("crates/agents/versions.tsv has no version of {name}"))
+}
 
 /// An agent CLI that tests drive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,22 +72,16 @@ impl Agent {
         Agent::ALL.into_iter().find(|agent| agent.name() == name)
     }
 
-    /// The version under test: the pinned one, or what `BATON_TEST_<NAME>` says, as `scripts/drift` does.
+    /// The version under test: the pinned one, or that in `BATON_TEST_<NAME>`, which
+    /// `scripts/drift` sets.
     pub fn version(self) -> String {
         let named = env::var(format!("BATON_TEST_{}", self.name().to_uppercase()));
         named.unwrap_or_else(|_| self.pinned().to_owned())
     }
 
     /// The version that the tests were written against.
-    pub const fn pinned(self) -> &'static str {
-        match self {
-            Agent::Claude => "2.1.325",
-            Agent::Codex => "0.166.0",
-            Agent::OpenCode => "1.18.33",
-            Agent::Gemini => "0.61.0",
-            Agent::Copilot => "1.0.102",
-            Agent::Pi => "0.87.1",
-        }
+    pub fn pinned(self) -> &'static str {
+        pinned(self.name())
     }
 
     /// How this agent wants a call to be written: the tool's name and its input.
@@ -165,7 +166,8 @@ pub trait Program<'a> {
     fn session_id(&self, run: &Finished) -> Option<String>;
 }
 
-/// Prepares an agent's home in a sandbox, unless that is done already. Panics when it is not installed.
+/// Prepares an agent's home in a sandbox, unless that is done already. Panics when it is not
+/// installed.
 pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn Program<'a> + 'a> {
     match agent {
         Agent::Claude => Box::new(Claude::new(sandbox, model)),
@@ -179,7 +181,7 @@ pub fn program<'a>(agent: Agent, sandbox: &'a Sandbox, model: &Model) -> Box<dyn
 
 /// The `node` in the cache, for agents that need a newer one than the machine may have.
 pub(crate) fn cached_node() -> PathBuf {
-    let node = cache_dir().join(format!("agents/node-{NODE_VERSION}/node_modules/.bin/node"));
+    let node = cache_dir().join(format!("agents/node-{}/node_modules/.bin/node", pinned("node")));
     assert!(node.exists(), "no {}\nhint: run `scripts/test` once, it fills the cache", node.display());
     node
 }
@@ -223,13 +225,13 @@ mod tests {
         let cache = tempfile::tempdir().unwrap();
         let error = Agent::Codex.locate_in(cache.path()).unwrap_err().to_string();
         assert!(error.contains("scripts/test"), "{error}");
-        assert!(error.contains("agents/codex-0.166.0"), "{error}");
+        assert!(error.contains(&format!("agents/codex-{}", Agent::Codex.pinned())), "{error}");
     }
 
     #[test]
     fn an_installed_agent_is_found() {
         let cache = tempfile::tempdir().unwrap();
-        let bin = cache.path().join("agents/claude-2.1.325/node_modules/.bin");
+        let bin = cache.path().join(format!("agents/claude-{}/node_modules/.bin", Agent::Claude.pinned()));
         std::fs::create_dir_all(&bin).unwrap();
         std::fs::write(bin.join("claude"), "").unwrap();
         assert_eq!(Agent::Claude.locate_in(cache.path()).unwrap(), bin.join("claude"));

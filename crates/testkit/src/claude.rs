@@ -1,7 +1,7 @@
 //! Claude Code in a sandbox, against the scripted model.
 //!
-//! Writes what lets it start without a dialog, builds its commands, finds its transcripts. What hooks
-//! and servers it gets is the test's business.
+//! Writes what lets it start without a dialog, builds its commands, finds its transcripts. What
+//! hooks and servers it gets is the test's business.
 
 use std::fs;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use crate::tmux::Tmux;
 use crate::transcript;
 
 /// A key that no service knows. Its last 20 characters are approved in the configuration.
-const KEY: &str = "fake-key-of-a-test-0123456789abcdefghij";
+const FAKE_KEY: &str = "fake-key-of-a-test-0123456789abcdefghij";
 
 /// A headless run with a scripted model takes a few seconds.
 const RUN_LIMIT: Duration = Duration::from_secs(120);
@@ -31,7 +31,7 @@ const START_LIMIT: Duration = Duration::from_secs(90);
 pub enum Permissions {
     /// All tools run.
     Bypassed,
-    /// The person is asked.
+    /// The user is asked.
     Asked,
 }
 
@@ -54,14 +54,15 @@ impl<'a> Claude<'a> {
         claude.edit_config(|config| {
             config["hasCompletedOnboarding"] = true.into();
             config["bypassPermissionsModeAccepted"] = true.into();
-            config["customApiKeyResponses"] = json!({"approved": [&KEY[KEY.len() - 20..]], "rejected": []});
+            config["customApiKeyResponses"] =
+                json!({"approved": [&FAKE_KEY[FAKE_KEY.len() - 20..]], "rejected": []});
             config["projects"][project.to_string_lossy().as_ref()] =
                 json!({"hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true});
         });
         claude
     }
 
-    /// The same, but tools ask the person.
+    /// The same, but tools ask the user.
     pub fn asking(mut self) -> Self {
         self.permissions = Permissions::Asked;
         self
@@ -77,7 +78,8 @@ impl<'a> Claude<'a> {
         edit_json(self.sandbox.path("home/.claude/settings.json"), edit);
     }
 
-    /// Adds a hook, such as `{"type":"command","command":"..."}`, for all tools if the event has tools.
+    /// Adds a hook, such as `{"type":"command","command":"..."}`, for all tools if the event has
+    /// tools.
     pub fn add_hook(&self, event: &str, hook: Value) {
         self.edit_settings(|settings| add_hook(settings, event, hook));
     }
@@ -90,7 +92,7 @@ impl<'a> Claude<'a> {
 
     fn command(&self, session: Session<'_>) -> Command {
         let mut command = self.sandbox.command(self.sandbox.path("bin/claude"));
-        command.env("ANTHROPIC_BASE_URL", &self.url).env("ANTHROPIC_API_KEY", KEY);
+        command.env("ANTHROPIC_BASE_URL", &self.url).env("ANTHROPIC_API_KEY", FAKE_KEY);
         // IS_SANDBOX lets it bypass permissions as root, which a namespace makes of everyone.
         for switch in [
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",

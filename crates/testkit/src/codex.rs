@@ -1,8 +1,8 @@
 //! Codex in a sandbox, against the scripted model.
 //!
 //! Writes a configuration with the model as its provider, builds its commands, finds its rollouts.
-//! Interactive sessions run without Codex's daemon, which would outlive the test and copy itself into
-//! the sandbox.
+//! Interactive sessions run without Codex's daemon, which would outlive the test and copy itself
+//! into the sandbox.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -29,7 +29,7 @@ const START_LIMIT: Duration = Duration::from_secs(90);
 /// Whether hooks must be trusted in the configuration to run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HookTrust {
-    /// As for a person: hooks that are not trusted are skipped, silently.
+    /// As for a user: hooks that are not trusted are skipped, silently.
     Needed,
     /// All hooks run.
     Bypassed,
@@ -40,14 +40,15 @@ pub enum HookTrust {
 pub struct Codex<'a> {
     sandbox: &'a Sandbox,
     trust: HookTrust,
-    /// Whether commands wait for the person, in interactive sessions.
+    /// Whether commands wait for the user, in interactive sessions.
     asks: bool,
     /// Whether its sessions run in the daemon that it starts, as they do for people.
     daemon: bool,
 }
 
 impl<'a> Codex<'a> {
-    /// Prepares the sandbox's home for Codex, unless it is prepared already. Panics when Codex is not installed.
+    /// Prepares the sandbox's home for Codex, unless it is prepared already. Panics when Codex is
+    /// not installed.
     pub fn new(sandbox: &'a Sandbox, model: &Model) -> Codex<'a> {
         let program = Agent::Codex.locate().unwrap_or_else(|missing| panic!("{missing}"));
         sandbox.install("codex", &program);
@@ -84,7 +85,8 @@ impl<'a> Codex<'a> {
         self
     }
 
-    /// The same, but in interactive sessions a command that asks to leave the sandbox waits for the person.
+    /// The same, but in interactive sessions a command that asks to leave the sandbox waits for the
+    /// user.
     pub fn asking(mut self) -> Self {
         self.asks = true;
         self

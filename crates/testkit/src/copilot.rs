@@ -1,7 +1,7 @@
 //! GitHub Copilot CLI in a sandbox, against the scripted model.
 //!
-//! All of its configuration for that is in the environment; what hooks and servers it gets is the test's business. It unpacks itself into
-//! a cache of some 230 MB, which all sandboxes share.
+//! All of its configuration for that is in the environment; the test chooses its hooks and servers.
+//! It unpacks itself into a cache of about 230 MB, which all sandboxes share.
 
 use std::fs;
 use std::path::PathBuf;
@@ -25,7 +25,7 @@ const START_LIMIT: Duration = Duration::from_secs(90);
 pub struct Copilot<'a> {
     sandbox: &'a Sandbox,
     url: String,
-    /// Whether tools wait for the person.
+    /// Whether tools wait for the user.
     asks: bool,
 }
 
@@ -38,12 +38,12 @@ impl<'a> Copilot<'a> {
         Copilot { sandbox, url: model.url_for(Agent::Copilot), asks: false }
     }
 
-    /// The same, but it asks the person before it runs a tool.
+    /// The same, but it asks the user before it runs a tool.
     pub fn asking(self) -> Copilot<'a> {
         Copilot { asks: true, ..self }
     }
 
-    /// Turns its extensions on, as the person does.
+    /// Turns its extensions on, as a user does.
     pub fn turn_extensions_on(&self) {
         let on = r#"{"enabledFeatureFlags": {"EXTENSIONS": true}}"#;
         fs::write(self.sandbox.path("home/.copilot/settings.json"), on).expect("its settings");

@@ -1,11 +1,12 @@
-//! Kill points: a program is run again and again, and killed before each of its system calls in turn.
+//! Kill points: a program is run again and again, and killed before each of its system calls in
+//! turn.
 //!
-//! `strace` counts the calls of one undisturbed run, then delivers `SIGKILL` at the entry of the n-th
-//! call of a kind, which is then not executed. What lies between two calls (writes to shared memory)
-//! can't be hit this way. The test restores the world before each run and checks it afterwards.
+//! `strace` counts the calls of one undisturbed run, then delivers `SIGKILL` at the entry of the
+//! n-th call of a kind, which is then not executed. It can't hit what happens between two calls
+//! (writes to shared memory). The test restores the world before each run and checks it afterwards.
 //!
-//! Counts are per thread or process of the program; it should be a short one that does the same each
-//! time, such as a hook or a send.
+//! Counts are per thread or process of the program; it should be a short one that does the same
+//! each time, such as a hook or a send.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +23,7 @@ use crate::sandbox::find_in_path;
 use crate::wait;
 
 /// A traced run of a short program.
-const LIMIT: Duration = Duration::from_secs(30);
+const FAULT_LIMIT: Duration = Duration::from_secs(30);
 
 /// An instant in a program's life: before the `nth` call of `syscall`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -83,9 +84,10 @@ fn run_traced(command: &Command, input: &[u8], options: &[&std::ffi::OsStr]) -> 
     let [out, err] = files;
     let mut child =
         traced.stdin(stdin).stdout(out).stderr(err).process_group(0).spawn().expect("start strace");
-    let ended = wait::poll(LIMIT, || child.try_wait().ok().flatten());
+    let ended = wait::poll(FAULT_LIMIT, || child.try_wait().ok().flatten());
     signal_group(child.id(), Signal::KILL);
-    let status = ended.unwrap_or_else(|| panic!("{command:?} is still running after {LIMIT:?} under strace"));
+    let status =
+        ended.unwrap_or_else(|| panic!("{command:?} is still running after {FAULT_LIMIT:?} under strace"));
     // strace ends the way its program ended.
     let killed = status.signal() == Some(Signal::KILL.as_raw());
     Outcome { killed, code: status.code(), stdout: content(stdout), stderr: content(stderr) }
@@ -103,9 +105,14 @@ fn content(mut file: File) -> Vec<u8> {
     bytes
 }
 
-/// The most calls of each kind that one process of the trace made.
+/// The most calls of each kind that one process of the trace made. What a second thread of it does
+/// depends on how far it comes before the process ends, so its calls are no points.
 fn points_in(trace: &str) -> Vec<KillPoint> {
     let mut counts: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let threads: Vec<&str> = trace
+        .lines()
+        .filter_map(|line| Some(line.split_once("parent_tid=[")?.1.split_once(']')?.0))
+        .collect();
     for line in trace.lines() {
         let (process, rest) = match line.split_once(char::is_whitespace) {
             Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -113,6 +120,9 @@ fn points_in(trace: &str) -> Vec<KillPoint> {
             }
             _ => ("", line),
         };
+        if threads.contains(&process) {
+            continue;
+        }
         // Signals and ends start with other characters; a resumed call was counted at its start.
         if let Some((name, _)) = rest.split_once('(')
             && !name.is_empty()
@@ -150,9 +160,12 @@ mod tests {
         let points: Vec<_> = points_in(trace).iter().map(ToString::to_string).collect();
         assert_eq!(points, ["clone#1", "write#1", "write#2"]);
         assert_eq!(points_in("write(1, \"a\", 1) = 1\n").len(), 1);
+        let thread = "10 clone3({flags=CLONE_THREAD, parent_tid=0x7f}  => {parent_tid=[11]}, 88) = 11\n11 munmap(0x1, 8) = 0\n";
+        assert_eq!(points_in(thread).len(), 1, "the thread's own calls are left out");
     }
 
-    /// Two files are written in order, so after any kill the second is never there without the first.
+    /// Two files are written in order, so after any kill the second is never there without the
+    /// first.
     #[test]
     fn each_point_of_a_program_is_reached_and_nothing_after_it_happens() {
         let sandbox = Sandbox::new();

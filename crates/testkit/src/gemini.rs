@@ -39,7 +39,8 @@ pub struct Gemini<'a> {
 }
 
 impl<'a> Gemini<'a> {
-    /// Prepares the sandbox's home for Gemini CLI, unless it is prepared already. Panics when it is not installed.
+    /// Prepares the sandbox's home for Gemini CLI, unless it is prepared already. Panics when it is
+    /// not installed.
     pub fn new(sandbox: &'a Sandbox, model: &Model) -> Gemini<'a> {
         let program = Agent::Gemini.locate().unwrap_or_else(|missing| panic!("{missing}"));
         sandbox.install("gemini", &program);
@@ -62,7 +63,7 @@ impl<'a> Gemini<'a> {
         gemini
     }
 
-    /// The same, but tools ask the person.
+    /// The same, but tools ask the user.
     pub fn asking(mut self) -> Self {
         self.permissions = Permissions::Asked;
         self

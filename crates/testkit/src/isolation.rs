@@ -1,10 +1,10 @@
 //! A test body in its own network (and, where allowed, process) namespace.
 //!
-//! The agents must not reach anything but the scripted model. Model and agents are in one namespace,
-//! so the model needs no relay: the test runs itself again, alone, under `unshare`, with loopback as
-//! its only interface. With a process namespace too, nothing that the test started can outlive it.
-//! Where `unshare` is not allowed the body runs directly, and says so: the fake keys and the loopback
-//! base URL are then the only fence.
+//! The agents must not reach anything but the scripted model. Model and agents are in one
+//! namespace, so the model needs no relay: the test runs itself again, alone, under `unshare`, with
+//! loopback as its only interface. With a process namespace too, nothing that the test started can
+//! outlive it. If `unshare` is not allowed, the body runs directly, and says so: then only the fake
+//! keys and the loopback base URL protect the network.
 
 use std::any::type_name;
 use std::env;
@@ -15,12 +15,12 @@ use std::time::Duration;
 use crate::process::Running;
 
 /// Set in the process that runs inside the namespace.
-const INSIDE: &str = "BATON_TESTKIT_ISOLATED";
+const INSIDE_VARIABLE: &str = "BATON_TESTKIT_ISOLATED";
 
 /// No single test takes longer. Bodies have tighter limits of their own.
-const LIMIT: Duration = Duration::from_secs(300);
+const TEST_LIMIT: Duration = Duration::from_secs(300);
 /// And so much more for each round that `BATON_ROUNDS` asks for.
-const LIMIT_OF_A_ROUND: Duration = Duration::from_secs(60);
+const ROUND_LIMIT: Duration = Duration::from_secs(60);
 
 /// Ways to isolate, best first. The shell stays as the parent, so that orphans are reaped.
 const WAYS: [&[&str]; 2] = [
@@ -37,7 +37,7 @@ const INIT: &str = "ip link set lo up 2>/dev/null || ifconfig lo up || exit 97\n
 /// found again by the closure's path.
 #[track_caller]
 pub fn isolated<F: FnOnce()>(body: F) {
-    if env::var_os(INSIDE).is_some() {
+    if env::var_os(INSIDE_VARIABLE).is_some() {
         return body();
     }
     match way() {
@@ -83,9 +83,11 @@ fn run_again(flags: &[&str], test: &str) {
     let output = tempfile::tempdir().expect("a folder for the output");
     let mut command = Command::new("unshare");
     command.args(flags).args(["sh", "-c", INIT]).arg(exe);
-    command.args(["--exact", test, "--nocapture", "--include-ignored", "--test-threads=1"]).env(INSIDE, "1");
+    command
+        .args(["--exact", test, "--nocapture", "--include-ignored", "--test-threads=1"])
+        .env(INSIDE_VARIABLE, "1");
     let rounds = std::env::var("BATON_ROUNDS").ok().and_then(|rounds| rounds.parse().ok()).unwrap_or(0);
-    let limit = LIMIT + LIMIT_OF_A_ROUND * rounds;
+    let limit = TEST_LIMIT + ROUND_LIMIT * rounds;
     let run = Running::start(&mut command, &output.path().join("test")).expect("start unshare").finish(limit);
     print!("{}", run.stdout);
     eprint!("{}", run.stderr);
@@ -106,7 +108,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn an_isolated_body_sees_loopback_only() {
         isolated(|| {
-            if env::var_os(INSIDE).is_none() {
+            if env::var_os(INSIDE_VARIABLE).is_none() {
                 return;
             }
             let devices = fs::read_to_string("/proc/net/dev").unwrap();

@@ -1,4 +1,4 @@
-//! What the tests of baton stand on: a scripted model, sandboxes in which the real agent CLIs run
+//! What baton's tests are built on: a scripted model, sandboxes in which the real agent CLIs run
 //! against it, and tools that make processes fail at a chosen instant.
 //!
 //! Used by tests only, and knows no other crate of baton: it starts programs, feeds them and reads
@@ -6,8 +6,8 @@
 //! that says what to do, instead of returning errors that every test would unwrap.
 //!
 //! Nothing here reads credentials, leaves loopback, or outlives the test: agents get a cleared
-//! environment, fake keys and a fresh home, every wait has a limit, and what was started is ended by
-//! its own process group.
+//! environment, fake keys and a fresh home, every wait has a limit, and what was started is ended
+//! by its own process group.
 
 pub mod agents;
 pub mod claude;

@@ -1,11 +1,12 @@
-//! A scripted model on loopback that speaks Anthropic Messages, OpenAI Responses, Chat Completions and generateContent.
+//! A scripted model on loopback that speaks Anthropic Messages, OpenAI Responses, Chat Completions
+//! and generateContent.
 //!
-//! Agents talk to it as to their provider. Each request is logged whole before the script decides the
-//! answer, so a test can ask what the model was shown, when and how often. Plain threads, one per
-//! connection; nothing is kept alive between requests.
+//! Agents talk to it as to their provider. Each request is logged whole before the script decides
+//! the answer, so a test can ask what the model was shown, when and how often. Plain threads, one
+//! per connection; nothing is kept alive between requests.
 //!
-//! Requests that are not the conversation (titles, compaction) get a fixed answer and never reach the
-//! script, but are in the log with their [`Kind`].
+//! Requests that are not the conversation (titles, compaction) get a fixed answer and never reach
+//! the script, but are in the log with their [`Kind`].
 
 mod anthropic;
 mod completions;
@@ -100,7 +101,7 @@ impl Model {
         format!("http://{}", self.address)
     }
 
-    /// The base URL for one agent: whoever comes by it gets its tool calls named as that agent names its tools.
+    /// The base URL for one agent: requests to it get tool calls with that agent's tool names.
     pub fn url_for(&self, agent: Agent) -> String {
         format!("{}/as/{}", self.url(), agent.name())
     }
@@ -207,7 +208,7 @@ impl Shared {
             }),
         };
         if api == Api::Gemini && call.path.contains(":stream") {
-            // Others say it in the body.
+            // Others name it in the body.
             body["stream"] = true.into();
         }
         let Some(agent) = agent else {
@@ -261,7 +262,7 @@ impl Shared {
             }
             Step::Still(events, step) => {
                 reply.cut_after(events);
-                // Cut or whole: what matters is that nothing follows.
+                // Cut or whole: it only matters that nothing follows.
                 self.answer(request, *step, reply).ok();
                 self.answer(request, Step::Hang, reply)
             }

@@ -21,7 +21,7 @@ const START_LIMIT: Duration = Duration::from_secs(90);
 /// No call of a server takes longer, a whole turn included.
 const CALL_LIMIT: Duration = Duration::from_secs(120);
 
-/// The password of a server that wants one, and how a caller says it.
+/// The password of a server that wants one, and the header that carries it.
 const PASSWORD: &str = "secret";
 const AUTHORIZATION: &str = "authorization: Basic b3BlbmNvZGU6c2VjcmV0\r\n";
 
@@ -29,7 +29,7 @@ const AUTHORIZATION: &str = "authorization: Basic b3BlbmNvZGU6c2VjcmV0\r\n";
 #[derive(Debug)]
 pub struct OpenCode<'a> {
     sandbox: &'a Sandbox,
-    /// Whether tools wait for the person.
+    /// Whether tools wait for the user.
     asks: bool,
     /// Whether its server wants a password.
     locked: bool,
@@ -38,7 +38,8 @@ pub struct OpenCode<'a> {
 }
 
 impl<'a> OpenCode<'a> {
-    /// Prepares the sandbox's home for OpenCode, unless it is prepared already. Panics when OpenCode is not installed.
+    /// Prepares the sandbox's home for OpenCode, unless it is prepared already. Panics when
+    /// OpenCode is not installed.
     pub fn new(sandbox: &'a Sandbox, model: &Model) -> OpenCode<'a> {
         let program = Agent::OpenCode.locate().unwrap_or_else(|missing| panic!("{missing}"));
         sandbox.install("opencode", &program);
@@ -65,7 +66,7 @@ impl<'a> OpenCode<'a> {
         OpenCode { sandbox, asks: false, locked: false, listens: false }
     }
 
-    /// The same, but shell commands ask the person.
+    /// The same, but shell commands ask the user.
     pub fn asking(mut self) -> Self {
         self.asks = true;
         self
@@ -89,7 +90,8 @@ impl<'a> OpenCode<'a> {
         for switch in ["AUTOUPDATE", "MODELS_FETCH", "LSP_DOWNLOAD", "DEFAULT_PLUGINS", "SHARE"] {
             command.env(format!("OPENCODE_DISABLE_{switch}"), "1");
         }
-        // With any plugin it installs a package first, and without a network it would try that for a minute.
+        // With any plugin it installs a package first, and without a network it would try that for
+        // a minute.
         command.env("npm_config_offline", "true").env("npm_config_fetch_retries", "0");
         if self.asks {
             command.env("OPENCODE_PERMISSION", r#"{"bash":"ask"}"#);
@@ -173,7 +175,7 @@ impl Server {
         &mut self.running
     }
 
-    /// One call; the answer's body, null where it has none.
+    /// One call. Returns the answer's body, null if it has none.
     #[track_caller]
     pub fn call(&self, method: &str, path: &str, body: &Value) -> Value {
         let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -211,7 +213,7 @@ impl Server {
     }
 }
 
-/// Reads an answer up to its length, where it says one: the server does not close every connection.
+/// Reads an answer up to its length, if it has one: the server does not close every connection.
 #[track_caller]
 fn whole_answer(stream: &mut TcpStream) -> String {
     let mut answer = Vec::new();

@@ -1,7 +1,7 @@
 //! Pi in a sandbox, against the scripted model.
 //!
-//! Writes the model as a provider into its home, builds its commands, finds its session files. Pi needs a newer `node` than the machine
-//! may have, which is in the cache beside it.
+//! Writes the model as a provider into its home, builds its commands, finds its session files. Pi
+//! needs a newer `node` than the machine may have; the cache has one.
 
 use crate::process::write_program;
 use std::fs;
@@ -28,7 +28,8 @@ pub struct Pi<'a> {
 }
 
 impl<'a> Pi<'a> {
-    /// Prepares the sandbox's home for Pi, unless it is prepared already. Panics when Pi is not installed.
+    /// Prepares the sandbox's home for Pi, unless it is prepared already. Panics when Pi is not
+    /// installed.
     pub fn new(sandbox: &'a Sandbox, model: &Model) -> Pi<'a> {
         let program = Agent::Pi.locate().unwrap_or_else(|missing| panic!("{missing}"));
         install(sandbox, &program);

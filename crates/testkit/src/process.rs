@@ -14,8 +14,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::wait;
 
-/// Writes a program that can be run at once. Through another process: whoever starts something beside us at this moment would hold the file open for
-/// writing until its own program runs, and the kernel runs no file that somebody may write to.
+/// Writes a program that can be run at once. Another process writes it: if a thread of ours forked
+/// at this moment, its child would hold the file open for writing until it runs its own program,
+/// and the kernel does not run a file that is open for writing.
 #[track_caller]
 pub fn write_program(file: &Path, bytes: &[u8]) {
     let mut shell = Command::new("/bin/sh");
@@ -70,7 +71,8 @@ impl Running {
         Self::start_keeping_stdin(command, output)
     }
 
-    /// Starts `command` and writes `input` to it. The input must fit into a pipe's buffer or be read.
+    /// Starts `command` and writes `input` to it. The input must fit into a pipe's buffer or be
+    /// read.
     pub fn start_with_input(command: &mut Command, output: &Path, input: &[u8]) -> io::Result<Running> {
         command.stdin(Stdio::piped());
         let mut running = Self::start_keeping_stdin(command, output)?;

@@ -1,9 +1,9 @@
 //! A fresh home, project and environment for one test.
 //!
-//! Owns the folder that everything happens in and the environment that programs get: nothing of the
-//! machine's own environment is passed on but the folder of `node`, which the agents' launchers need.
-//! Layout: `home/`, `project/` (a git repository with one commit), `tmp/`, `bin/` (first in `PATH`),
-//! `log/` (output of what was started).
+//! Owns the folder that everything happens in and the environment that programs get: of the
+//! machine's own environment only the folder of `node` is passed on, which the agents' launchers
+//! need. Layout: `home/`, `project/` (a git repository with one commit), `tmp/`, `bin/` (first in
+//! `PATH`), `log/` (the output of started programs).
 
 use std::collections::BTreeMap;
 use std::env;

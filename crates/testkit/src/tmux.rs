@@ -1,6 +1,6 @@
-//! One terminal in which an interactive agent runs, driven through a tmux server of its own.
+//! One terminal in which an interactive agent runs, driven through a separate tmux server.
 //!
-//! The server's socket is in the sandbox, so the person's tmux is never touched, and it ends with the
+//! The server's socket is in the sandbox, so the user's tmux is never touched, and it ends with the
 //! value. One session, one window, one pane; the pane stays after its program ended.
 
 use std::ffi::OsString;
@@ -14,15 +14,15 @@ use crate::sandbox::Sandbox;
 use crate::wait;
 
 /// Size of the terminal: wide enough that agents don't wrap short lines.
-const SIZE: (u16, u16) = (160, 50);
+const TERMINAL_SIZE: (u16, u16) = (160, 50);
 
 /// Between text and Enter: agents take both at once for a paste.
-const BEFORE_ENTER: Duration = Duration::from_millis(400);
+const ENTER_DELAY: Duration = Duration::from_millis(400);
 
 /// A tmux call itself takes milliseconds, on an idle machine.
 const CALL_LIMIT: Duration = Duration::from_secs(30);
 
-/// Until a program has drawn what was typed.
+/// The limit for a program to draw what was typed.
 const ECHO_LIMIT: Duration = Duration::from_secs(30);
 
 /// A running terminal.
@@ -32,7 +32,7 @@ pub struct Tmux<'a> {
     socket: PathBuf,
 }
 
-/// The screen did not show what was waited for.
+/// The screen did not show the wanted text.
 #[derive(Debug)]
 pub struct NotShown {
     /// What was waited for.
@@ -52,12 +52,12 @@ impl std::error::Error for NotShown {}
 impl<'a> Tmux<'a> {
     /// Starts `command` (its program, arguments, environment and folder) in a new terminal.
     pub fn start(sandbox: &'a Sandbox, name: &str, command: &Command) -> Tmux<'a> {
-        // A socket of its own: the server of an earlier terminal of that name may still be ending on its.
+        // A separate socket: the server of an earlier terminal of that name may still be ending.
         static STARTED: AtomicUsize = AtomicUsize::new(0);
         let number = STARTED.fetch_add(1, Ordering::Relaxed);
         let terminal = Tmux { sandbox, socket: sandbox.path(format!("tmp/{name}-{number}.tmux")) };
         let mut arguments: Vec<OsString> = ["new-session", "-d", "-s", "test"].map(OsString::from).to_vec();
-        for size in [format!("-x{}", SIZE.0), format!("-y{}", SIZE.1)] {
+        for size in [format!("-x{}", TERMINAL_SIZE.0), format!("-y{}", TERMINAL_SIZE.1)] {
             arguments.push(size.into());
         }
         if let Some(folder) = command.get_current_dir() {
@@ -95,7 +95,7 @@ impl<'a> Tmux<'a> {
         self.wait_until(wanted, limit, |screen| screen.contains(wanted))
     }
 
-    /// Waits until the screen satisfies `shown`; `wanted` says in words what that is.
+    /// Waits until the screen satisfies `shown`; `wanted` describes that in words.
     pub fn wait_until(
         &self,
         wanted: &str,
@@ -111,7 +111,7 @@ impl<'a> Tmux<'a> {
         self.call(arguments.iter().map(OsString::from))
     }
 
-    /// Types text as it is, without Enter.
+    /// Types text unchanged, without Enter.
     pub fn type_text(&self, text: &str) {
         self.call(["send-keys", "-t", "test", "-l", "--", text].map(OsString::from));
     }
@@ -121,14 +121,14 @@ impl<'a> Tmux<'a> {
         self.call(["send-keys", "-t", "test"].iter().chain(keys).map(OsString::from));
     }
 
-    /// Types a line the way a person does: text, a look whether it is there, a moment, Enter.
+    /// Types a line as a person does: text, a check that it is there, a moment, Enter.
     #[track_caller]
     pub fn submit(&self, text: &str) {
         let before = times_shown(&self.screen(), text);
         self.type_text(text);
         let typed = |screen: &str| times_shown(screen, text) > before;
         self.wait_until(text, ECHO_LIMIT, typed).unwrap_or_else(|error| panic!("{error}"));
-        thread::sleep(BEFORE_ENTER);
+        thread::sleep(ENTER_DELAY);
         self.press(&["Enter"]);
     }
 

@@ -1,8 +1,8 @@
 //! What the agents left on disk about their conversations.
 //!
-//! Only reads. A last line that is not complete yet is left out, as any reader of a growing file must.
-//! [`Context`] is what a hook put into the conversation, taken from the one place in each transcript
-//! that proves it; the raw output of hooks, which is recorded too, is not such a place.
+//! Only reads. A last line that is not complete yet is left out, as any reader of a growing file
+//! must. [`Context`] is the text that a hook added to the conversation, read from the one place in
+//! each transcript that proves it. The raw output of hooks is recorded too, but proves nothing.
 
 use std::fs;
 use std::path::{Path, PathBuf};

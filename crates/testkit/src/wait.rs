@@ -1,15 +1,15 @@
 //! Bounded waiting: ask again and again until a thing is so, or the limit is over.
 //!
-//! For what another program does in its own time (a screen, a file, a process). Never a bare sleep in
-//! a test, never a wait without an end.
+//! For what another program does in its own time (a screen, a file, a process). Never a bare sleep
+//! in a test, never a wait without an end.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How often a condition is asked again.
-const INTERVAL: Duration = Duration::from_millis(10);
+/// How often a condition is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
-/// Asks `probe` until it answers `Some`, for at most `limit`. It is asked at least once.
+/// Calls `probe` until it returns `Some`, for at most `limit`. It is called at least once.
 pub fn poll<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<T> {
     let end = Instant::now() + limit;
     loop {
@@ -19,7 +19,7 @@ pub fn poll<T>(limit: Duration, mut probe: impl FnMut() -> Option<T>) -> Option<
         if Instant::now() >= end {
             return None;
         }
-        thread::sleep(INTERVAL);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 

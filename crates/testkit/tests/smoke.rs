@@ -1,4 +1,5 @@
-//! The testkit with the real agents: each does one scripted turn with a tool, a hook and no network.
+//! The testkit with the real agents: each does one scripted turn with a tool, a hook and no
+//! network.
 
 use std::time::Duration;
 
@@ -97,7 +98,7 @@ fn gemini_does_a_scripted_tool_turn() {
 
         gemini.run(Session::Resume(&session), "PROMPT-2");
         let resumed = &model.requests_of(Kind::Main)[2];
-        // It sends the results of a resumed session's tools twice, and with them what hooks added.
+        // It sends the results of a resumed session's tools twice, with the text of hooks.
         assert_eq!((resumed.count("NONCE-1"), resumed.count("from-the-tool\n")), (2, 2));
         assert_eq!((resumed.count("PROMPT-1"), resumed.count("PROMPT-2")), (1, 1));
         assert_eq!(model.unknown_calls(), [""; 0]);

@@ -1,10 +1,10 @@
-//! Copilot while it is idle: its extension wakes it, and the mail comes with that prompt. What must never happen then: a dialog answered, a draft
-//! lost, a turn for nothing.
+//! Copilot while it is idle: its extension wakes it, and the mail comes with that prompt. What must
+//! never happen then: a dialog answered, a draft lost, a turn for nothing.
 
 use super::{WHO, stage};
-use crate::gate::{Gate, UNTIL_TOLD, end_tools};
 use crate::moments;
-use crate::stage::{LIMIT, Stage, press_until, rounds, screen_of};
+use crate::sandbox::{LIMIT, StorySandbox, press_until, rounds, screen_of};
+use crate::sync_points::{Barrier, UNTIL_TOLD, end_tools};
 use baton_agents::Screen;
 use baton_testkit::agents::Session;
 use baton_testkit::copilot::Copilot;
@@ -18,7 +18,7 @@ use std::time::Duration;
 const WAKE: &str = "[baton] Mail is waiting for you.";
 
 /// A stage on which Copilot loads its extensions.
-pub fn pushing(script: Script) -> Stage {
+pub fn pushing(script: Script) -> StorySandbox {
     let stage = stage(script);
     Copilot::new(&stage.sandbox, &stage.model).turn_extensions_on();
     stage
@@ -102,7 +102,8 @@ fn copilot_is_not_woken_while_it_asks_for_a_permission() {
             let sent = stage.json(&["send", &name, &format!("MAIL-PENDING-{round}.")]);
             assert_eq!(sent["wake"], "skipped_dialog");
         }
-        // Longer than the link's sweep for rings that it missed: whatever would come comes in this time.
+        // Longer than the link's sweep for rings that it missed: whatever would come comes in this
+        // time.
         std::thread::sleep(Duration::from_secs(6));
         assert_eq!(question(), dialog, "nothing was typed");
         assert!(!stage.sandbox.project().join("ran.txt").exists(), "nothing was approved");
@@ -165,7 +166,7 @@ fn a_wake_that_finds_no_mail_is_blocked() {
 #[test]
 fn copilot_takes_mail_after_a_compaction_and_knows_its_asks() {
     isolated(|| {
-        let sent = Gate::default();
+        let sent = Barrier::default();
         let before_it = sent.clone();
         let stage = pushing(Script::by(move |request| {
             if request.shows("create a detailed summary") {
@@ -258,7 +259,7 @@ fn copilot_with_two_extensions_acts_once() {
 }
 
 /// The process of this sandbox's link, which has its home among its arguments.
-fn link_process(stage: &Stage) -> Option<String> {
+fn link_process(stage: &StorySandbox) -> Option<String> {
     let home = stage.sandbox.home().to_string_lossy().into_owned();
     fs::read_dir("/proc").ok()?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).find(
         |pid| {
@@ -285,7 +286,7 @@ fn a_link_of_copilots_that_dies_is_started_again() {
     });
 }
 
-/// Without a terminal nobody waits for a pushed prompt: hooks bring the mail.
+/// Without a terminal no process waits for a pushed prompt: hooks bring the mail.
 #[test]
 fn copilot_without_a_terminal_is_not_woken() {
     isolated(|| {
@@ -395,7 +396,7 @@ fn mail_that_was_taken_back_with_a_wake_comes_again_with_the_next_turn() {
         stage.is_in_state("idle");
         stage.send(&name, "MAIL-TAKEN-BACK");
         stage.request(|request| request.index == 1 && request.shows("MAIL-TAKEN-BACK"));
-        // A line that nobody typed may come into the input line, or not.
+        // A line that was not typed may come into the input line, or not.
         press_until(&terminal, &["Escape", "Escape"], |screen| {
             screen.contains("Operation cancelled")
                 || screen_of(&terminal, WHO) == Screen::Draft(WAKE.to_owned())

@@ -1,25 +1,34 @@
-//! Claude Code in short: who it is, and its column in `docs/agents.md`.
+//! Claude Code in constants.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Quirks};
+use crate::versions;
+use baton_core::guard::HookSwitch;
+use baton_core::time::Span;
 
-/// The facts.
 pub const FACTS: Facts = Facts {
     name: "claude",
     title: "Claude Code",
     program: "claude",
-    verified: Some("2.1.325"),
+    verified: Some(versions::pinned("claude")),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
+    quirks: Quirks {
+        // The limit is more than a day, unless MCP_TOOL_TIMEOUT is set. The model should see now
+        // and then that time passes.
+        mcp_tool_time: Span::minutes(8),
+        holds_typed_ahead: true,
+        ..Quirks::USUAL
+    },
     wakeable: "`baton setup claude`, and start the session again; or run it in tmux",
-    runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of our MCP server between tools for mail",
+    runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of the MCP server between tools for mail",
     proof: "its transcript, with a record of each request",
-    session: "hooks say it; `CLAUDE_CODE_SESSION_ID` in shells; MCP by the process that its hooks name",
+    session: "hooks name it; `CLAUDE_CODE_SESSION_ID` in shells; MCP by the process that its hooks name",
     subagents: "`agent_id` in hooks",
     failing: "open; closed with `guard.on_failure = deny`",
     deny: "yes",
-    ask: "yes; without a terminal it waits at the inbox",
+    ask: "yes; without a terminal, the question waits in the inbox",
     rewrite: "yes",
-    redact: "yes, but for a tool that failed: there the model is told not to use it",
+    redact: "yes, except for a tool that failed: the model is told not to use it",
     variables: &[
         "CLAUDECODE",
         "CLAUDE_CODE_SESSION_ID",
@@ -35,9 +44,18 @@ pub const FACTS: Facts = Facts {
         "CLAUDE_EFFORT",
         "AI_AGENT",
     ],
+    logins: &[".claude/.credentials.json", ".claude.json"],
+    switch: HookSwitch {
+        program: "claude",
+        files: &[".claude/settings.json", ".claude/settings.local.json", "managed-settings.json"],
+        words: &[("disableAllHooks", &[":false", "=false"])],
+        options: &["--bare"],
+        sources: &[("--setting-sources", "user")],
+        homes: &["CLAUDE_CONFIG_DIR"],
+    },
     holes: &[
-        "a hook that fails or takes too long is passed over: the tool runs unless closed, and the mail waits",
-        "what a command prints that fails can't be replaced: the model is told not to use a secret in it",
-        "Esc at a permission dialog runs no hook; what the session does is then known from its own registry only",
+        "a hook that fails or takes too long is skipped: the tool runs unless closed, and the mail waits",
+        "the output of a failed command can't be replaced: the model is told not to use a secret in it",
+        "Esc at a permission dialog runs no hook; only its own registry then shows what the session does",
     ],
 };

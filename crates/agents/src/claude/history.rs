@@ -4,7 +4,8 @@ use crate::history::{Past, Told, moment, text};
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// The calls of one line, and what calls gave back. One response is written in several lines, each with its own part.
+/// The calls and outputs of one line. A response is written in several lines, each with a part of
+/// it.
 pub(super) fn calls(line: &str) -> Vec<Past> {
     let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
     let told = Told {

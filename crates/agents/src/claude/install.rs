@@ -1,7 +1,8 @@
-//! What baton puts into Claude Code's configuration: hooks, an MCP server, and for the user a slash command and a subagent.
-//! For the user: `~/.claude/settings.json` and `~/.claude.json` (both under `$CLAUDE_CONFIG_DIR`, if that
-//! is set). For a project: `.claude/settings.json` and `.mcp.json` in its directory.
-//! `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
+//! What baton puts into Claude Code's configuration: hooks, an MCP server, and for the user a slash
+//! command and a subagent. For the user: `~/.claude/settings.json` and `~/.claude.json` (both under
+//! `$CLAUDE_CONFIG_DIR`, if that is set). For a project: `.claude/settings.json` and `.mcp.json` in
+//! its directory. `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in,
+//! edits out.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -12,46 +13,53 @@ use crate::install::delegation::{self, Part};
 use crate::install::hooks::{HELD_SECONDS, HookSet};
 use crate::install::server::JsonServer;
 use crate::install::{
-    Current, FileEdit, Form, Guard, HookRow, Install, InstallError, OwnCommand, Records, SERVER, Scope,
+    Current, FileEdit, Form, GuardHooks, HookRow, Install, InstallError, OwnCommand, Records, SERVER, Scope,
     Server, Target, Trust, plain, summary,
 };
 
 const AGENT: &str = "claude";
-const TRUST: &str = "Claude Code asks each person once before it starts a server from .mcp.json: run `claude` in the project and approve `baton`";
-/// Seconds that a command hook may take.
-const COMMAND_TIMEOUT: u32 = 10;
-/// Seconds that the hook of a question may take: the longest that one may be held, and some. Its own clock is shorter.
-const HELD_TIMEOUT: u32 = HELD_SECONDS;
-/// Seconds that a call of our MCP server may take.
-const TOOL_TIMEOUT: u32 = 10;
-/// Seconds that a hook may wait in the background: a week. It ends with its session.
-const WAITER_TIMEOUT: u32 = 7 * 24 * 3600;
+const TRUST_HINT: &str = "Claude Code asks each person once before it starts a server from .mcp.json: run `claude` in the project and approve `baton`";
+/// The timeout of a command hook, in seconds.
+const COMMAND_TIMEOUT_SECONDS: u32 = 10;
+/// The timeout of the hook of a question, in seconds: a little more than the longest hold. The
+/// hook's own limit is shorter.
+const HELD_TIMEOUT_SECONDS: u32 = HELD_SECONDS;
+/// The timeout of a call of baton's MCP server, in seconds.
+const TOOL_TIMEOUT_SECONDS: u32 = 10;
+/// The timeout of a hook that waits in the background, in seconds: a week. It ends with its
+/// session.
+const WAITER_TIMEOUT_SECONDS: u32 = 7 * 24 * 3600;
 
-/// Who reads `settings.json`. Seen with 2.1.325; a byte order mark is skipped.
+/// The reader of `settings.json`, as seen with 2.1.325: it skips a byte order mark.
 const SETTINGS: Reader = Reader {
     malformed: "Claude Code ignores all of it, hooks and permission rules included",
     bom: Bom::Skipped,
     dialect: Dialect::Strict,
 };
-/// Who reads `~/.claude.json` and `.mcp.json`.
+/// The reader of `~/.claude.json` and `.mcp.json`.
 const STATE: Reader = Reader {
     malformed: "Claude Code calls it corrupted and does not use it",
     bom: Bom::Skipped,
     dialect: Dialect::Strict,
 };
 
-/// The hooks that are installed: one form per event, because two run side by side and the agent waits for the slower.
+/// The hooks that setup installs. Each event has one form, because two hooks run side by side and
+/// the agent waits for the slower.
 ///
-/// A command where the server is not up yet or any more (start, end), and where mail must come through even if it is off (prompt, stop; and
-/// a call to an absent server shows the person an error at each stop). Between tools, where each millisecond counts, a call of the
-/// session's MCP server, which costs no process. Before our own tools, the same: it tells which calls are a subagent's.
+/// An event has a command if the server does not run yet or no longer runs (start, end), and if
+/// mail must come even if the server is off (prompt, stop; at a stop, a call to an absent server
+/// also shows the user an error). Between tools, where each millisecond counts, the hook is a call
+/// of the session's MCP server, which starts no process. So is the hook before our own tools, which
+/// tells the calls of a subagent.
 ///
-/// At start and stop one more, in the background: it waits there to wake the session, where nothing better can.
-/// Around each tool, a command of its own for the guard, which needs neither server nor store.
+/// At start and stop a second hook waits in the background to wake the session, in case no better
+/// route exists. Around each tool, the guard has a command of its own, which needs neither server
+/// nor store.
 ///
-/// Commands alone in a project, and none in the background: Copilot reads that file too, and one hook of another form makes it ignore all of them, other people's included.
-pub fn hook_rows(scope: &Scope, guard: Guard) -> Vec<HookRow> {
-    let form = Form::Command { timeout: COMMAND_TIMEOUT };
+/// A project has commands only, and none in the background: Copilot reads that file too, and
+/// ignores all hooks in it, also other people's, if one has another form.
+pub fn hook_rows(scope: &Scope, guard: GuardHooks) -> Vec<HookRow> {
+    let form = Form::Command { timeout: COMMAND_TIMEOUT_SECONDS };
     let command = |event| HookRow { event, matcher: None, form: form.clone() };
     let tool = |event, matcher, more: &[(&'static str, &'static str)]| match scope {
         Scope::User => tool(event, matcher, more),
@@ -62,7 +70,11 @@ pub fn hook_rows(scope: &Scope, guard: Guard) -> Vec<HookRow> {
         command("SessionEnd"),
         command("UserPromptSubmit"),
         command("Stop"),
-        HookRow { event: "PermissionRequest", matcher: None, form: Form::Command { timeout: HELD_TIMEOUT } },
+        HookRow {
+            event: "PermissionRequest",
+            matcher: None,
+            form: Form::Command { timeout: HELD_TIMEOUT_SECONDS },
+        },
         command("Notification"),
         tool(
             "PostToolBatch",
@@ -76,13 +88,14 @@ pub fn hook_rows(scope: &Scope, guard: Guard) -> Vec<HookRow> {
         ),
     ];
     if *scope == Scope::User {
-        let waiter = |event| HookRow { event, matcher: None, form: Form::Waiter { timeout: WAITER_TIMEOUT } };
+        let waiter =
+            |event| HookRow { event, matcher: None, form: Form::Waiter { timeout: WAITER_TIMEOUT_SECONDS } };
         rows.extend([waiter("SessionStart"), waiter("Stop")]);
     }
     let more = match guard {
-        Guard::Off => return rows,
-        Guard::On => Vec::new(),
-        Guard::Closed => vec![("onFailure", "block")],
+        GuardHooks::Off => return rows,
+        GuardHooks::On => Vec::new(),
+        GuardHooks::Closed => vec![("onFailure", "block")],
     };
     let judged = |event, timeout, holds| HookRow {
         event,
@@ -90,14 +103,14 @@ pub fn hook_rows(scope: &Scope, guard: Guard) -> Vec<HookRow> {
         form: Form::Guard { timeout, more: more.clone(), holds },
     };
     rows.extend([
-        judged("PreToolUse", HELD_TIMEOUT, true),
-        judged("PostToolUse", COMMAND_TIMEOUT, false),
-        judged(FAILURE, COMMAND_TIMEOUT, false),
+        judged("PreToolUse", HELD_TIMEOUT_SECONDS, true),
+        judged("PostToolUse", COMMAND_TIMEOUT_SECONDS, false),
+        judged(FAILURE, COMMAND_TIMEOUT_SECONDS, false),
     ]);
     rows
 }
 
-/// A call of our MCP server. A field that an event lacks arrives as an empty string.
+/// A call of baton's MCP server. A field that an event lacks arrives as an empty string.
 fn tool(
     event: &'static str,
     matcher: Option<&'static str>,
@@ -112,22 +125,25 @@ fn tool(
         ("agent_id", "${agent_id}"),
     ];
     input.extend(more);
-    HookRow { event, matcher, form: Form::McpTool { tool: "hook_event", input, timeout: TOOL_TIMEOUT } }
+    HookRow {
+        event,
+        matcher,
+        form: Form::McpTool { tool: "hook_event", input, timeout: TOOL_TIMEOUT_SECONDS },
+    }
 }
 
-/// Claude Code's configuration in one scope.
 #[derive(Clone, Debug)]
 pub struct Claude {
     install: Install,
     rows: Vec<HookRow>,
     settings: PathBuf,
     servers: PathBuf,
-    /// How to hand tasks to others.
+    /// The files that tell the agent how to hand a task to another agent.
     parts: Vec<Part>,
 }
 
 impl Claude {
-    /// `user_home` is the person's home; `config_dir` is `$CLAUDE_CONFIG_DIR`, if that is set.
+    /// `user_home` is the user's home; `config_dir` is `$CLAUDE_CONFIG_DIR`, if that is set.
     pub fn new(install: Install, user_home: &Path, config_dir: Option<&Path>) -> Result<Self, InstallError> {
         let mut rows = hook_rows(install.scope(), install.guard());
         rows.extend(install.stop_gate().row(install.scope(), "Stop"));
@@ -148,7 +164,7 @@ impl Claude {
         };
         plain(&settings)?;
         plain(&servers)?;
-        // A project's would be for people who have no baton.
+        // In a project they would reach people who have no baton.
         let parts = match install.scope() {
             Scope::Project(_) => Vec::new(),
             Scope::User => vec![
@@ -159,12 +175,10 @@ impl Claude {
         Ok(Self { install, rows, settings, servers, parts })
     }
 
-    /// The file that holds the hooks.
     pub fn settings_path(&self) -> &Path {
         &self.settings
     }
 
-    /// The file that holds the MCP entry.
     pub fn servers_path(&self) -> &Path {
         &self.servers
     }
@@ -174,13 +188,14 @@ impl Claude {
         HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &SETTINGS }
     }
 
-    /// A project's `.mcp.json` is read by several agents.
+    /// Several agents read a project's `.mcp.json`.
     fn servers_are_shared(&self) -> bool {
         matches!(self.install.scope(), Scope::Project(_))
     }
 
-    /// Every running session writes `~/.claude.json`, so meanwhile the entry in it goes in and out by Claude Code's own commands. They write
-    /// the file anew, as each session does. An entry that is there already they refuse to change.
+    /// Every running session writes `~/.claude.json`. While one runs, the entry is added and
+    /// removed by Claude Code's own commands, which rewrite the file as each session does. These
+    /// commands refuse to change an existing entry.
     fn by_command(&self, edit: FileEdit, words: &[&str], entry: Option<Value>) -> FileEdit {
         if *self.install.scope() != Scope::User || edit.after.is_none() {
             return edit;
@@ -230,7 +245,7 @@ impl Target for Claude {
 
     fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError> {
         let (settings, servers) = (now.bytes(&self.settings), now.bytes(&self.servers));
-        // The server first: if its name is taken, the hooks must not go in either.
+        // The server goes first: if its name is taken, the hooks must not be added either.
         let server = self.server().install(&self.servers, servers.unwrap_or_default())?;
         let hooks = self.hooks().install(&self.settings, settings.unwrap_or_default())?;
         let what = summary(&hooks, "1 hook", "hooks");
@@ -274,14 +289,14 @@ impl Target for Claude {
     fn notes(&self, _now: &Current) -> Vec<String> {
         match self.install.scope() {
             Scope::User => Vec::new(),
-            Scope::Project(_) => vec![TRUST.to_owned()],
+            Scope::Project(_) => vec![TRUST_HINT.to_owned()],
         }
     }
 
     fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
         Ok(match self.install.scope() {
             Scope::User => Trust::NotAsked,
-            Scope::Project(_) => Trust::Hidden(TRUST.to_owned()),
+            Scope::Project(_) => Trust::Hidden(TRUST_HINT.to_owned()),
         })
     }
 }

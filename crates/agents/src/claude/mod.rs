@@ -1,7 +1,8 @@
-//! Claude Code, as found by experiment with 2.1.325: its payloads, answers and transcripts, and what baton puts into its files.
+//! Claude Code, as found by experiment with the version in `versions.tsv`: its payloads, answers
+//! and transcripts, and what baton puts into its files.
 
 mod adapter;
-mod asked;
+pub mod asked;
 mod facts;
 mod history;
 pub mod install;

@@ -1,9 +1,10 @@
-//! Claude Code's record of its requests: which offers each of them held.
+//! Claude Code's record of its requests: which offers each of them contained.
 //!
-//! Each message of a request is written down once, as an `api-request-blob` with its hash. An `api-request` names its messages: the first
-//! `keep` ones of an earlier request (`base`), and then those with the hashes in `tail`. These lines come before the response, and copies of a
-//! conversation go without them. Checked against what the model got: 173 requests of 60 sessions, forks, compactions and
-//! failures among them.
+//! Each message of a request is written once, as an `api-request-blob` with its hash. An
+//! `api-request` names its messages: the first `keep` messages of an earlier request (`base`), then
+//! those with the hashes in `tail`. These lines come before the response. Copies of a conversation
+//! lack them. Checked against what the model got: 173 requests of 60 sessions, with forks,
+//! compactions and failures.
 
 use crate::surrogates;
 use baton_core::mail::proof::MARK;
@@ -12,10 +13,10 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-/// How each record begins. There are many, of up to some 100 KB, and few have something for us.
-const RECORD: &str = "{\"type\":\"api-request";
-const BLOB: &str = "{\"type\":\"api-request-blob\",";
-const REQUEST: &str = "{\"type\":\"api-request\",";
+/// How each record begins. There are many, of up to about 100 KB, and few matter to us.
+const RECORD_START: &str = "{\"type\":\"api-request";
+const BLOB_START: &str = "{\"type\":\"api-request-blob\",";
+const REQUEST_START: &str = "{\"type\":\"api-request\",";
 
 #[derive(Deserialize)]
 struct Blob<'a> {
@@ -42,26 +43,27 @@ struct Request<'a> {
     tail: Vec<Cow<'a, str>>,
 }
 
-/// The requests so far. What was recorded before the part of the file that is read had no offer that is looked for there.
+/// The requests so far. A request before the part of the file that is read contained no offer that
+/// is searched there.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    /// The marks in a message, by its hash; only for messages that have some.
+    /// The marks in a message, by its hash. Messages without marks are left out.
     messages: HashMap<String, Vec<String>>,
-    /// The marks in a request, each with the place of its message, by the request's id.
+    /// The marks in a request, each with the position of its message, by the request's id.
     requests: HashMap<String, Vec<(usize, String)>>,
 }
 
 impl Requests {
-    /// Takes a line if it is a record of requests.
+    /// Reads a line if it is a record of requests.
     pub(super) fn take(&mut self, line: &str) -> bool {
-        if !line.starts_with(RECORD) {
+        if !line.starts_with(RECORD_START) {
             return false;
         }
-        if line.starts_with(REQUEST) {
+        if line.starts_with(REQUEST_START) {
             if let Ok(request) = serde_json::from_str(line) {
                 self.request(request);
             }
-        } else if line.starts_with(BLOB) && line.contains(MARK) {
+        } else if line.starts_with(BLOB_START) && line.contains(MARK) {
             if let Ok(blob) = serde_json::from_str(line) {
                 self.blob(blob);
             } else if let Some(whole) = surrogates::mended(line.as_bytes())
@@ -73,7 +75,7 @@ impl Requests {
         true
     }
 
-    /// The marks that hooks had put into a request; `None` if it is not recorded here.
+    /// The marks that hooks added to a request; `None` if it is not recorded here.
     pub(super) fn marks(&self, id: &str) -> Option<Vec<String>> {
         self.requests.get(id).map(|marks| marks.iter().map(|(_, mark)| mark.clone()).collect())
     }
@@ -97,8 +99,8 @@ impl Requests {
     }
 }
 
-/// The marks in what hooks said: in the program's own messages, and in its reminders among the person's. What the model or the person said and
-/// what tools gave back may quote a mark, and is none of it.
+/// The marks in the output of hooks: in the program's own messages, and in its reminders among the
+/// user's. What the model, the user or a tool said may quote a mark, and does not count.
 fn said_by_hooks(message: &Message) -> Vec<String> {
     let texts: Vec<&str> = match &message.content {
         Value::String(text) => vec![text],
@@ -161,7 +163,7 @@ mod tests {
                 ),
             ),
             request("2", Some("1"), 2, &["b"]),
-            // The person went back.
+            // The user went back.
             request("3", Some("2"), 1, &["b"]),
             request("4", Some("before what is read"), 9, &["a"]),
         ];

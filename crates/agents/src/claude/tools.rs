@@ -1,17 +1,17 @@
-//! Claude Code's tools: what it calls them, and which of their fields mean what. The fields are those of 2.1.325.
+//! Claude Code's tools: their names, and which fields mean what. The fields are those of 2.1.325.
 
 use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, MCP, Row, Tools};
 use baton_core::tool::ToolKind;
 
-/// Claude Code's tools.
 pub static TOOLS: Tools = Tools { rows: ROWS, mcp: &[MCP] };
 
-/// Where a call stands in its payloads. Of a tool that failed there is only the error, with what it printed.
+/// Where the parts of a call are in its payloads. For a tool that failed, there is only the error,
+/// with the tool's output.
 pub const CALLS: Shape =
     Shape { output: &["/tool_response", "/error"], after: &["PostToolUse", FAILURE], ..SHAPE };
 
-/// The event after a tool that failed, whose output nobody can replace.
+/// The event after a tool that failed. Its output can't be replaced.
 pub(super) const FAILURE: &str = "PostToolUseFailure";
 
 const ROWS: &[Row] = &[
@@ -42,8 +42,12 @@ const ROWS: &[Row] = &[
         fields: &[(Field::Path, "notebook_path"), (Field::Path, "file_path"), (Field::Content, "new_source")],
     },
     Row { names: &["LS"], kind: ToolKind::List, fields: &[(Field::Path, "path")] },
-    Row { names: &["Glob"], kind: ToolKind::Glob, fields: &[(Field::Path, "path")] },
-    Row { names: &["Grep"], kind: ToolKind::Grep, fields: &[(Field::Path, "path")] },
+    Row {
+        names: &["Glob"],
+        kind: ToolKind::Glob,
+        fields: &[(Field::Path, "path"), (Field::Glob, "pattern")],
+    },
+    Row { names: &["Grep"], kind: ToolKind::Grep, fields: &[(Field::Path, "path"), (Field::Glob, "glob")] },
     Row { names: &["WebFetch"], kind: ToolKind::Fetch, fields: &[(Field::Url, "url")] },
     Row { names: &["WebSearch"], kind: ToolKind::Search, fields: &[] },
     Row { names: &["Agent", "Task"], kind: ToolKind::Task, fields: &[] },

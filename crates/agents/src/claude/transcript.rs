@@ -1,15 +1,19 @@
-//! Claude Code's transcript: JSONL, one line per content block, written about 100 ms late but in order.
+//! Claude Code's transcript: JSONL, one line per content block, written about 100 ms late but in
+//! order.
 //!
-//! What a hook added stands in an `attachment` of type `hook_additional_context`. The raw output of the same hook stands in a
-//! `hook_success` line, taken or not, and counts for nothing but that the hook ran.
+//! The text of a hook is in an `attachment` of type `hook_additional_context`. The raw output of
+//! the same hook is in a `hook_success` line, whether it was used or not. That line only proves
+//! that the hook ran.
 //!
-//! Not every `assistant` line is an answer in this conversation. The program writes some itself (errors, "No response requested." on
-//! resuming). And a fork begins with copies of its parent's lines, whose responses answered the parent: they name a request
-//! (`requestRef`) that this file has no record of.
+//! Not every `assistant` line is an answer in this conversation. The program writes some itself
+//! (errors, "No response requested." after a resume). A fork begins with copies of its parent's
+//! lines, whose responses answered the parent: they name a request (`requestRef`) that this file
+//! does not record.
 //!
-//! Not every `user` line of a turn is its prompt: a compaction's summary, the note that the person interrupted, and commands that the
-//! program runs itself have a `promptId` too. `last-prompt` lines say nothing: the one about a prompt that was taken back comes after
-//! the next prompt. What was taken back with it is missing in the next request.
+//! Not every `user` line of a turn is its prompt: the summary of a compaction, the note that the
+//! user interrupted, and commands that the program runs itself have a `promptId` too. `last-prompt`
+//! lines prove nothing: the line about a prompt that was taken back comes after the next prompt.
+//! What was taken back with that prompt is missing in the next request.
 
 use super::requests::Requests;
 use crate::surrogates;
@@ -66,19 +70,20 @@ struct Attachment {
     stdout: Option<String>,
 }
 
-/// The model of lines that the program wrote itself.
-const NO_MODEL: &str = "<synthetic>";
-/// How user lines begin that are no prompt: notes about an interruption, and commands that never reach the model.
-const NOTES: [&str; 3] = ["[Request interrupted by user", "<command-name>", "<local-command-"];
+/// The model in lines that the program wrote itself.
+const SYNTHETIC_MODEL: &str = "<synthetic>";
+/// How user lines begin that are not prompts: notes about an interruption, and commands that never
+/// reach the model.
+const NO_PROMPT_STARTS: [&str; 3] = ["[Request interrupted by user", "<command-name>", "<local-command-"];
 
-/// Reads a transcript from somewhere on.
+/// Reads a transcript, from any line on.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     requests: Requests,
 }
 
 impl Reader {
-    /// What one line means. A line that can't be read means nothing.
+    /// The items of one line. A line that can't be read has none.
     pub(super) fn items(&mut self, line: &str) -> Vec<Item> {
         if self.requests.take(line) {
             return Vec::new();
@@ -109,7 +114,7 @@ impl Reader {
 
     fn response(&self, line: Line<'_>) -> Option<Item> {
         let message = line.message?;
-        let by_program = line.is_api_error_message || message.model.as_deref() == Some(NO_MODEL);
+        let by_program = line.is_api_error_message || message.model.as_deref() == Some(SYNTHETIC_MODEL);
         if by_program || line.forked_from.is_some() {
             return None;
         }
@@ -147,7 +152,7 @@ fn user(line: Line<'_>) -> Vec<Item> {
 
 fn is_note(content: &Value) -> bool {
     let text = content.as_str().or_else(|| content.pointer("/0/text")?.as_str());
-    text.is_some_and(|text| NOTES.iter().any(|note| text.starts_with(note)))
+    text.is_some_and(|text| NO_PROMPT_STARTS.iter().any(|note| text.starts_with(note)))
 }
 
 fn attachment(attachment: Attachment) -> Option<Item> {

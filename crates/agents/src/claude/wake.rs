@@ -1,11 +1,13 @@
 //! Waking Claude Code.
 //!
-//! Each session listens on a socket that its entry in the registry names; a line there begins a turn, and leaves what the person is typing alone. But
-//! a session that bypasses permissions puts such a line before its person as a dialog, unless the user's settings accept it, and the mode can be switched on
-//! by a key at any time if the session was started with it. There a hook in its background is better: its exit code 2 begins a turn too, without asking.
+//! Each session listens on a socket that its registry entry names. A line there begins a turn and
+//! does not touch what the user is typing. But a session that bypasses permissions shows such a
+//! line to its user as a dialog, unless the user's settings accept it. If the session was started
+//! with that mode, a key can switch it on at any time. For such sessions a hook in the background
+//! is better: its exit code 2 begins a turn too, without a dialog.
 
 use crate::wake::{Idle, Read, Route};
-use baton_core::wake::LINE;
+use baton_core::wake::WAKE_LINE;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -21,7 +23,7 @@ pub(super) fn routes(registry: Option<PathBuf>, idle: &Idle<'_>, read: Read<'_>)
     routes
 }
 
-/// The session's own socket, by its entry in the registry.
+/// The session's own socket, by its registry entry.
 fn inbox(entry: &[u8], session_id: &str) -> Option<PathBuf> {
     let entry: Value = serde_json::from_slice(entry).ok()?;
     (entry["sessionId"] == session_id).then_some(())?;
@@ -30,12 +32,12 @@ fn inbox(entry: &[u8], session_id: &str) -> Option<PathBuf> {
 
 fn message() -> Vec<u8> {
     let mut line =
-        json!({"type": "user", "message": {"role": "user", "content": LINE}}).to_string().into_bytes();
+        json!({"type": "user", "message": {"role": "user", "content": WAKE_LINE}}).to_string().into_bytes();
     line.push(b'\n');
     line
 }
 
-/// Whether the session may put our line before its person as a dialog.
+/// Whether the session may show our line to its user as a dialog.
 fn may_hold(idle: &Idle<'_>, read: Read<'_>) -> bool {
     let settings = |file: PathBuf| read(&file).and_then(|bytes| serde_json::from_slice::<Value>(&bytes).ok());
     // <config>/projects/<project>/<session>.jsonl
@@ -49,7 +51,7 @@ fn may_hold(idle: &Idle<'_>, read: Read<'_>) -> bool {
         let file = idle.cwd.map(|cwd| cwd.join(".claude").join(name));
         file.and_then(settings).is_some_and(|settings| by_default(&settings))
     });
-    // Without its arguments nothing is known.
+    // Without its arguments, nothing is known.
     idle.arguments.is_empty()
         || by_default(&user)
         || project
@@ -63,11 +65,12 @@ fn bypasses(argument: &str) -> bool {
     ) || argument.ends_with("=bypassPermissions")
 }
 
-/// Whether a prompt is the line of a hook that woke the session from its background, with what Claude Code puts around it.
+/// Whether a prompt is the line of a background hook that woke the session, with the text that
+/// Claude Code puts around it.
 pub(super) fn is_wrapped_line(prompt: &str) -> bool {
     prompt.trim_start().starts_with("<task-notification>")
         && prompt.contains("hook feedback</summary>")
-        && prompt.lines().any(|line| line.trim_end().ends_with(LINE))
+        && prompt.lines().any(|line| line.trim_end().ends_with(WAKE_LINE))
 }
 
 #[cfg(test)]
@@ -94,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn the_socket_is_used_only_where_its_person_is_not_asked() {
+    fn the_socket_is_used_only_if_no_dialog_would_open() {
         let entry = ("/h/.claude/sessions/13.json", ENTRY);
         let first = |arguments: &[&str], files: &[(&str, &str)]| found(arguments, files)[0].kind().as_str();
         assert_eq!(first(&["claude"], &[entry]), "socket");
@@ -121,10 +124,10 @@ mod tests {
     #[test]
     fn the_line_is_found_in_what_claude_code_puts_around_it() {
         let prompt = format!(
-            "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\nStop hook blocking error from command \"Stop\": {LINE}\n\n</system-reminder>"
+            "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\nStop hook blocking error from command \"Stop\": {WAKE_LINE}\n\n</system-reminder>"
         );
         assert!(is_wrapped_line(&prompt));
-        assert!(!is_wrapped_line(&format!("what does \"{LINE}\" mean?")));
-        assert!(!is_wrapped_line(&prompt.replace(LINE, "lint failed")));
+        assert!(!is_wrapped_line(&format!("what does \"{WAKE_LINE}\" mean?")));
+        assert!(!is_wrapped_line(&prompt.replace(WAKE_LINE, "lint failed")));
     }
 }

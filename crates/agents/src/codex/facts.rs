@@ -1,25 +1,27 @@
-//! Codex in short: who it is, and its column in `docs/agents.md`.
+//! Codex in constants.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Quirks};
+use crate::versions;
+use baton_core::guard::HookSwitch;
 
-/// The facts.
 pub const FACTS: Facts = Facts {
     name: "codex",
     title: "Codex",
     program: "codex",
-    verified: Some("0.166.0"),
+    verified: Some(versions::pinned("codex")),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
-    wakeable: "keep its terminal open (or set wake_unattended = \"on\"), and have `codex` on the PATH of whoever sends",
-    runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of our MCP server after each tool for mail",
+    quirks: Quirks { outlives_terminals: true, ..Quirks::USUAL },
+    wakeable: "keep its terminal open (or set wake_unattended = \"on\"), and have `codex` on the PATH of the sender",
+    runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of the MCP server after each tool for mail",
     proof: "its transcript",
-    session: "hooks say it; `CODEX_SESSION_ID` in shells; `_meta` of each MCP call",
+    session: "hooks name it; `CODEX_SESSION_ID` in shells; `_meta` of each MCP call",
     subagents: "`agent_id` in hooks, another thread in MCP calls",
     failing: "open; untrusted hooks are skipped silently",
     deny: "yes",
-    ask: "at the inbox, where nobody sits at the terminal or somebody watches; else refused, and the model is told that a person has to decide",
+    ask: "in the inbox, if no person is at the terminal or `baton approvals --watch` runs; else the guard refuses, and tells the model that a person has to decide",
     rewrite: "yes",
-    redact: "yes: ours takes its place",
+    redact: "yes: ours replaces it",
     variables: &[
         "CODEX_SESSION_ID",
         "CODEX_THREAD_ID",
@@ -27,10 +29,19 @@ pub const FACTS: Facts = Facts {
         "CODEX_SANDBOX",
         "CODEX_SANDBOX_NETWORK_DISABLED",
     ],
+    logins: &[".codex/auth.json"],
+    switch: HookSwitch {
+        program: "codex",
+        files: &[".codex/config.toml"],
+        words: &[("hooks=false", &[]), ("disablehooks", &[])],
+        options: &[],
+        sources: &[],
+        homes: &["CODEX_HOME"],
+    },
     holes: &[
-        "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
-        "what is typed into a shell that runs already (write_stdin) runs no hook: nobody judges it",
-        "hooks that are not trusted are skipped without a word",
+        "a hook that fails or takes too long is skipped: the tool runs, and the mail waits for the next event",
+        "input for a running shell (write_stdin) runs no hook: it is not judged",
+        "hooks that are not trusted are skipped silently",
         "with its daemon, /new is a new participant, and quitting the terminal ends no session",
     ],
 };

@@ -1,8 +1,8 @@
-//! What baton puts into Codex's configuration: hooks, the trust they need, an MCP server, and for the user a skill.
-//! For the user: `hooks.json` and `config.toml` in `$CODEX_HOME`. For a project: `.codex/hooks.json` and
-//! `.codex/config.toml` in its directory; the trust stays in the user's `config.toml`, because Codex
-//! takes it from nowhere else.
-//! `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
+//! What baton puts into Codex's configuration: hooks, the trust they need, an MCP server, and for
+//! the user a skill. For the user: `hooks.json` and `config.toml` in `$CODEX_HOME`. For a project:
+//! `.codex/hooks.json` and `.codex/config.toml` in its directory. The trust stays in the user's
+//! `config.toml`, because Codex reads it only there. `hook_rows` is the table to change when the
+//! set of hooks changes. Pure: bytes in, edits out.
 
 use std::path::{Path, PathBuf};
 
@@ -13,58 +13,63 @@ use crate::install::delegation::{self, Part};
 use crate::install::hooks::{HELD_SECONDS, HookSet};
 use crate::install::server::{home_in_args, server_args};
 use crate::install::{
-    Current, FileEdit, Form, Guard, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target,
-    Trust, plain, summary,
+    Current, FileEdit, Form, GuardHooks, HookRow, Install, InstallError, Records, SERVER, Scope, Server,
+    Target, Trust, plain, summary,
 };
 
 const AGENT: &str = "codex";
-/// Seconds that a command hook may take.
-const COMMAND_TIMEOUT: u32 = 10;
-/// Seconds that the hook of a question may take: the longest that one may be held, and some. Its own clock is shorter.
-const HELD_TIMEOUT: u32 = HELD_SECONDS;
-/// The most that Codex gives a hook while a session ends.
-const ENDING_TIMEOUT: u32 = 3;
-/// Seconds that a call of our MCP server may take.
-const TOOL_TIMEOUT: u32 = 10;
+/// The timeout of a command hook, in seconds.
+const COMMAND_TIMEOUT_SECONDS: u32 = 10;
+/// The timeout of the hook of a question, in seconds: a little more than the longest hold. The
+/// hook's own limit is shorter.
+const HELD_TIMEOUT_SECONDS: u32 = HELD_SECONDS;
+/// The longest timeout, in seconds, that Codex gives a hook while a session ends.
+const ENDING_TIMEOUT_SECONDS: u32 = 3;
+/// The timeout of a call of baton's MCP server, in seconds.
+const TOOL_TIMEOUT_SECONDS: u32 = 10;
 const SERVERS: &str = "mcp_servers";
-const UNREAD: &str = "Codex reads .codex/ only in projects that it trusts";
-const TRUST_IT: &str = "run `codex` in the project once and say yes";
+const UNTRUSTED_PROJECT: &str = "Codex reads .codex/ only in projects that it trusts";
+const TRUST_HINT: &str = "run `codex` in the project once and say yes";
 
-/// Who reads `hooks.json`. Seen with 0.166.0: strict JSON, no byte order mark, no other keys.
+/// The reader of `hooks.json`, as seen with 0.166.0: strict JSON, no byte order mark, no other
+/// keys.
 const HOOKS: Reader =
     Reader { malformed: "Codex runs none of the hooks in it", bom: Bom::Malformed, dialect: Dialect::Strict };
 
-/// The hooks that are installed: one form per event, because two run side by side and the agent waits for the slower.
+/// The hooks that setup installs. Each event has one form, because two hooks run side by side and
+/// the agent waits for the slower.
 ///
-/// A command where the server may be off and mail must come through all the same; after each tool, a call of the session's MCP server, which
-/// costs no process. A subagent's calls are told apart by what they carry, so mail needs nothing before tools. Around each tool, a command of its
-/// own for the guard, which needs neither server nor store.
-pub fn hook_rows(guard: Guard) -> Vec<HookRow> {
+/// An event has a command if mail must come even if the server is off. After each tool, the hook is
+/// a call of the session's MCP server, which starts no process. A subagent's calls name their
+/// thread, so mail needs no hook before tools. Around each tool, the guard has a command of its
+/// own, which needs neither server nor store.
+pub fn hook_rows(guard: GuardHooks) -> Vec<HookRow> {
     let command = |event, timeout| HookRow { event, matcher: None, form: Form::Command { timeout } };
     let mut rows = vec![
-        command("SessionStart", COMMAND_TIMEOUT),
-        command("SessionEnd", ENDING_TIMEOUT),
-        command("UserPromptSubmit", COMMAND_TIMEOUT),
-        command("Stop", COMMAND_TIMEOUT),
-        command("PermissionRequest", HELD_TIMEOUT),
-        command("Interrupt", ENDING_TIMEOUT),
+        command("SessionStart", COMMAND_TIMEOUT_SECONDS),
+        command("SessionEnd", ENDING_TIMEOUT_SECONDS),
+        command("UserPromptSubmit", COMMAND_TIMEOUT_SECONDS),
+        command("Stop", COMMAND_TIMEOUT_SECONDS),
+        command("PermissionRequest", HELD_TIMEOUT_SECONDS),
+        command("Interrupt", ENDING_TIMEOUT_SECONDS),
         tool("PostToolUse", None, &[("tool_name", "${tool_name}"), ("tool_use_id", "${tool_use_id}")]),
     ];
-    if guard != Guard::Off {
+    if guard != GuardHooks::Off {
         let judged = |event, timeout, holds| HookRow {
             event,
             matcher: None,
             form: Form::Guard { timeout, more: Vec::new(), holds },
         };
         rows.extend([
-            judged("PreToolUse", HELD_TIMEOUT, true),
-            judged("PostToolUse", COMMAND_TIMEOUT, false),
+            judged("PreToolUse", HELD_TIMEOUT_SECONDS, true),
+            judged("PostToolUse", COMMAND_TIMEOUT_SECONDS, false),
         ]);
     }
     rows
 }
 
-/// A call of our MCP server. Only fields that the event always has: one that is missing voids the call.
+/// A call of baton's MCP server, with fields that the event always has: Codex drops a call with a
+/// missing field.
 fn tool(
     event: &'static str,
     matcher: Option<&'static str>,
@@ -78,29 +83,29 @@ fn tool(
         ("cwd", "${cwd}"),
     ];
     input.extend(more);
-    HookRow { event, matcher, form: Form::McpTool { tool: "hook_event", input, timeout: TOOL_TIMEOUT } }
+    HookRow {
+        event,
+        matcher,
+        form: Form::McpTool { tool: "hook_event", input, timeout: TOOL_TIMEOUT_SECONDS },
+    }
 }
 
-/// Codex's configuration in one scope.
 #[derive(Clone, Debug)]
 pub struct Codex {
     install: Install,
     rows: Vec<HookRow>,
-    /// Holds the hooks.
     hooks: PathBuf,
-    /// Holds the MCP entry.
     servers: PathBuf,
-    /// Holds the trust.
     trust: PathBuf,
-    /// How to hand tasks to others: a skill, for the user.
+    /// The files that tell the agent how to hand a task to another agent.
     parts: Vec<Part>,
 }
 
 impl Codex {
-    /// `user_home` is the person's home; `codex_home` is `$CODEX_HOME`, if that is set.
+    /// `user_home` is the user's home; `codex_home` is `$CODEX_HOME`, if that is set.
     ///
-    /// Codex resolves symlinks in a `$CODEX_HOME` that is set and in its working directory, but not in
-    /// `~/.codex`. Trust is by path, so the same is done here.
+    /// Codex resolves symlinks in a `$CODEX_HOME` that is set and in its working directory, but not
+    /// in `~/.codex`. Trust depends on the path, so this does the same.
     pub fn new(install: Install, user_home: &Path, codex_home: Option<&Path>) -> Result<Self, InstallError> {
         let mut rows = hook_rows(install.guard());
         rows.extend(install.stop_gate().row(install.scope(), "Stop"));
@@ -132,17 +137,15 @@ impl Codex {
         Ok(Self { install, rows, hooks, servers, trust, parts })
     }
 
-    /// The file that holds the hooks.
     pub fn hooks_path(&self) -> &Path {
         &self.hooks
     }
 
-    /// The file that holds the MCP entry.
     pub fn servers_path(&self) -> &Path {
         &self.servers
     }
 
-    /// The file that holds the trust; the user's, in either scope.
+    /// The file that holds the trust: in either scope it is the user's.
     pub fn trust_path(&self) -> &Path {
         &self.trust
     }
@@ -157,7 +160,7 @@ impl Codex {
         Ok(Positions::of(&json, &self.hook_set().find(&json, server)))
     }
 
-    /// Trust from one state of the hooks file to the next.
+    /// The trust after a change of the hooks file.
     fn carry_trust(
         &self,
         config: &[u8],
@@ -165,7 +168,7 @@ impl Codex {
         after: &Positions,
     ) -> Result<(Vec<u8>, usize), InstallError> {
         let rows = self.hook_set();
-        // The hashes do not depend on where a hook stands: these find trust that was left behind.
+        // A hash does not depend on the hook's position, so it finds trust that was left behind.
         let fresh = rows.install(&self.hooks, b"")?;
         let stale = self.positions(&fresh.bytes, Server::Ours)?.ours.into_iter().map(|(_, hash)| hash);
         let stale: Vec<String> = stale.collect();
@@ -215,7 +218,7 @@ impl Codex {
 }
 
 impl Codex {
-    /// Whether Codex reads these files at all: a project's only if the person has trusted it.
+    /// Whether Codex reads these files: those of a project only if the user trusts it.
     fn reads_project(&self, now: &Current) -> bool {
         let Scope::Project(_) = self.install.scope() else { return true };
         let project = self.hooks.ancestors().nth(2).map(|dir| dir.display().to_string()).unwrap_or_default();
@@ -319,7 +322,7 @@ impl Target for Codex {
         if self.reads_project(now) {
             return Vec::new();
         }
-        vec![format!("{UNREAD}: {TRUST_IT}")]
+        vec![format!("{UNTRUSTED_PROJECT}: {TRUST_HINT}")]
     }
 
     fn trust(&self, now: &Current) -> Result<Trust, InstallError> {
@@ -329,20 +332,20 @@ impl Target for Codex {
         let (untrusted, off) = trust::skipped(&self.trust, config, &hooks_path, &positions)?;
         let all = positions.ours.len();
         Ok(if untrusted > 0 {
-            let what = format!("{untrusted} of {all} hooks are not trusted: Codex skips them without a word");
+            let what = format!("{untrusted} of {all} hooks are not trusted: Codex skips them silently");
             Trust::Missing { what, hint: self.setup_command() }
         } else if off > 0 {
             let what = format!("{off} of {all} hooks are switched off by `enabled = false`");
             Trust::Missing { what, hint: format!("switch them on in {}", self.trust.display()) }
         } else if !self.reads_project(now) {
-            Trust::Missing { what: UNREAD.to_owned(), hint: TRUST_IT.to_owned() }
+            Trust::Missing { what: UNTRUSTED_PROJECT.to_owned(), hint: TRUST_HINT.to_owned() }
         } else {
             Trust::Given
         })
     }
 }
 
-/// Whose the MCP server called `baton` is.
+/// Who owns the MCP server called `baton`.
 enum Owner {
     Nobody,
     Us,
@@ -367,7 +370,7 @@ fn server_name() -> Vec<String> {
     vec![SERVERS.to_owned(), SERVER.to_owned()]
 }
 
-/// A file that we made goes when nothing is left in it.
+/// If we made the file and nothing is left in it, it is removed.
 fn unless_blank(bytes: Vec<u8>, made: Made<'_>) -> Option<Vec<u8>> {
     let ours = matches!(made, Made::Known(made) if made.iter().any(|c| c.was == Was::Absent));
     (!ours || !bytes.trim_ascii().is_empty()).then_some(bytes)

@@ -1,5 +1,5 @@
-//! Codex, as found by experiment with 0.166.0: its payloads, answers and rollouts, what baton puts into its files, and how its hooks
-//! become trusted.
+//! Codex, as found by experiment with the version in `versions.tsv`: its payloads, answers and
+//! rollouts, what baton puts into its files, and how its hooks become trusted.
 
 mod adapter;
 mod asked;

@@ -1,14 +1,14 @@
-//! Codex's tools: what it calls them, and which of their fields mean what. Its hooks say `Bash` for every tool that runs a
-//! command; the other names are those of its requests, as of 0.166.0. No hook fires for `write_stdin`.
+//! Codex's tools: their names, and which fields mean what. Its hooks say `Bash` for every tool that
+//! runs a command. The other names are those of its requests, as of 0.166.0. No hook runs for
+//! `write_stdin`.
 
 use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, MCP, Row, Tools};
 use baton_core::tool::ToolKind;
 
-/// Codex's tools.
 pub static TOOLS: Tools = Tools { rows: ROWS, mcp: &[MCP] };
 
-/// Where a call stands in its payloads.
+/// Where the parts of a call are in its payloads.
 pub const CALLS: Shape = Shape { cwd_is_of_call: true, ..SHAPE };
 
 const ROWS: &[Row] = &[
@@ -24,7 +24,7 @@ const ROWS: &[Row] = &[
     },
     Row { names: &["write_stdin"], kind: ToolKind::TypedInput, fields: &[(Field::Typed, "chars")] },
     Row { names: &["view_image"], kind: ToolKind::Read, fields: &[(Field::Path, "path")] },
-    // Its field is called `command`, and holds the patch.
+    // The field is called `command`, and contains the patch.
     Row { names: &["apply_patch"], kind: ToolKind::Patch, fields: &[(Field::Patch, "command")] },
     Row { names: &["web_search"], kind: ToolKind::Search, fields: &[] },
     Row { names: &["spawn_agent", "send_message", "followup_task"], kind: ToolKind::Task, fields: &[] },
@@ -33,7 +33,7 @@ const ROWS: &[Row] = &[
         kind: ToolKind::Task,
         fields: &[],
     },
-    // Hooks glue a namespace to the name, but for `spawn_agent`.
+    // Hooks put a namespace before the name, except for `spawn_agent`.
     Row {
         names: &[
             "multi_agent_v1send_input",

@@ -1,8 +1,9 @@
 //! Codex's rollout file: JSONL, written within milliseconds.
 //!
-//! What a hook added is a message of role `developer`; at a stop, of role `user`, as the escaped text of `<hook_prompt>` elements. Responses
-//! carry no id of their own, so they are counted: what the model says after a tool's result or a message to it is a new
-//! response. What it says to compact the conversation (`compaction_output`) is not an answer in it.
+//! The text of a hook is a message of role `developer`; at a stop, of role `user`, as the escaped
+//! text of `<hook_prompt>` elements. Responses have no id, so the reader counts them: what the
+//! model says after a tool's result or after a message to it is a new response. What the model says
+//! to compact the conversation (`compaction_output`) is not an answer in it.
 
 use crate::surrogates;
 use baton_core::mail::Item;
@@ -43,16 +44,16 @@ struct Metadata {
     compaction_output: bool,
 }
 
-/// Reads a rollout from somewhere on.
+/// Reads a rollout, from any line on.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     response: u64,
-    /// Something was said to the model since it last spoke.
+    /// Whether the model got something since it last spoke.
     spoken_to: bool,
 }
 
 impl Reader {
-    /// What one line means. A line that can't be read means nothing.
+    /// The items of one line. A line that can't be read has none.
     pub(super) fn items(&mut self, line: &str) -> Vec<Item> {
         if let Ok(line) = serde_json::from_str(line) {
             return self.meaning(line).into_iter().collect();
@@ -78,7 +79,7 @@ impl Reader {
             ("message", "developer") => Some(Item::Injected { text: text_of(&payload.content) }),
             ("message", "user") => {
                 self.spoken_to = true;
-                // Its text is escaped, of which a mark knows nothing.
+                // Its text is escaped; a mark is not.
                 let text = text_of(&payload.content);
                 text.starts_with("<hook_prompt").then_some(Item::Injected { text })
             }

@@ -1,8 +1,8 @@
-//! Codex runs a hook only if the user's `config.toml` holds the hash of its definition under the hook's
-//! position: `[hooks.state."<hooks.json>:<event>:<group>:<handler>"] trusted_hash = "sha256:…"`.
-//! We write the hashes of our own hooks. Because the key is a position, every change of positions must
-//! carry the trust of the other tools' hooks along; that is decided here, from the two states of the file.
-//! Hash and clamping were checked against `hooks/list` of Codex 0.166.0.
+//! Codex runs a hook only if the user's `config.toml` holds the hash of its definition under the
+//! hook's position: `[hooks.state."<hooks.json>:<event>:<group>:<handler>"] trusted_hash =
+//! "sha256:…"`. We write the hashes of our own hooks. The key is a position, so a change of
+//! positions must also move the trust of other tools' hooks. This module decides that, from the two
+//! states of the file. Hash and clamping were checked against `hooks/list` of Codex 0.166.0.
 
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -12,23 +12,23 @@ use crate::config::toml::{Block, Change, Scalar, Toml, TomlError};
 use crate::install::hooks::{Found, events, handlers};
 use crate::install::sha256;
 
-/// Seconds that Codex gives a hook which names no timeout.
-const DEFAULT_TIMEOUT: u64 = 600;
+/// The timeout in seconds that Codex gives a hook without one.
+const DEFAULT_TIMEOUT_SECONDS: u64 = 600;
 /// The same for hooks that run while a session ends.
-const DEFAULT_ENDING_TIMEOUT: u64 = 1;
-/// The most that Codex gives those; it clamps longer ones, with a warning, before it hashes them.
-const MAX_ENDING_TIMEOUT: u64 = 3;
+const DEFAULT_ENDING_TIMEOUT_SECONDS: u64 = 1;
+/// The longest timeout of those. Codex shortens longer ones, with a warning, before it hashes them.
+const MAX_ENDING_TIMEOUT_SECONDS: u64 = 3;
 
-/// The handlers of a hooks file, as far as trust is concerned.
+/// The handlers of a hooks file, as far as trust needs them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Positions {
-    /// Position and hash of ours.
+    /// Position and hash of our handlers.
     pub ours: Vec<(Position, String)>,
-    /// Positions of the others.
+    /// Positions of the other handlers.
     others: Vec<Position>,
 }
 
-/// Where a handler stands.
+/// The position of a handler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Position {
     event: String,
@@ -64,8 +64,8 @@ impl Positions {
     }
 }
 
-/// Brings the trust in `config` from one state of the hooks file to the next.
-/// `stale` are hashes of ours that may be left at positions where we no longer are.
+/// Changes the trust in `config` to fit the next state of the hooks file. `stale` are hashes of
+/// ours that may be left at positions where we no longer are.
 pub(super) fn carry(
     config: &Path,
     bytes: &[u8],
@@ -111,7 +111,8 @@ pub(super) fn carry(
     Ok((Toml::parse(&bytes, config)?.append(&blocks)?, touched))
 }
 
-/// How many of our hooks Codex skips: those without the trust that they need, and those that the person has switched off.
+/// How many of our hooks Codex skips: those without the trust that they need, and those that the
+/// user switched off.
 pub(super) fn skipped(
     config: &Path,
     bytes: &[u8],
@@ -136,7 +137,7 @@ fn entry(key: &str) -> Vec<String> {
     ["hooks", "state", key].map(str::to_owned).to_vec()
 }
 
-/// The keys of other tools' handlers that stand elsewhere afterwards. Their order never changes.
+/// The keys of other tools' handlers whose position changes. Their order never changes.
 fn moves(before: &Positions, after: &Positions, hooks_path: &str) -> Vec<(String, String)> {
     let mut events: Vec<&str> = before.others.iter().map(|p| p.event.as_str()).collect();
     events.dedup();
@@ -147,14 +148,15 @@ fn moves(before: &Positions, after: &Positions, hooks_path: &str) -> Vec<(String
         .collect()
 }
 
-/// The hash that Codex computes for a handler of ours: of its canonical JSON, with defaults filled in.
+/// The hash that Codex computes for one of our handlers: that of its canonical JSON, with defaults
+/// filled in.
 pub(super) fn hash(found: &Found) -> String {
     let ending = matches!(found.event.as_str(), "SessionEnd" | "Interrupt");
     let timeout = match (found.value.get("timeout").and_then(Value::as_u64), ending) {
-        (Some(seconds), true) => seconds.min(MAX_ENDING_TIMEOUT),
+        (Some(seconds), true) => seconds.min(MAX_ENDING_TIMEOUT_SECONDS),
         (Some(seconds), false) => seconds,
-        (None, true) => DEFAULT_ENDING_TIMEOUT,
-        (None, false) => DEFAULT_TIMEOUT,
+        (None, true) => DEFAULT_ENDING_TIMEOUT_SECONDS,
+        (None, false) => DEFAULT_TIMEOUT_SECONDS,
     };
     let mut handler = found.value.as_object().cloned().unwrap_or_default();
     handler.insert("timeout".to_owned(), json!(timeout));
@@ -200,7 +202,7 @@ mod tests {
         Found { event: event.into(), group: 0, handler: 0, matcher: matcher.map(Into::into), value }
     }
 
-    /// The hashes are what `hooks/list` of Codex 0.166.0 said for these handlers.
+    /// The hashes are those that `hooks/list` of Codex 0.166.0 showed for these handlers.
     #[test]
     fn hashes_are_those_that_codex_computes() {
         let command = "'/usr/bin/true' hook codex --home '/h'";
@@ -215,7 +217,7 @@ mod tests {
             hash(&found("PreToolUse", Some("mcp__baton__.*"), handler)),
             "sha256:9ea5a32f40d462a5f420b299c736b2c7e834ec46789939aa22e49424225572a3"
         );
-        // Longer than Codex allows at this event.
+        // Longer than Codex allows for this event.
         let handler = json!({ "type": "command", "command": "true", "timeout": 10 });
         assert_eq!(
             hash(&found("SessionEnd", None, handler)),

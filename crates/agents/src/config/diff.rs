@@ -1,23 +1,23 @@
-//! A unified diff of two texts, for people who want to see an edit before it is made.
-//! Myers' algorithm on lines; beyond `MAX_CHANGES` differing lines the middle is shown as one block,
-//! which is longer but still right. Bytes that are not UTF-8 are shown as replacement characters.
+//! A unified diff of two texts, for people who want to see an edit before it is made. Myers'
+//! algorithm on lines; beyond `MAX_CHANGES` differing lines the middle is shown as one block, which
+//! is longer but still right. Bytes that are not UTF-8 are shown as replacement characters.
 
 use std::fmt::Write;
 use std::ops::Range;
 
 /// Unchanged lines shown around each change.
-const CONTEXT: usize = 3;
-/// Lines that may differ before the search for the shortest diff is given up.
+const CONTEXT_LINES: usize = 3;
+/// The search for the shortest diff gives up beyond this many differing lines.
 const MAX_CHANGES: usize = 2_000;
 
-/// What became of a run of lines: these of the old text were replaced by those of the new.
+/// A change: these lines of the old text were replaced by those of the new text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Hunk {
     old: Range<usize>,
     new: Range<usize>,
 }
 
-/// The diff from `before` to `after`, empty if they are the same. `None` is a file that is not there.
+/// The diff from `before` to `after`, empty if they are equal. `None` is a missing file.
 pub fn unified(path: &str, before: Option<&[u8]>, after: Option<&[u8]>) -> String {
     if before == after {
         return String::new();
@@ -38,15 +38,15 @@ fn text(bytes: Option<&[u8]>) -> String {
     String::from_utf8_lossy(bytes.unwrap_or_default()).into_owned()
 }
 
-/// Changes near enough to share their context lines.
+/// Groups changes that are near enough to share their context lines.
 fn groups(hunks: &[Hunk]) -> impl Iterator<Item = &[Hunk]> {
-    hunks.chunk_by(|a, b| b.old.start - a.old.end <= 2 * CONTEXT)
+    hunks.chunk_by(|a, b| b.old.start - a.old.end <= 2 * CONTEXT_LINES)
 }
 
 fn print_group(out: &mut String, group: &[Hunk], old: &[&str], new: &[&str]) {
     let (Some(first), Some(last)) = (group.first(), group.last()) else { return };
-    let lead = first.old.start.min(CONTEXT);
-    let tail = (old.len() - last.old.end).min(CONTEXT);
+    let lead = first.old.start.min(CONTEXT_LINES);
+    let tail = (old.len() - last.old.end).min(CONTEXT_LINES);
     let olds = first.old.start - lead..last.old.end + tail;
     let news = first.new.start - lead..last.new.end + tail;
     push(out, format_args!("@@ -{} +{} @@\n", span(&olds), span(&news)));
@@ -61,7 +61,7 @@ fn print_group(out: &mut String, group: &[Hunk], old: &[&str], new: &[&str]) {
 }
 
 fn span(range: &Range<usize>) -> String {
-    // Line numbers are from 1; an empty range names the line before it.
+    // Line numbers start at 1. An empty range names the line before it.
     let start = if range.is_empty() { range.start } else { range.start + 1 };
     format!("{start},{}", range.len())
 }
@@ -98,7 +98,7 @@ fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
 fn myers(old: &[&str], new: &[&str]) -> Option<Vec<Hunk>> {
     let max = (old.len() + new.len()).min(MAX_CHANGES);
     let at = |k: isize| (k + max as isize + 1) as usize;
-    // furthest[k] is how far into `old` one gets on diagonal k (old index minus new index).
+    // furthest[k] is the furthest position in `old` on diagonal k (old index minus new index).
     let mut furthest = vec![0usize; 2 * max + 3];
     let mut trace: Vec<Vec<usize>> = Vec::new();
     for d in 0..=max as isize {

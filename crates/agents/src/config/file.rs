@@ -1,8 +1,8 @@
-//! Reading and replacing whole files that belong to someone else.
-//! A write is a temporary file in the same directory, synced, renamed over the target and followed by
-//! a sync of the directory: readers see the old file or the new one. Symlinks are followed and stay;
-//! mode and owner stay. If the file is no longer what was read, nothing is written.
-//! Must never write in place, and never touch a file that is not a regular one.
+//! Reading and replacing whole files of other programs. A write makes a temporary file in the same
+//! directory, syncs it, renames it over the target and syncs the directory: readers see the old
+//! file or the new one. Symlinks are followed and stay; mode and owner stay. If the file is no
+//! longer what was read, nothing is written. This module never writes in place, and never touches a
+//! file that is not a regular one.
 
 use rustix::fs::OFlags;
 use std::fs::{self, File, OpenOptions};
@@ -11,11 +11,11 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The largest configuration file that is read.
+/// The largest configuration file that baton reads.
 pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
-/// Age of a temporary file that nobody is writing any more.
-const STALE: Duration = Duration::from_secs(600);
+/// The age from which a temporary file counts as abandoned.
+const STALE_AGE: Duration = Duration::from_secs(600);
 
 /// Why a file was not read or not written.
 #[derive(Debug, thiserror::Error)]
@@ -23,48 +23,31 @@ const STALE: Duration = Duration::from_secs(600);
 pub enum FileError {
     /// A directory, pipe, socket or device.
     #[error("edit {path}: it is not a regular file")]
-    NotRegular {
-        /// The file.
-        path: PathBuf,
-    },
+    NotRegular { path: PathBuf },
     /// A symlink to nothing.
     #[error("edit {path}: it is a symlink to a file that does not exist")]
-    Dangling {
-        /// The symlink.
-        path: PathBuf,
-    },
-    /// One of several names of the same file, which a rename would tear apart.
+    Dangling { path: PathBuf },
+    /// The file has several names (hard links), and a rename would separate them.
     #[error("edit {path}: the file has several names (hard links), and only this one would change")]
-    HardLinked {
-        /// The file.
-        path: PathBuf,
-    },
+    HardLinked { path: PathBuf },
     /// Larger than `MAX_BYTES`.
-    #[error("edit {path}: it has more than {} MiB", MAX_BYTES >> 20)]
-    TooLarge {
-        /// The file.
-        path: PathBuf,
-    },
-    /// The file or its directory is not to be written.
+    #[error("edit {path}: it is larger than {} MiB", MAX_BYTES >> 20)]
+    TooLarge { path: PathBuf },
+    /// The file or its directory is read-only.
     #[error("write {path}: it is read-only")]
     ReadOnly {
-        /// The file, or the directory it is in.
+        /// The file, or its directory.
         path: PathBuf,
     },
-    /// Someone else wrote the file after we had read it.
+    /// Another program wrote the file after we had read it.
     #[error("write {path}: another program changed it in the meantime; nothing was written")]
-    Changed {
-        /// The file.
-        path: PathBuf,
-    },
-    /// Anything else the system says.
+    Changed { path: PathBuf },
+    /// Any other error of the system.
     #[error("{action} {path}: {source}")]
     Io {
         /// What was tried: "read", "write", ...
         action: &'static str,
-        /// The file.
         path: PathBuf,
-        /// What the system says.
         source: io::Error,
     },
 }
@@ -89,10 +72,10 @@ impl FileError {
             Self::NotRegular { .. } => "move it away, then run the same command again",
             Self::Dangling { .. } => "create the file it points to, or delete the symlink",
             Self::HardLinked { .. } => {
-                "make it a file of its own or a symlink, then run the same command again"
+                "replace it by a separate file or a symlink, then run the same command again"
             }
             Self::TooLarge { .. } => "a configuration file of this size is probably not one",
-            Self::ReadOnly { .. } => "make it writable, or edit it where it is managed",
+            Self::ReadOnly { .. } => "make it writable, or edit it in the place that manages it",
             Self::Changed { .. } => "run the same command again",
             Self::Io { .. } => "check the path and its permissions",
         }
@@ -109,7 +92,7 @@ impl FileError {
     }
 }
 
-/// A file as it was at one moment. `bytes` is `None` if there was none.
+/// A file at one moment. `bytes` is `None` if it was missing.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     path: PathBuf,
@@ -134,7 +117,7 @@ impl Snapshot {
         if !fs::metadata(&target).map_err(err)?.is_file() {
             return Err(FileError::NotRegular { path: path.to_owned() });
         }
-        // Not to hang on a pipe that took the file's place just now.
+        // Must not hang on a pipe that has just replaced the file.
         let nonblock = OFlags::NONBLOCK.bits().cast_signed();
         let file = OpenOptions::new().read(true).custom_flags(nonblock).open(&target).map_err(err)?;
         let meta = file.metadata().map_err(err)?;
@@ -149,12 +132,10 @@ impl Snapshot {
         Ok(Self { path: path.to_owned(), target, bytes: Some(bytes) })
     }
 
-    /// The name under which it was read.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it held.
     pub fn bytes(&self) -> Option<&[u8]> {
         self.bytes.as_deref()
     }
@@ -165,7 +146,7 @@ impl Snapshot {
         self.check_place()
     }
 
-    /// Fails if the file can't be replaced, whatever is in it by now.
+    /// Fails if the file can't be replaced, whatever its content is now.
     pub fn check_place(&self) -> Result<(), FileError> {
         if self.bytes.is_some() {
             let meta = fs::metadata(&self.target).map_err(|e| FileError::io("write", &self.path, e))?;
@@ -176,10 +157,10 @@ impl Snapshot {
                 return Err(FileError::HardLinked { path: self.path.clone() });
             }
         }
-        // The nearest directory that exists is the one that will be written to.
+        // The nearest existing directory is the one that will be written to.
         let dir = self.target.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(Path::new("/"));
         let meta = fs::metadata(dir).map_err(|e| FileError::io("write", dir, e))?;
-        // As root the mode would not stop us; the sign still counts.
+        // The mode would not stop root, but it still says that the file should not be written.
         let writable = rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
         if !meta.is_dir() || meta.mode() & 0o222 == 0 || !writable {
             return Err(FileError::ReadOnly { path: dir.to_owned() });
@@ -187,8 +168,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Replaces the file by `bytes`, or deletes it. A file that is new gets `mode`, and the directories
-    /// it needs are made; those are returned, outermost first.
+    /// Replaces the file by `bytes`, or deletes it. A new file gets `mode`, and its missing
+    /// directories are made and returned, outermost first.
     pub fn replace(&self, bytes: Option<&[u8]>, mode: u32) -> Result<Vec<PathBuf>, FileError> {
         self.check_writable()?;
         let Some(bytes) = bytes else {
@@ -223,17 +204,17 @@ impl Snapshot {
     }
 }
 
-/// Writes a file of our own: mode 0600, parents made with 0700, whatever was there is replaced.
+/// Writes a file of baton: mode 0600, parents made with 0700, an existing file is replaced.
 pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     make_parents(path, 0o700)?;
     write_atomically(path, bytes, &Over::Anything(0o600), || Ok(()))
 }
 
-/// What a new file takes the place of.
+/// What a new file replaces.
 enum Over {
-    /// A file whose mode and owner it takes over.
+    /// A file whose mode and owner it keeps.
     Old(fs::Metadata),
-    /// Nothing; if something is there after all, it stays. With the mode of the new file.
+    /// Nothing. If a file exists by now, it stays. With the mode of the new file.
     Nothing(u32),
     /// Whatever is there. With the mode of the new file.
     Anything(u32),
@@ -249,7 +230,7 @@ fn write_atomically(
     let name = target.file_name().unwrap_or_default().to_string_lossy();
     let dir = target.parent().unwrap_or(Path::new("/"));
     let prefix = format!(".{name}.baton-");
-    // What a killed run left is only clutter: not worth a failure.
+    // The remains of a killed run only take space. They are not worth a failure.
     sweep(dir, &prefix).ok();
     let mut temp = tempfile::Builder::new().prefix(&prefix).tempfile_in(dir).map_err(err)?;
     temp.write_all(bytes).map_err(err)?;
@@ -277,19 +258,19 @@ fn write_atomically(
     sync_dir(target)
 }
 
-/// Deletes temporary files of runs that were killed, once no run can still be using them.
+/// Deletes temporary files of killed runs, when no run can use them any more.
 fn sweep(dir: &Path, prefix: &str) -> io::Result<()> {
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let old = |meta: fs::Metadata| meta.modified().and_then(|m| m.elapsed().map_err(io::Error::other));
-        if entry.file_name().to_string_lossy().starts_with(prefix) && old(entry.metadata()?)? > STALE {
+        if entry.file_name().to_string_lossy().starts_with(prefix) && old(entry.metadata()?)? > STALE_AGE {
             fs::remove_file(entry.path())?;
         }
     }
     Ok(())
 }
 
-/// Makes the directories above `path` that are missing; gives those, outermost first.
+/// Makes the missing directories above `path`, and returns them, outermost first.
 pub(crate) fn make_parents(path: &Path, mode: u32) -> Result<Vec<PathBuf>, FileError> {
     use std::os::unix::fs::DirBuilderExt;
     let mut made = Vec::new();
@@ -313,7 +294,7 @@ fn missing_parents(path: &Path) -> Vec<PathBuf> {
     missing
 }
 
-/// A directory for files of this mode: who may read them may enter it.
+/// The mode of a directory for files of this mode: users who may read the files may enter it.
 fn dir_mode(mode: u32) -> u32 {
     mode | (mode & 0o444) >> 2
 }

@@ -1,8 +1,9 @@
-//! Edits of JSON by splicing bytes at positions from the parser's AST.
-//! Additions go after what is there, cuts take out exactly what an addition put in, and no other byte
-//! moves: not the order, the spacing, the line ends, the byte order mark or a missing last line break.
-//! What the agent itself could not read is refused, never repaired; for most that is comments and trailing commas too.
-//! `Container` remembers what an addition had to make, so that a later cut can unmake it.
+//! Edits of JSON by splicing bytes at positions from the parser's AST. Additions go after what
+//! exists, cuts remove exactly what an addition inserted, and no other byte moves: not the order,
+//! the spacing, the line ends, the byte order mark or a missing last line break. What the agent
+//! itself could not read is refused, never repaired; for most agents that includes comments and
+//! trailing commas. `Container` records what an addition had to make, so that a later cut can
+//! remove it.
 
 mod error;
 mod parse;
@@ -29,14 +30,14 @@ pub enum Step {
     Index(usize),
 }
 
-/// What to add, as a tree that follows the document as far as the two agree.
+/// What to add, as a tree that follows the document as far as both agree.
 #[derive(Clone, Debug)]
 pub enum Tree {
     /// An object with at least these keys.
     Keys(Vec<(String, Tree)>),
     /// An array that ends with these values.
     Append(Vec<Value>),
-    /// A value that is written if nothing is there.
+    /// A value that is written if there is none.
     Value(Value),
 }
 
@@ -45,7 +46,6 @@ pub enum Tree {
 pub struct Container {
     /// The keys that lead to it; none for the root.
     pub at: Vec<String>,
-    /// What was there before.
     pub was: Was,
 }
 
@@ -64,13 +64,13 @@ pub enum Was {
 /// What is known about the containers around a cut.
 #[derive(Clone, Copy, Debug)]
 pub enum Made<'a> {
-    /// These were made by us; others stay, even if they end up empty.
+    /// We made these. Others stay, even if they end up empty.
     Known(&'a [Container]),
-    /// Nothing: a container that a cut leaves empty is taken for ours, except for the root.
+    /// Nothing: a container that a cut leaves empty counts as ours, except for the root.
     Unknown,
 }
 
-/// A parsed document. Parsing is strict: what it accepts, `JSON.parse` and serde accept too.
+/// A parsed document. Parsing is strict: `JSON.parse` and serde accept whatever it accepts.
 #[derive(Debug)]
 pub struct Json<'t> {
     path: PathBuf,
@@ -79,13 +79,13 @@ pub struct Json<'t> {
     bom: &'static str,
     /// `None` if the text is blank.
     root: Option<Node>,
-    /// The text that was parsed, byte for byte in the same places.
+    /// The text that was parsed, with every byte at the same position.
     parsed: Cow<'t, str>,
     style: Style,
 }
 
 impl<'t> Json<'t> {
-    /// Parses what `path` holds. Blank text is a document without a root, not an error.
+    /// Parses the content of `path`. A blank text is a document without a root, not an error.
     pub fn parse(bytes: &'t [u8], path: &Path, reader: &Reader) -> Result<Self, JsonError> {
         let whole = std::str::from_utf8(bytes).map_err(|e| {
             let valid = std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default();
@@ -112,7 +112,7 @@ impl<'t> Json<'t> {
         Ok(Self { path: path.to_owned(), text, bom, root, parsed, style })
     }
 
-    /// The value at the end of `steps`; of two equal keys the last, as all readers have it.
+    /// The value at the end of `steps`. Of two equal keys the last counts, as for all readers.
     pub fn get(&self, steps: &[Step]) -> Option<Value> {
         Some(self.node(steps)?.value(&self.parsed))
     }
@@ -122,7 +122,7 @@ impl<'t> Json<'t> {
         Place::new(&self.path, self.text, self.node(steps).map_or(0, |n| n.range.start))
     }
 
-    /// Refuses documents in which a key on this way is there twice.
+    /// Refuses a document in which a key on this path exists twice.
     pub fn unique(&self, keys: &[&str]) -> Result<(), JsonError> {
         let mut node = self.root.as_ref();
         for key in keys {
@@ -132,14 +132,15 @@ impl<'t> Json<'t> {
         Ok(())
     }
 
-    /// Adds what `tree` has and the document lacks. Gives the new bytes and the containers it made or filled.
+    /// Adds what `tree` has and the document lacks. Returns the new bytes, and the containers that
+    /// it made or filled.
     pub fn add(&self, tree: &Tree) -> Result<(Vec<u8>, Vec<Container>), JsonError> {
         let mut made = Vec::new();
         let Some(root) = &self.root else {
             made.push(Container { at: vec![], was: Was::Blank(self.text.to_owned()) });
             record_new(tree, &mut vec![], &mut made);
             let (text, newline) = (self.style.tall(&tree.to_value(), ""), self.style.newline());
-            // Nothing but white space and, where they may be, comments: those stay.
+            // Only white space and, if the dialect allows them, comments, which stay.
             let kept = match self.text.trim_end() {
                 "" => String::new(),
                 comments => format!("{comments}{newline}"),
@@ -151,7 +152,7 @@ impl<'t> Json<'t> {
         Ok((self.bytes(&splice(self.text, splices)), made))
     }
 
-    /// Puts new values in the place of old ones. Steps that lead nowhere are a bug of the caller.
+    /// Replaces old values by new ones. Steps that lead nowhere are a bug of the caller.
     pub fn replace(&self, values: &[(Vec<Step>, Value)]) -> Vec<u8> {
         let splices = values.iter().filter_map(|(steps, value)| {
             let node = self.node(steps)?;
@@ -166,8 +167,8 @@ impl<'t> Json<'t> {
         self.bytes(&splice(self.text, splices.collect()))
     }
 
-    /// Takes out the values at these ways, and the containers that are empty without them and were
-    /// made by us. `None` means that the file itself goes.
+    /// Removes the values at these paths, and the containers that we made and that are empty
+    /// without them. `None` means that the file itself is removed.
     pub fn cut(&self, ways: &[Vec<Step>], made: Made<'_>) -> Option<Vec<u8>> {
         let Some(root) = &self.root else { return Some(self.bytes(self.text)) };
         let ways: Vec<&[Step]> = ways.iter().map(Vec::as_slice).collect();
@@ -255,7 +256,7 @@ impl<'t> Json<'t> {
         JsonError::WrongKind { place: Place::new(&self.path, self.text, node.range.start), what, wanted }
     }
 
-    /// New children at the end of a container, laid out like those that are there.
+    /// New children at the end of a container, laid out like the existing ones.
     fn insertion(&self, node: &Node, inside: Range<usize>, new: &[(Option<&str>, Value)]) -> Splice {
         let style = &self.style;
         let key = |key: &Option<&str>| key.map(|k| style.key(k)).unwrap_or_default();
@@ -271,7 +272,7 @@ impl<'t> Json<'t> {
             let with = new.iter().fold(String::new(), |all, new| all + &before + new);
             return Splice::insert(last.end, with);
         }
-        // A comment, where there may be one.
+        // A comment, if the dialect allows one.
         let kept = self.text[inside.clone()].trim_end();
         if style.one_line() && kept.is_empty() {
             return Splice { range: inside, with: flat().join(style.comma()) };
@@ -282,7 +283,7 @@ impl<'t> Json<'t> {
         Splice { range: inside, with: format!("{kept}{newline}{inner}{with}{newline}{outer}") }
     }
 
-    /// Cuts below `node`; true if the node itself is to go.
+    /// Cuts below `node`. Returns whether the node itself should be removed.
     fn cut_in(
         &self,
         node: &Node,
@@ -301,7 +302,7 @@ impl<'t> Json<'t> {
             if ways.is_empty() {
                 continue;
             }
-            // Only keys lead to containers that were recorded; below an index nothing is.
+            // Only keys lead to recorded containers. Below an index, nothing is recorded.
             at.push(match step {
                 Step::Key(key) => key,
                 Step::Index(i) => i.to_string(),
@@ -345,7 +346,7 @@ impl Tree {
     }
 }
 
-/// Notes the containers that writing `tree` at `at` makes. The root's own record is the caller's.
+/// Records the containers that writing `tree` at `at` makes. The caller records the root itself.
 fn record_new(tree: &Tree, at: &mut Vec<String>, made: &mut Vec<Container>) {
     if !at.is_empty() && !matches!(tree, Tree::Value(_)) {
         made.push(Container { at: at.clone(), was: Was::Absent });
@@ -367,7 +368,7 @@ fn child(node: &Node, i: usize) -> (Step, &Node) {
     }
 }
 
-/// The runs of neighbours that go.
+/// The runs of neighbours to remove.
 fn runs(gone: &[bool]) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut i = 0;
     std::iter::from_fn(move || {
@@ -377,8 +378,8 @@ fn runs(gone: &[bool]) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
-/// The bytes of a run of children with the comma that goes with it: the one before, which is the one
-/// an addition puts in; at the very front the one after.
+/// The bytes of a run of children with its comma: the comma before it, which is the one that an
+/// addition inserts; at the front, the comma after it.
 fn without(existing: &[Range<usize>], run: Range<usize>) -> Range<usize> {
     match run.start.checked_sub(1) {
         Some(before) => existing[before].end..existing[run.end - 1].end,

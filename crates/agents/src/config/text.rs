@@ -1,6 +1,6 @@
-//! Positions in a text and edits of it by byte range.
-//! All edits of one pass refer to the same original text and must not overlap, so a pass can be
-//! planned from one parse. Lines and columns are for people: they start at 1 and count characters.
+//! Positions in a text and edits of it by byte range. All edits of one pass refer to the same
+//! original text and must not overlap, so a pass can be planned from one parse. Lines and columns
+//! are for people: they start at 1 and count characters.
 
 use std::fmt;
 use std::ops::Range;
@@ -12,18 +12,16 @@ pub(crate) const BOM: &str = "\u{feff}";
 /// A line and a column, both from 1; columns count characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
-    /// The line, from 1.
     pub line: usize,
-    /// The column in characters, from 1.
     pub column: usize,
 }
 
 impl Position {
-    /// The position of byte `offset` of `text` (of its end, if the text is shorter).
+    /// The position of byte `offset` of `text`, or of its end if the text is shorter.
     pub fn of(text: &str, offset: usize) -> Self {
         let before = &text.as_bytes()[..offset.min(text.len())];
         let line_start = before.iter().rposition(|&b| b == b'\n').map_or(0, |nl| nl + 1);
-        // Bytes that continue a character are not characters.
+        // Bytes that continue a character don't count.
         let column = before[line_start..].iter().filter(|&&b| b & 0xC0 != 0x80).count();
         Self { line: before.iter().filter(|&&b| b == b'\n').count() + 1, column: column + 1 }
     }
@@ -37,17 +35,15 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place of byte `offset` of `text`, which is what `path` holds.
+    /// The place of byte `offset` of `text`, the content of `path`.
     pub fn new(path: &Path, text: &str, offset: usize) -> Self {
         Self { path: path.to_owned(), position: Position::of(text, offset) }
     }
 
-    /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where in the file.
     pub fn position(&self) -> Position {
         self.position
     }
@@ -76,7 +72,8 @@ impl Splice {
     }
 }
 
-/// Applies all splices to `text`. Their order does not matter; overlapping ones are a bug of the caller.
+/// Applies all splices to `text`. Their order does not matter; overlapping ones are a bug of the
+/// caller.
 pub(crate) fn splice(text: &str, mut splices: Vec<Splice>) -> String {
     splices.sort_by_key(|s| (s.range.start, s.range.end));
     let mut out = String::with_capacity(text.len() + splices.iter().map(|s| s.with.len()).sum::<usize>());
@@ -99,12 +96,12 @@ pub(crate) fn newline_of(text: &str) -> &'static str {
     }
 }
 
-/// Where the line that holds byte `offset` begins.
+/// Where the line of byte `offset` begins.
 pub(crate) fn line_start(text: &str, offset: usize) -> usize {
     text[..offset].rfind('\n').map_or(0, |nl| nl + 1)
 }
 
-/// Just after the line break that ends the line of byte `offset`, or the end of the text.
+/// The position after the line break of the line of byte `offset`, or the end of the text.
 pub(crate) fn line_end(text: &str, offset: usize) -> usize {
     text[offset..].find('\n').map_or(text.len(), |nl| offset + nl + 1)
 }

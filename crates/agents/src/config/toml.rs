@@ -1,8 +1,8 @@
-//! Edits of TOML by splicing lines at positions from the parser's spans.
-//! New tables go to the end of the file; cuts take out whole lines; renames and new values touch only
-//! the key or value itself. Comments, order, line ends and a missing last line break stay.
-//! Tables that TOML does not allow to be extended from elsewhere are refused, never rewritten.
-//! Every result is parsed again before it is handed out.
+//! Edits of TOML by splicing lines at positions from the parser's spans. New tables go to the end
+//! of the file. Cuts remove whole lines. Renames and new values change only the key or value
+//! itself. Comments, order, line ends and a missing last line break stay. Tables that TOML does not
+//! allow to be extended elsewhere are refused, never rewritten. Every result is parsed again before
+//! it is returned.
 
 mod error;
 
@@ -18,7 +18,7 @@ pub use error::TomlError;
 pub struct Block {
     /// The name, part by part.
     pub table: Vec<String>,
-    /// The keys in the order in which they are written.
+    /// The keys, in the order in which they are written.
     pub values: Vec<(&'static str, Scalar)>,
 }
 
@@ -31,18 +31,17 @@ pub enum Scalar {
     Texts(Vec<String>),
 }
 
-/// A change to something that is there.
+/// A change to an existing entry.
 #[derive(Clone, Debug)]
 pub enum Change {
-    /// Take the entry out, with everything below it.
+    /// Removes the entry, with everything below it.
     Cut(Vec<String>),
-    /// Give the entry's last key another name.
+    /// Renames the last key of the entry.
     Rename(Vec<String>, String),
-    /// Write another value, or add the key to a table that has a header.
+    /// Writes another value, or adds the key to a table that has a header.
     Set(Vec<String>, Scalar),
 }
 
-/// A parsed document.
 #[derive(Debug)]
 pub struct Toml<'t> {
     path: PathBuf,
@@ -53,7 +52,7 @@ pub struct Toml<'t> {
 }
 
 impl<'t> Toml<'t> {
-    /// Parses what `path` holds.
+    /// Parses the content of `path`.
     pub fn parse(bytes: &'t [u8], path: &Path) -> Result<Self, TomlError> {
         let whole = std::str::from_utf8(bytes).map_err(|e| {
             let valid = std::str::from_utf8(&bytes[..e.valid_up_to()]).unwrap_or_default();
@@ -67,7 +66,7 @@ impl<'t> Toml<'t> {
         Ok(Self { path: path.to_owned(), text, bom, doc })
     }
 
-    /// The entry with this name, however it is written.
+    /// The entry of this name, in whatever notation.
     pub fn get<S: AsRef<str>>(&self, name: &[S]) -> Option<&Item> {
         name.iter().try_fold(self.doc.as_item(), |item, key| item.as_table_like()?.get(key.as_ref()))
     }
@@ -78,7 +77,7 @@ impl<'t> Toml<'t> {
         table.map(|t| t.iter().map(|(key, _)| key.to_owned()).collect()).unwrap_or_default()
     }
 
-    /// Where the entry with this name, or the nearest thing around it, is.
+    /// Where the entry of this name is, or the nearest thing around it.
     pub fn place<S: AsRef<str>>(&self, name: &[S]) -> Place {
         let offset = (0..=name.len()).rev().find_map(|n| self.offset(&name[..n]));
         Place::new(&self.path, self.text, offset.unwrap_or(0))
@@ -103,7 +102,7 @@ impl<'t> Toml<'t> {
         };
         text.push_str(&newline.repeat(breaks));
         text.push_str(&blocks.join(&newline.repeat(2)));
-        // A file without a last line break stays one: a later cut then knows how it ended.
+        // A file without a last line break keeps having none, so a later cut knows how it ended.
         text.push_str(if ends_line { newline } else { "" });
         self.checked(text)
     }
@@ -197,7 +196,7 @@ impl<'t> Toml<'t> {
         })
     }
 
-    /// The line ranges that make up an entry.
+    /// The line ranges of an entry.
     fn lines_of(&self, name: &[String]) -> Result<Vec<Range<usize>>, TomlError> {
         let parents = (1..name.len()).map(|n| self.get(&name[..n]));
         if parents.flatten().any(|item| item.as_table().is_none()) {
@@ -241,7 +240,8 @@ impl<'t> Toml<'t> {
         Some(line_start(self.text, key.span()?.start)..line_end(self.text, item.span()?.end))
     }
 
-    /// Takes the blank line before a table along, which `append` put there; at the top the one after.
+    /// Includes the blank line before a table, which `append` inserted; at the top, the blank line
+    /// after it.
     fn with_blank_line(&self, range: Range<usize>) -> Range<usize> {
         let blank = |line: &str| line == "\n" || line == "\r\n";
         if range.start > 0 {
@@ -253,8 +253,8 @@ impl<'t> Toml<'t> {
         if blank(&self.text[range.end..after]) { 0..after } else { range }
     }
 
-    /// Joins neighbours; a cut that reaches the end of a file without a last line break takes the
-    /// break before it along, so that the file still has none.
+    /// Joins neighbours. A cut up to the end of a file without a last line break includes the break
+    /// before it, so that the file still has none.
     fn merged(&self, mut cuts: Vec<Range<usize>>) -> Vec<Range<usize>> {
         cuts.sort_by_key(|r| r.start);
         let mut merged: Vec<Range<usize>> = Vec::new();

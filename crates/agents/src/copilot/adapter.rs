@@ -1,21 +1,27 @@
-//! Copilot's payloads, answers and facts.
+//! Copilot's payloads and answers.
 //!
-//! Mail goes out with a prompt, after a tool and at a stop. What a hook says at the start of a session or after a tool that failed
-//! reaches the model too, but is written down nowhere, so nothing is offered there. After a tool everything beyond 10,240
-//! characters is cut. Payloads name neither event nor tool call; a subagent's have an `agentId`.
+//! Mail goes out with a prompt, after a tool and at a stop. The text of a hook at the start of a
+//! session or after a failed tool reaches the model too, but is written nowhere, so baton offers
+//! nothing there. After a tool, Copilot cuts everything beyond 10,240 characters. Payloads name
+//! neither event nor tool call; those of a subagent have an `agentId`.
 //!
-//! Into an idle session mail comes by way of its prompt: our extension is told to hand it a line without any mail ([`wake::LINE`]), for which the
-//! prompt hook runs as for every prompt, and brings the mail or blocks a line that is too late. What the extension says beside that: that it
-//! has joined a session, that a turn runs, that the model has answered, and that nothing runs any more, for which there is no hook after
-//! an interruption.
+//! An idle session gets mail with a prompt: our extension submits a line without mail
+//! ([`wake::WAKE_LINE`]). The prompt hook runs for it as for every prompt, and brings the mail, or
+//! blocks a line that is too late. The extension also reports that it has joined a session, that a
+//! turn runs, that the model has answered, and that nothing runs any more, because no hook runs
+//! after an interruption.
 //!
-//! A call of an MCP tool says nothing about its caller. The hook before it may, though, put words into its `_meta`: see `sign_call`.
+//! A call of an MCP tool says nothing about its caller. But the hook before it may add to its
+//! `_meta`: see `sign_call`.
 
-use super::asks::{About, Session};
-use super::{OUR_SERVER, asked, asks, history, is_continuation, moment, screen, transcript};
-use crate::agent::{Agent, Env, McpCaller, Shell, TranscriptReader};
-use crate::asked::{Asked, Asking, Look, Standing};
-use crate::call::{Call, Ruling};
+use super::will_prompt::{self, About, Session};
+use super::{OUR_SERVER, asked, history, is_continuation, moment, screen, transcript};
+use crate::agent::{
+    ContextLimit, Env, HookCodec, Identity, McpCaller, PastCalls, Profile, Questions, Setup, Shell,
+    Transcript, TranscriptReader, Waking,
+};
+use crate::asked::{AgentQuestion, ProcessProbe, QuestionStatus, RecordedQuestion};
+use crate::call::{Ruling, ToolCall};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader, files_below};
 use crate::install::{Install, InstallError, Target};
@@ -32,22 +38,21 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// GitHub Copilot CLI.
 #[derive(Clone, Copy, Debug)]
 pub struct Copilot;
 
 /// The event whose answer may sign a call.
-const BEFORE_MCP: &str = "preMcpToolCall";
-/// What our extension tells: an event of Copilot's own, or this one.
-const JOINED: &str = "extension.joined";
+const BEFORE_MCP_EVENT: &str = "preMcpToolCall";
+/// Our extension reports Copilot's own events, and this one.
+const JOINED_EVENT: &str = "extension.joined";
 /// The program that runs extensions. It is Copilot's own, but runs no session.
 const EXTENSION_RUNNER: &str = "extension_bootstrap.mjs";
-/// The words of a signed call.
-const SESSION: &str = "baton/session";
-const CALL: &str = "baton/call";
-const SUBAGENT: &str = "baton/subagent";
+/// The keys of a signed call.
+const SESSION_KEY: &str = "baton/session";
+const CALL_KEY: &str = "baton/call";
+const SUBAGENT_KEY: &str = "baton/subagent";
 
-/// The fields of a payload. The rest, which may be megabytes of tool output, is passed over.
+/// The fields of a payload. The rest, which may be megabytes of tool output, is skipped.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Payload {
@@ -76,22 +81,24 @@ struct Payload {
     notification_type: Option<String>,
     #[serde(default, rename = "stop_hook_active")]
     stop_hook_active: bool,
-    /// What our extension tells; hooks have it in their command.
+    /// The event, if our extension reports it. Hooks have it in their command.
     #[serde(default)]
     extension_event: Option<String>,
-    /// Whose answer it tells of.
+    /// The model whose answer the extension reports.
     #[serde(default)]
     model: Option<String>,
-    /// Whether a turn was running when it joined.
+    /// Whether a turn ran when the extension joined.
     #[serde(default)]
     processing: bool,
 }
 
-impl Agent for Copilot {
+impl Profile for Copilot {
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
+}
 
+impl Setup for Copilot {
     fn target(
         &self,
         install: Install,
@@ -101,7 +108,9 @@ impl Agent for Copilot {
         let folder = env("COPILOT_HOME").map(PathBuf::from);
         Ok(Box::new(super::install::Copilot::new(install, user_home, folder.as_deref())?))
     }
+}
 
+impl HookCodec for Copilot {
     fn parse(&self, payload: &[u8], named: Option<&str>) -> Result<Event, Error> {
         let payload: Payload = payload::owned(payload)?;
         let native = named.or(payload.extension_event.as_deref()).unwrap_or_default().to_owned();
@@ -109,7 +118,7 @@ impl Agent for Copilot {
         let moment = moment(&payload.timestamp);
         let call = if kind == EventKind::AfterTool { moment.clone() } else { payload.tool_call_id };
         let subagent = payload.agent_id.filter(|id| !id.is_empty());
-        // A subagent has a session id of its own, but speaks for its parent's.
+        // A subagent has its own session id, but acts for its parent's.
         let session_id = match payload.parent_agent_id {
             Some(parent) if subagent.is_some() => parent,
             _ => payload.session_id,
@@ -133,37 +142,8 @@ impl Agent for Copilot {
         })
     }
 
-    fn transcript_path(&self, session_id: &str, env: Env<'_>) -> Option<PathBuf> {
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        folder(env)
-            .filter(|_| session_id.chars().all(plain))
-            .map(|folder| folder.join("session-state").join(session_id).join("events.jsonl"))
-    }
-
-    /// In a folder that the person trusts, Copilot runs the hooks of `.claude/settings.json` too. Its hooks have this variable, and
-    /// the shells of its tools don't, so a Claude Code that was started in one of those is still heard.
-    fn runs_foreign_hook(&self, _payload: &[u8], env: Env<'_>) -> bool {
-        env("COPILOT_CLI").is_some() && env("COPILOT_PROJECT_DIR").is_some()
-    }
-
-    fn sign_call(&self, event: &Event) -> Option<String> {
-        let server = event.tool.as_deref()?.split_once('/')?.0;
-        if event.native != BEFORE_MCP || server != OUR_SERVER {
-            return None;
-        }
-        let mut meta = Map::from_iter([(SESSION.to_owned(), json!(event.session_id))]);
-        meta.extend(event.calls.first().map(|call| (CALL.to_owned(), json!(call))));
-        meta.extend(event.subagent.as_ref().map(|id| (SUBAGENT.to_owned(), json!(id))));
-        Some(json!({ "metaToUse": meta }).to_string())
-    }
-
-    /// `preCompact` comes before the summary is made, which may fail.
-    fn writes_summaries(&self) -> bool {
-        true
-    }
-
     fn render(&self, _event: &Event, reply: &Reply) -> String {
-        // Flat: what other agents want inside `hookSpecificOutput` is ignored there.
+        // Copilot ignores `hookSpecificOutput`, which other agents want.
         match reply {
             Reply::Silent => String::new(),
             Reply::Context(text) => json!({ "additionalContext": text }).to_string(),
@@ -173,12 +153,23 @@ impl Agent for Copilot {
         }
     }
 
-    fn render_ruling(&self, _call: &Call, ruling: &Ruling) -> String {
+    fn context_limit(&self, event: EventKind) -> Option<ContextLimit> {
+        match event {
+            EventKind::Prompt
+            | EventKind::Woken
+            | EventKind::AfterTool
+            | EventKind::Stop
+            | EventKind::IdleNotice => Some(ContextLimit::new(10_000, Unit::Bytes)),
+            _ => None,
+        }
+    }
+
+    fn render_ruling(&self, _call: &ToolCall, ruling: &Ruling) -> String {
         let permission =
             |word: &str, why: &str| json!({ "permissionDecision": word, "permissionDecisionReason": why });
         match ruling {
             Ruling::Deny(why) => permission("deny", why),
-            // Without a terminal it is a refusal.
+            // Without a terminal this is a refusal.
             Ruling::Ask(why) => permission("ask", why),
             Ruling::Note(text) => json!({ "additionalContext": text }),
             Ruling::Redact { output, .. } => json!({ "modifiedResult": output }),
@@ -186,96 +177,14 @@ impl Agent for Copilot {
         .to_string()
     }
 
-    fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
-        asked::asked(payload, event)
-    }
-
-    fn surely_asks(
-        &self,
-        asked: &Asked,
-        event: &Event,
-        args: &[String],
-        env: Env<'_>,
-        read: Read<'_>,
-    ) -> bool {
-        if event.native != asked::BEFORE_DIALOG {
-            return true;
-        }
-        let about = match (asked::command(&asked.question), asked.question.paths.is_empty()) {
-            (Some(command), _) => About::Command(command),
-            (None, false) => About::Edit,
-            // Tools of servers: some are asked about.
-            (None, true) => return false,
-        };
-        let (home, written) = (folder(env), self.transcript_path(&event.session_id, env));
-        let session = Session {
-            args,
-            env,
-            home: home.as_deref(),
-            transcript: event.transcript.as_deref().or(written.as_deref()),
-            cwd: event.cwd.as_deref(),
-            read,
-        };
-        asks::surely(about, &session)
-    }
-
-    fn tells_again(&self, event: &Event) -> bool {
-        event.native == asked::BEFORE_DIALOG
-    }
-
-    fn render_answer(&self, event: &Event, _asked: &Asked, answer: &Answer) -> Option<String> {
-        asked::answer(event, answer)
-    }
-
-    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
-        let is_prompt = |arg: &str| arg == "-p" || arg == "--prompt" || arg.starts_with("--prompt=");
-        args.iter().skip(1).any(|arg| is_prompt(arg))
-    }
-
-    fn standing(&self, asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
-        asked::standing(asking, look)
-    }
-
-    fn render_ask(&self, call: &Call, why: &str) -> Option<String> {
+    fn render_ask(&self, call: &ToolCall, why: &str) -> Option<String> {
         Some(self.render_ruling(call, &Ruling::Ask(why.to_owned())))
     }
+}
 
-    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
-        match event {
-            EventKind::Prompt
-            | EventKind::Woken
-            | EventKind::AfterTool
-            | EventKind::Stop
-            | EventKind::IdleNotice => Some((10_000, Unit::Bytes)),
-            _ => None,
-        }
-    }
-
-    fn wake(&self, session_id: &str) -> Option<Value> {
-        Some(json!({ "session_id": session_id, "prompt": wake::LINE }))
-    }
-
-    fn ends_with_plugin(&self) -> bool {
-        false
-    }
-
-    fn transcript(&self) -> TranscriptReader {
-        let mut reader = transcript::Reader::default();
-        Box::new(move |line| reader.items(line))
-    }
-
-    fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {
-        let folder = env("COPILOT_HOME").map_or_else(|| user_home.join(".copilot"), PathBuf::from);
-        History::Files(files_below(&folder.join("session-state"), "events.jsonl", since))
-    }
-
-    fn history_reader(&self, _file: &Path) -> HistoryReader {
-        let mut reader = history::Reader::default();
-        Box::new(move |line| reader.calls(line))
-    }
-
+impl Identity for Copilot {
     fn shell(&self, env: Env<'_>) -> Option<Shell> {
-        // In a subagent's shell this is an id that stands nowhere else; its process tells whose it is.
+        // In a subagent's shell this id appears nowhere else. Its process shows whose it is.
         let session_id = env("COPILOT_AGENT_SESSION_ID")?.into_string().ok()?;
         Some(Shell { session_id, call: None, subagent: false })
     }
@@ -289,13 +198,123 @@ impl Agent for Copilot {
         names.clone().any(is_program) && names.all(|name| name != EXTENSION_RUNNER)
     }
 
-    fn screen(&self, capture: &str) -> Screen {
-        screen::screen(capture)
+    /// In a folder that the user trusts, Copilot also runs the hooks of `.claude/settings.json`.
+    /// Its hooks have this variable and the shells of its tools don't, so the hooks of a Claude
+    /// Code that was started in such a shell still work.
+    fn runs_foreign_hook(&self, _payload: &[u8], env: Env<'_>) -> bool {
+        env("COPILOT_CLI").is_some() && env("COPILOT_PROJECT_DIR").is_some()
     }
 
     fn mcp_caller(&self, meta: &Map<String, Value>) -> McpCaller {
         let text = |key: &str| meta.get(key).and_then(Value::as_str).map(str::to_owned);
-        McpCaller { session_id: text(SESSION), call: text(CALL), subagent: meta.contains_key(SUBAGENT) }
+        McpCaller {
+            session_id: text(SESSION_KEY),
+            call: text(CALL_KEY),
+            subagent: meta.contains_key(SUBAGENT_KEY),
+        }
+    }
+
+    fn sign_call(&self, event: &Event) -> Option<String> {
+        let server = event.tool.as_deref()?.split_once('/')?.0;
+        if event.native != BEFORE_MCP_EVENT || server != OUR_SERVER {
+            return None;
+        }
+        let mut meta = Map::from_iter([(SESSION_KEY.to_owned(), json!(event.session_id))]);
+        meta.extend(event.calls.first().map(|call| (CALL_KEY.to_owned(), json!(call))));
+        meta.extend(event.subagent.as_ref().map(|id| (SUBAGENT_KEY.to_owned(), json!(id))));
+        Some(json!({ "metaToUse": meta }).to_string())
+    }
+}
+
+impl Transcript for Copilot {
+    fn transcript(&self) -> TranscriptReader {
+        let mut reader = transcript::Reader::default();
+        Box::new(move |line| reader.items(line))
+    }
+
+    fn transcript_path(&self, session_id: &str, env: Env<'_>) -> Option<PathBuf> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        folder(env)
+            .filter(|_| session_id.chars().all(plain))
+            .map(|folder| folder.join("session-state").join(session_id).join("events.jsonl"))
+    }
+}
+
+impl PastCalls for Copilot {
+    fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {
+        let folder = env("COPILOT_HOME").map_or_else(|| user_home.join(".copilot"), PathBuf::from);
+        History::Files(files_below(&folder.join("session-state"), "events.jsonl", since))
+    }
+
+    fn history_reader(&self, _file: &Path) -> HistoryReader {
+        let mut reader = history::Reader::default();
+        Box::new(move |line| reader.calls(line))
+    }
+}
+
+impl Questions for Copilot {
+    fn asked(&self, payload: &[u8], event: &Event) -> Option<AgentQuestion> {
+        asked::asked(payload, event)
+    }
+
+    fn will_prompt_user(
+        &self,
+        asked: &AgentQuestion,
+        event: &Event,
+        args: &[String],
+        env: Env<'_>,
+        read: Read<'_>,
+    ) -> bool {
+        if event.native != asked::BEFORE_DIALOG {
+            return true;
+        }
+        let about = match (asked::command(&asked.question), asked.question.subject.paths().is_empty()) {
+            (Some(command), _) => About::Command(command),
+            (None, false) => About::Edit,
+            // Of the tools of MCP servers, it asks about some.
+            (None, true) => return false,
+        };
+        let (home, written) = (folder(env), self.transcript_path(&event.session_id, env));
+        let session = Session {
+            args,
+            env,
+            home: home.as_deref(),
+            transcript: event.transcript.as_deref().or(written.as_deref()),
+            cwd: event.cwd.as_deref(),
+            read,
+        };
+        will_prompt::certainly(about, &session)
+    }
+
+    fn reports_dialog_separately(&self, event: &Event) -> bool {
+        event.native == asked::BEFORE_DIALOG
+    }
+
+    fn render_answer(&self, event: &Event, _asked: &AgentQuestion, answer: &Answer) -> Option<String> {
+        asked::answer(event, answer)
+    }
+
+    fn question_status(
+        &self,
+        asking: &RecordedQuestion<'_>,
+        probe: ProcessProbe<'_>,
+    ) -> Option<QuestionStatus> {
+        asked::question_status(asking, probe)
+    }
+
+    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
+        let is_prompt = |arg: &str| arg == "-p" || arg == "--prompt" || arg.starts_with("--prompt=");
+        args.iter().skip(1).any(|arg| is_prompt(arg))
+    }
+}
+
+impl Waking for Copilot {
+    fn wake(&self, session_id: &str) -> Option<Value> {
+        Some(json!({ "session_id": session_id, "prompt": wake::WAKE_LINE }))
+    }
+
+    fn screen(&self, capture: &str) -> Screen {
+        screen::screen(capture)
     }
 }
 
@@ -304,7 +323,7 @@ fn folder(env: Env<'_>) -> Option<PathBuf> {
     env("COPILOT_HOME").map(PathBuf::from).or_else(|| Some(Path::new(&env("HOME")?).join(".copilot")))
 }
 
-/// What happened, in our words.
+/// The canonical kind of an event.
 fn kind(event: &str, payload: &Payload) -> EventKind {
     match event {
         "sessionStart" => EventKind::Start(match payload.source.as_deref() {
@@ -318,20 +337,22 @@ fn kind(event: &str, payload: &Payload) -> EventKind {
         }
         "userPromptSubmitted" if payload.prompt.as_deref().is_some_and(wake::is_line) => EventKind::Woken,
         "userPromptSubmitted" => EventKind::Prompt,
-        "preToolUse" | BEFORE_MCP => EventKind::BeforeTool,
+        "preToolUse" | BEFORE_MCP_EVENT => EventKind::BeforeTool,
         "postToolUse" => EventKind::AfterTool,
         "agentStop" => EventKind::Stop,
-        // It comes for every tool, also where nobody is asked: see `surely_asks`. The other comes with the dialog.
+        // It comes for every tool, also if Copilot asks no one: see `will_prompt_user`. The other
+        // one comes with the dialog.
         asked::BEFORE_DIALOG => EventKind::Blocked,
         "notification" => match payload.notification_type.as_deref() {
             Some("permission_prompt" | "elicitation_dialog") => EventKind::Blocked,
             _ => EventKind::Unknown,
         },
         "preCompact" => EventKind::Compacting,
-        // A session that no prompt has begun yet has had no hook either.
-        JOINED if !payload.processing => EventKind::Start(Source::New),
-        JOINED | "assistant.turn_start" => EventKind::BeforeTool,
-        // Told once the answer is there: only then the session is well. One without a model was made up by the program.
+        // A session without a first prompt has run no hook yet.
+        JOINED_EVENT if !payload.processing => EventKind::Start(Source::New),
+        JOINED_EVENT | "assistant.turn_start" => EventKind::BeforeTool,
+        // Reported when the answer is there: only then the session works. An answer without a model
+        // was made up by the program.
         "assistant.message" if payload.model.is_some() => EventKind::Request,
         "assistant.message" => EventKind::Other,
         "assistant.idle" => EventKind::IdleNotice,

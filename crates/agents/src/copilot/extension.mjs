@@ -1,8 +1,7 @@
-// Written by `baton setup copilot`, taken away by `baton setup copilot --remove`.
+// Written by `baton setup copilot`; `baton setup copilot --remove` removes it.
 //
-// Tells one child process, `baton link copilot`, what this session does, and hands the session the prompts that it is told to. Nothing is
-// decided here, and no mail passes through: the prompt hook brings it. Lines of JSON: {"id","payload"} to the child; {"push"} from it.
-// Whatever goes wrong, Copilot goes on as if this were not here.
+// Reports to one child process, `baton link copilot`, what this session does, and submits the prompts that the child sends. Nothing is decided here, and no mail passes
+// through: the prompt hook brings it. Lines of JSON: {"id","payload"} to the child; {"push"} from it. Whatever goes wrong, Copilot goes on as if this were not here.
 
 import { spawn } from "node:child_process";
 import { joinSession } from "@github/copilot-sdk/extension";
@@ -10,19 +9,19 @@ import { joinSession } from "@github/copilot-sdk/extension";
 const BATON = "{baton}";
 const HOME = "{home}";
 
-/** What is passed on of the main agent's events. */
+/** The events of the main agent that are passed on. */
 const TOLD = ["assistant.turn_start", "assistant.message", "assistant.idle"];
-/** Between two looks whether something still runs that was running at the start. */
+/** How often to check whether something that ran at the start still runs. */
 const LOOK_AGAIN_MS = 500;
 /** A child that has ended is started again after this time, then after twice as long, and so on. */
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 300_000;
-/** A child that has lived so long was well. */
+/** A child that has lived this long worked. */
 const WELL_MS = 60_000;
-/** A child that reads nothing is given up when so much waits for it. */
+/** A child that reads nothing is given up when this much waits for it. */
 const UNREAD_BYTES = 1 << 20;
 
-/** The child, for as long as this session has this extension. */
+/** The child, as long as this session has this extension. */
 class Link {
 	constructor(session) {
 		this.session = session;
@@ -34,7 +33,7 @@ class Link {
 	async start() {
 		const child = spawn(BATON, ["link", "copilot", "--home", HOME], {
 			stdio: ["pipe", "pipe", "ignore"],
-			// In a group of its own: it ends with its standard input, not with a key that the person presses.
+			// In its own process group: it ends with its standard input, not with a key that the user presses.
 			detached: true,
 		});
 		const started = Date.now();
@@ -62,7 +61,7 @@ class Link {
 		const processing = await isProcessing();
 		this.tell("extension.joined", { processing });
 		if (!processing) return;
-		// A command such as /clear may be what runs, and nothing announces its end.
+		// A command such as /clear may run, and no event reports its end.
 		while (this.child === child && (await isProcessing())) await new Promise((done) => setTimeout(done, LOOK_AGAIN_MS));
 		if (this.child === child) this.tell("assistant.idle");
 	}
@@ -81,18 +80,17 @@ class Link {
 	hear(line) {
 		try {
 			const { push } = JSON.parse(line);
-			// Behind whatever runs or waits there already. One that fails is repeated by the child.
+			// After whatever runs or waits there. If it fails, the child repeats it.
 			if (push?.session_id === this.session.sessionId) this.session.send({ prompt: push.prompt }).catch(() => {});
 		} catch {
-			// Not for us to judge.
+			// Not ours to judge.
 		}
 	}
 }
 
 try {
 	const session = await joinSession({});
-	// Without a terminal (`-p`) nobody would read what a pushed prompt leads to, and hooks bring all mail that there is. Only a terminal
-	// shows canvases.
+	// Without a terminal (`-p`) no user would read the result of a pushed prompt, and hooks bring all mail. Only a terminal shows canvases.
 	if (session.capabilities.ui?.canvases) {
 		const link = new Link(session);
 		for (const name of TOLD) {

@@ -1,25 +1,32 @@
-//! GitHub Copilot CLI in short: who it is, and its column in `docs/agents.md`.
+//! GitHub Copilot CLI in constants.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Quirks};
+use crate::versions;
+use baton_core::guard::HookSwitch;
 
-/// The facts.
 pub const FACTS: Facts = Facts {
     name: "copilot",
     title: "GitHub Copilot CLI",
     program: "copilot",
-    verified: Some("1.0.102"),
+    verified: Some(versions::pinned("copilot")),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
+    quirks: Quirks {
+        // `preCompact` comes before the summary is made, which may fail.
+        writes_summaries: true,
+        ends_with_plugin: false,
+        ..Quirks::USUAL
+    },
     wakeable: "turn its extensions on (`copilot --experimental` once)",
     runs: "hooks: a process each; to be woken, an extension and one `baton link` per session",
     proof: "its transcript",
-    session: "hooks say it; MCP calls are signed by the hook before them",
+    session: "hooks name it; the hook before an MCP call adds it to the call",
     subagents: "`agentId` in hooks",
-    failing: "open on time-out and garbage, closed on exit 1",
+    failing: "open on a timeout or garbage, closed on exit 1",
     deny: "yes",
-    ask: "yes; without a terminal it waits at the inbox",
+    ask: "yes; without a terminal, the question waits in the inbox",
     rewrite: "yes",
-    redact: "yes, but for a tool that failed",
+    redact: "yes, except for a tool that failed",
     variables: &[
         "COPILOT_CLI",
         "COPILOT_AGENT_SESSION_ID",
@@ -27,9 +34,23 @@ pub const FACTS: Facts = Facts {
         "COPILOT_HOOK_DIR",
         "SESSION_ID",
     ],
+    logins: &[".copilot/config.json", ".config/github-copilot"],
+    switch: HookSwitch {
+        program: "copilot",
+        files: &[
+            ".copilot/settings.json",
+            ".github/copilot/settings.json",
+            ".github/copilot/settings.local.json",
+            ".copilot/config.json",
+        ],
+        words: &[("disableAllHooks", &[":false", "=false"])],
+        options: &[],
+        sources: &[],
+        homes: &["COPILOT_HOME"],
+    },
     holes: &[
-        "a hook that takes too long or prints nonsense is passed over: the tool runs, and the mail waits",
-        "what an MCP tool says that fails can't be replaced, and no hook of ours sees it",
+        "a hook that takes too long or prints nonsense is skipped: the tool runs, and the mail waits",
+        "the output of a failed MCP tool can't be replaced, and no hook sees it",
         "mail never comes at the start of a session, only from its first prompt on",
         "an idle session gets its mail at once only in a terminal, and only with its experimental extensions turned on",
     ],

@@ -11,7 +11,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The calls of one line, and what calls gave back.
+    /// The calls and outputs of one line.
     pub(super) fn calls(&mut self, line: &str) -> Vec<Past> {
         let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
         self.told.at = text(&line, "/timestamp").and_then(moment);
@@ -32,7 +32,7 @@ impl Reader {
                 self.told.made(&super::tools::TOOLS, name, id, input)
             }),
             "tool.execution_complete" => {
-                // The latter is what the model is told of a call that did not run.
+                // The second is what the model reads about a call that did not run.
                 let output = data.pointer("/result/content").or_else(|| data.pointer("/error/message"));
                 output.map(|output| self.told.gave(id, output.clone()))
             }

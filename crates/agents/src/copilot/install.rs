@@ -1,9 +1,11 @@
-//! What baton puts into Copilot's configuration: a hooks file and an extension of its own, and an MCP server.
-//! For the user: `hooks/baton.json`, `extensions/baton/extension.mjs` and `mcp-config.json` in `$COPILOT_HOME` (`~/.copilot`). For a project:
-//! `.github/hooks/baton.json`, `.github/extensions/baton/extension.mjs` and `.mcp.json` in its directory, which Copilot reads in trusted
-//! folders only. Of two extensions of one name it loads the project's. It loads none at all until the person turns them on, which is
-//! theirs to decide: `settings.json` in `$COPILOT_HOME` is read to say so, and never written.
-//! `HOOKS` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
+//! What baton puts into Copilot's configuration: its own hooks file, its own extension, and an MCP
+//! server. For the user: `hooks/baton.json`, `extensions/baton/extension.mjs` and `mcp-config.json`
+//! in `$COPILOT_HOME` (`~/.copilot`). For a project: `.github/hooks/baton.json`,
+//! `.github/extensions/baton/extension.mjs` and `.mcp.json` in its directory, which Copilot reads
+//! in trusted folders only. Of two extensions with one name it loads the project's. It loads
+//! extensions only if the user turns them on. That is the user's decision: baton reads
+//! `settings.json` in `$COPILOT_HOME` to report it, and never writes it. `HOOKS` is the table to
+//! change when the set of hooks changes. Pure: bytes in, edits out.
 
 use std::path::{Path, PathBuf};
 
@@ -16,54 +18,54 @@ use crate::install::own_file::OwnFile;
 use crate::install::server::JsonServer;
 use crate::install::shell::quote;
 use crate::install::{
-    Current, FileEdit, Guard, Install, InstallError, Records, Scope, Server, Target, Trust, plain, summary,
+    Current, FileEdit, GuardHooks, Install, InstallError, Records, Scope, Server, Target, Trust, plain,
+    summary,
 };
 
 const AGENT: &str = "copilot";
-const TRUST: &str = "Copilot reads a project's hooks and servers only in folders that you trust: run `copilot` in the project once and say yes";
-const SWITCHED_OFF: &str = "Copilot loads no extensions until you turn them on, so mail for an idle session waits for its next prompt: start `copilot --experimental` once, which it remembers, or set \"enabledFeatureFlags\": {\"EXTENSIONS\": true} in its settings.json";
+const TRUST_HINT: &str = "Copilot reads a project's hooks and servers only in folders that you trust: run `copilot` in the project once and say yes";
+const EXTENSIONS_OFF_NOTE: &str = "Copilot loads no extensions until you turn them on, so mail for an idle session waits for its next prompt: start `copilot --experimental` once, which it remembers, or set \"enabledFeatureFlags\": {\"EXTENSIONS\": true} in its settings.json";
 
-/// The extension, with the program and the home still to be filled in.
+/// The extension. The program and the home are still placeholders.
 const EXTENSION: &str = include_str!("extension.mjs");
-/// Seconds that a hook may take.
-const TIMEOUT: u32 = 10;
+/// The timeout of a hook, in seconds.
+const HOOK_TIMEOUT_SECONDS: u32 = 10;
 
-/// Who reads `mcp-config.json` and `.mcp.json`.
+/// The reader of `mcp-config.json` and `.mcp.json`.
 const SERVERS: Reader = Reader {
     malformed: "Copilot does not start the MCP servers in it",
     bom: Bom::Malformed,
     dialect: Dialect::Strict,
 };
 
-/// Who reads `settings.json`.
+/// The reader of `settings.json`.
 const SETTINGS: Reader =
     Reader { malformed: "Copilot ignores it", bom: Bom::Skipped, dialect: Dialect::Comments };
 
-/// The events that are hooked. The command names its event, because the payloads don't.
+/// The events with a hook. The command names its event, because payloads don't.
 const HOOKS: [&str; 6] =
     ["sessionStart", "userPromptSubmitted", "postToolUse", "agentStop", "notification", "sessionEnd"];
-/// Before a permission is asked for, and where none is needed: it may answer in the person's place.
+/// Before a permission is asked for, and also if none is needed. It may answer instead of the user.
 const BEFORE_DIALOG: &str = "permissionRequest";
-/// Before any tool: for the guard alone. After one, the same hook does both, what the guard says and the mail.
+/// Before any tool, for the guard only. After a tool, one hook serves both the guard and the mail.
 const BEFORE_TOOLS: &str = "preToolUse";
-/// Before a call of our own tools: its answer makes the call say who makes it.
+/// Before a call of baton's own tools. Its answer adds the caller to the call.
 const BEFORE_OUR_TOOLS: &str = "preMcpToolCall";
 
-/// Copilot's configuration in one scope.
 #[derive(Clone, Debug)]
 pub struct Copilot {
     install: Install,
-    /// Ours alone.
+    /// Owned by baton.
     hooks: PathBuf,
-    /// Ours alone.
+    /// Owned by baton.
     extension: PathBuf,
     servers: PathBuf,
-    /// The person's, for all projects.
+    /// The user's, for all projects.
     settings: PathBuf,
 }
 
 impl Copilot {
-    /// `user_home` is the person's home; `copilot_home` is `$COPILOT_HOME`, if that is set.
+    /// `user_home` is the user's home; `copilot_home` is `$COPILOT_HOME`, if that is set.
     pub fn new(
         install: Install,
         user_home: &Path,
@@ -82,22 +84,15 @@ impl Copilot {
         Ok(Self { install, hooks, extension, servers, settings: home.join("settings.json") })
     }
 
-    /// The file that holds the hooks.
     pub fn hooks_path(&self) -> &Path {
         &self.hooks
     }
 
-    /// The extension's file.
-    pub fn extension_path(&self) -> &Path {
-        &self.extension
-    }
-
-    /// The file that holds the MCP entry.
     pub fn servers_path(&self) -> &Path {
         &self.servers
     }
 
-    /// A project's `.mcp.json` is read by several agents.
+    /// Several agents read a project's `.mcp.json`.
     fn servers_are_shared(&self) -> bool {
         matches!(self.install.scope(), Scope::Project(_))
     }
@@ -108,17 +103,15 @@ impl Copilot {
         JsonServer { agent, baton, home, reader: &SERVERS }
     }
 
-    /// The command of a hook.
     fn command(&self, event: &str) -> String {
         let (baton, home) = (quote(self.install.baton()), quote(self.install.home()));
         format!("{baton} hook {AGENT} {event} --home {home}")
     }
 
     fn hook(&self, event: &str) -> Value {
-        json!({ "type": "command", "bash": self.command(event), "timeoutSec": TIMEOUT })
+        json!({ "type": "command", "bash": self.command(event), "timeoutSec": HOOK_TIMEOUT_SECONDS })
     }
 
-    /// The whole hooks file.
     fn hooks_file(&self) -> Vec<u8> {
         let mut hooks: Map<String, Value> =
             HOOKS.iter().map(|event| ((*event).to_owned(), json!([self.hook(event)]))).collect();
@@ -128,7 +121,7 @@ impl Copilot {
         let mut signing = self.hook(BEFORE_OUR_TOOLS);
         signing["matcher"] = json!(format!("{OUR_SERVER}/.*"));
         hooks.insert(BEFORE_OUR_TOOLS.to_owned(), json!([signing]));
-        if self.install.guard() != Guard::Off {
+        if self.install.guard() != GuardHooks::Off {
             let mut judging = self.hook(BEFORE_TOOLS);
             judging["bash"] = json!(self.command(&format!("{BEFORE_TOOLS} {GUARD} {HOLD}")));
             judging["timeoutSec"] = json!(HELD_SECONDS);
@@ -137,7 +130,7 @@ impl Copilot {
         format!("{:#}\n", json!({ "version": 1, "hooks": hooks })).into_bytes()
     }
 
-    /// What our hooks file has in it and no other file does: the end of its first command, as JSON writes it.
+    /// A text that only our hooks file contains: the end of its first command, as JSON writes it.
     fn mark(&self) -> String {
         let end = format!(" hook {AGENT} {} --home {}", HOOKS[0], quote(self.install.home()));
         let text = json!(end).to_string();
@@ -159,7 +152,7 @@ impl Copilot {
         use_it(OwnFile { path: &self.extension, what, bytes: text.as_bytes(), mark: &mark })
     }
 
-    /// Whether the person's settings let Copilot load extensions.
+    /// Whether the user's settings let Copilot load extensions.
     fn loads_extensions(&self, now: &Current) -> bool {
         let settings = now.bytes(&self.settings).unwrap_or_default();
         let Ok(settings) = Json::parse(settings, &self.settings, &SETTINGS) else { return false };
@@ -170,7 +163,8 @@ impl Copilot {
         on(&["experimental"]) || on(&["enabledFeatureFlags", "EXTENSIONS"])
     }
 
-    /// In a project, the server called `baton` may be somebody else's, for another agent that reads the same file.
+    /// In a project, the server called `baton` may belong to another agent that reads the same
+    /// file.
     fn leaves_server(&self, bytes: &[u8]) -> Result<bool, InstallError> {
         Ok(self.servers_are_shared() && self.server().owner(&self.servers, bytes)? == Server::Others)
     }
@@ -220,21 +214,21 @@ impl Target for Copilot {
     }
 
     fn notes(&self, now: &Current) -> Vec<String> {
-        let off = (!self.loads_extensions(now)).then_some(SWITCHED_OFF);
+        let off = (!self.loads_extensions(now)).then_some(EXTENSIONS_OFF_NOTE);
         if *self.install.scope() == Scope::User {
             return off.map(str::to_owned).into_iter().collect();
         }
-        let taken = "Copilot's sessions have no tools of baton's here, because the server `baton` in .mcp.json is not this baton's; run `baton setup copilot` for them";
+        let taken = "Copilot's sessions lack baton's tools here, because the server `baton` in .mcp.json belongs to another baton; run `baton setup copilot` to add them";
         let leaves = self.leaves_server(now.bytes(&self.servers).unwrap_or_default()).unwrap_or(false);
-        [Some(TRUST), leaves.then_some(taken), off].into_iter().flatten().map(str::to_owned).collect()
+        [Some(TRUST_HINT), leaves.then_some(taken), off].into_iter().flatten().map(str::to_owned).collect()
     }
 
     fn trust(&self, now: &Current) -> Result<Trust, InstallError> {
         let off = !self.loads_extensions(now);
         Ok(match self.install.scope() {
-            Scope::User if off => Trust::Hidden(SWITCHED_OFF.to_owned()),
+            Scope::User if off => Trust::Hidden(EXTENSIONS_OFF_NOTE.to_owned()),
             Scope::User => Trust::NotAsked,
-            Scope::Project(_) => Trust::Hidden(TRUST.to_owned()),
+            Scope::Project(_) => Trust::Hidden(TRUST_HINT.to_owned()),
         })
     }
 }
@@ -256,27 +250,27 @@ mod tests {
     #[test]
     fn the_program_and_the_home_are_filled_in() {
         let copilot = target("/home/dev/{baton}", Scope::User);
-        assert_eq!(copilot.extension_path(), Path::new("/home/dev/.copilot/extensions/baton/extension.mjs"));
+        assert_eq!(copilot.extension, Path::new("/home/dev/.copilot/extensions/baton/extension.mjs"));
         let text = copilot.with_extension(|file| String::from_utf8(file.bytes.to_vec()).unwrap());
         assert!(text.contains(r#"const BATON = "/opt/a \"b\"/baton";"#), "{text}");
         assert!(text.contains(r#"const HOME = "/home/dev/{baton}";"#));
         assert!(!text.contains("\"{baton}\"") && !text.contains("\"{home}\""));
         let project = target("/h", Scope::Project("/p".into()));
-        assert_eq!(project.extension_path(), Path::new("/p/.github/extensions/baton/extension.mjs"));
+        assert_eq!(project.extension, Path::new("/p/.github/extensions/baton/extension.mjs"));
     }
 
     #[test]
     fn another_homes_extension_is_not_ours() {
         let (ours, theirs) = (target("/h", Scope::User), target("/other", Scope::User));
         let text = theirs.with_extension(|file| file.bytes.to_vec());
-        let now = [(ours.extension_path().to_owned(), Some(text))].into_iter().collect();
+        let now = [(ours.extension.clone(), Some(text))].into_iter().collect();
         assert_eq!(ours.add(&now).unwrap_err().code(), "setup-file-taken");
         assert!(ours.take_out(&now, &Records::default()).unwrap().is_empty());
         assert_eq!(theirs.take_out(&now, &Records::default()).unwrap().len(), 1);
     }
 
     #[test]
-    fn the_person_is_told_while_extensions_are_off() {
+    fn a_note_says_that_extensions_are_off() {
         let copilot = target("/h", Scope::User);
         let on = [
             r#"{"experimental": true}"#,
@@ -296,13 +290,16 @@ mod tests {
             r#"{"enabledFeatureFlags": ["EXTENSIONS"]}"#,
         ];
         for text in off {
-            assert_eq!(copilot.notes(&settings(text)), [SWITCHED_OFF], "{text}");
+            assert_eq!(copilot.notes(&settings(text)), [EXTENSIONS_OFF_NOTE], "{text}");
             assert_eq!(
                 copilot.trust(&settings(text)).unwrap(),
-                Trust::Hidden(SWITCHED_OFF.to_owned()),
+                Trust::Hidden(EXTENSIONS_OFF_NOTE.to_owned()),
                 "{text}"
             );
         }
-        assert_eq!(target("/h", Scope::Project("/p".into())).notes(&settings("{}")), [TRUST, SWITCHED_OFF]);
+        assert_eq!(
+            target("/h", Scope::Project("/p".into())).notes(&settings("{}")),
+            [TRUST_HINT, EXTENSIONS_OFF_NOTE]
+        );
     }
 }

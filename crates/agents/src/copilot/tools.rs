@@ -1,14 +1,14 @@
-//! Copilot CLI's tools: what it calls them, and which of their fields mean what. The fields are those of 1.0.102.
+//! Copilot CLI's tools: their names, and which fields mean what. The fields are those of 1.0.102.
 //!
-//! Hooks whose event has a capital first letter say Claude Code's names: `Read` for `view`, `Write` for `create`, `Agent` for `task`, and
-//! `Edit` for each tool that changes a file, patches included. `view` on a folder lists it; only the disk knows, so here it reads.
-//! Hooks spell a tool of an MCP server `server-tool`, permission requests `server/tool`.
+//! Hooks whose event begins with a capital use Claude Code's names: `Read` for `view`, `Write` for
+//! `create`, `Agent` for `task`, and `Edit` for each tool that changes a file, also by a patch.
+//! `view` on a folder lists it. Only the disk shows which it is, so here it reads. Hooks spell a
+//! tool of an MCP server `server-tool`, permission requests `server/tool`.
 
 use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, McpName, Row, Tools};
 use baton_core::tool::ToolKind;
 
-/// Copilot CLI's tools.
 pub static TOOLS: Tools = Tools {
     rows: ROWS,
     mcp: &[
@@ -17,7 +17,8 @@ pub static TOOLS: Tools = Tools {
     ],
 };
 
-/// Where a call stands in its payloads: those of events with a small first letter, and those with a capital one.
+/// Where the parts of a call are in its payloads: of events that begin with a small letter, and of
+/// those with a capital.
 pub const CALLS: Shape = Shape {
     tool: &["/toolName", "/tool_name"],
     input: &["/toolArgs", "/tool_input"],
@@ -70,12 +71,12 @@ const ROWS: &[Row] = &[
     Row {
         names: &["glob", "Glob"],
         kind: ToolKind::Glob,
-        fields: &[(Field::Path, "paths"), (Field::Path, "path")],
+        fields: &[(Field::Path, "paths"), (Field::Path, "path"), (Field::Glob, "pattern")],
     },
     Row {
         names: &["grep", "rg", "Grep"],
         kind: ToolKind::Grep,
-        fields: &[(Field::Path, "paths"), (Field::Path, "path")],
+        fields: &[(Field::Path, "paths"), (Field::Path, "path"), (Field::Glob, "glob")],
     },
     Row { names: &["web_fetch", "WebFetch"], kind: ToolKind::Fetch, fields: &[(Field::Url, "url")] },
     Row { names: &["web_search", "WebSearch"], kind: ToolKind::Search, fields: &[] },

@@ -1,18 +1,23 @@
-//! Copilot's `events.jsonl`: one event per line, in order, written once nothing has happened for 100 ms; so while much happens it may be
-//! behind by a whole turn.
+//! Copilot's `events.jsonl`: one event per line, in order, written when nothing has happened for
+//! 100 ms. During much activity it may be a whole turn behind.
 //!
-//! What a hook added to a prompt stands in the `transformedContent` of its `user.message`; after a tool, at the end of the result in
-//! `tool.execution_complete`. What was said at a stop becomes the `content` of a later `user.message`: not always of the next, because
-//! what the person had typed meanwhile goes first. Raw hook output (`hook.end`) counts for nothing.
+//! The text of a hook at a prompt is in the `transformedContent` of its `user.message`; after a
+//! tool, it is at the end of the result in `tool.execution_complete`. Our text at a stop becomes
+//! the `content` of a later `user.message`, not always of the next: what the user typed meanwhile
+//! goes first. Raw hook output (`hook.end`) does not count.
 //!
-//! A hook's payload does not name the tool call. But `hook.start` repeats its time, between the response that has the call and the call's
-//! result; so it is taken for a further piece of that response, and the time for the call's id. It is also the prompt's id.
+//! A hook's payload does not name the tool call. But `hook.start` repeats its time, between the
+//! response with the call and the call's result. So the reader takes it for another part of that
+//! response, and the time for the call's id. The time is also the prompt's id.
 //!
-//! A compaction that came to its end is a `session.compaction_complete`, which says whether there is a summary now.
+//! A finished compaction is a `session.compaction_complete`, which says whether there is a summary
+//! now.
 //!
-//! When the person takes a prompt back (Esc, Esc), its lines are taken out of the file, and with them what a hook had added to it.
+//! When the user takes a prompt back (Esc, Esc), its lines are removed from the file, with the text
+//! of its hook.
 //!
-//! Lines with an `agentId` are a subagent's. An `assistant.message` without a model was made up by the program.
+//! Lines with an `agentId` belong to a subagent. An `assistant.message` without a model was made up
+//! by the program.
 
 use super::{is_continuation, moment};
 use crate::surrogates;
@@ -21,7 +26,7 @@ use baton_core::mail::proof::MARK;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// What stands between a tool's result and what hooks added to it.
+/// The text between a tool's result and what hooks added to it.
 const GUIDANCE: &str = "Additional guidance from postToolUse hooks:\n";
 
 #[derive(Deserialize)]
@@ -69,19 +74,19 @@ struct ToolRequest {
     tool_call_id: Option<String>,
 }
 
-/// Reads a transcript from somewhere on.
+/// Reads a transcript, from any line on.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
     /// The last response.
     response: Option<String>,
-    /// The prompt whose hook has run, until its message is there.
+    /// The prompt whose hook has run, until its message appears.
     prompt: Option<String>,
-    /// What we said at a stop, until it has become a message.
+    /// Our text at a stop, until it becomes a message.
     said_at_stop: Option<String>,
 }
 
 impl Reader {
-    /// What one line means. A line that can't be read means nothing.
+    /// The items of one line. A line that can't be read has none.
     pub(super) fn items(&mut self, line: &str) -> Vec<Item> {
         if let Ok(line) = serde_json::from_str(line) {
             return self.meaning(line);
@@ -126,10 +131,11 @@ impl Reader {
         }
         let mut items = Vec::new();
         if let Some(whole) = &data.transformed_content {
-            // Without the person's own words.
+            // Without the user's own text.
             items.push(Item::Injected { text: whole.replacen(content, "", 1) });
         }
-        // It would say that the last turn is over and took all that it ever will; which is not so while a message of ours waits behind it.
+        // This item would mean that the last turn is over and takes nothing more. That is not so
+        // while a message of ours waits behind it.
         let prompt = self.prompt.take().filter(|_| self.said_at_stop.is_none());
         items.extend(prompt.map(|id| Item::Prompt { id }));
         items
@@ -150,7 +156,7 @@ impl Reader {
     }
 }
 
-/// What a tool said, and what hooks added to it.
+/// The result of a tool, and what hooks added to it.
 fn result(data: Data) -> Vec<Item> {
     let text = data.result["content"].as_str().unwrap_or_default();
     let (said, added) = match text.rsplit_once(GUIDANCE) {

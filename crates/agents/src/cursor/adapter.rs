@@ -1,10 +1,12 @@
-//! Cursor's payloads, answers and facts, by its documentation.
+//! Cursor's payloads and answers, by its documentation.
 //!
-//! Mail goes out at `sessionStart` and `postToolUse` as `additional_context`, and at `stop` as `followup_message`, which Cursor submits as the
-//! next prompt. A prompt's hook can add nothing.
+//! Mail goes out at `sessionStart` and `postToolUse` as `additional_context`, and at `stop` as
+//! `followup_message`, which Cursor submits as the next prompt. A prompt's hook can add nothing.
 
-use crate::agent::{Agent, Env, Shell};
-use crate::call::{self, Call, Ruling};
+use crate::agent::{
+    ContextLimit, Env, HookCodec, Identity, PastCalls, Profile, Questions, Setup, Shell, Transcript, Waking,
+};
+use crate::call::{self, Ruling, ToolCall};
 use crate::facts::Facts;
 use crate::install::{Install, InstallError, Target};
 use crate::payload;
@@ -18,11 +20,9 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// Cursor.
 #[derive(Clone, Copy, Debug)]
 pub struct Cursor;
 
-/// The fields of a payload.
 #[derive(Deserialize)]
 struct Payload {
     conversation_id: String,
@@ -47,7 +47,7 @@ struct Payload {
     loop_count: u64,
 }
 
-/// What only a payload of Cursor's has.
+/// Fields that only Cursor's payloads have.
 #[derive(Deserialize)]
 struct Signs {
     #[serde(default)]
@@ -56,11 +56,13 @@ struct Signs {
     conversation_id: Option<IgnoredAny>,
 }
 
-impl Agent for Cursor {
+impl Profile for Cursor {
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
+}
 
+impl Setup for Cursor {
     fn target(
         &self,
         install: Install,
@@ -69,7 +71,9 @@ impl Agent for Cursor {
     ) -> Result<Box<dyn Target>, InstallError> {
         Ok(Box::new(super::install::Cursor::new(install, user_home)?))
     }
+}
 
+impl HookCodec for Cursor {
     fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         let payload: Payload = payload::owned(payload)?;
         let kind = kind(&payload);
@@ -79,7 +83,7 @@ impl Agent for Cursor {
             kind,
             native: payload.hook_event_name,
             session_id: payload.parent_conversation_id.unwrap_or(payload.conversation_id),
-            // There is one, but what it says is documented nowhere.
+            // There is one, but its format is not documented.
             transcript: None,
             cwd: cwd.map(PathBuf::from),
             subagent,
@@ -92,15 +96,6 @@ impl Agent for Cursor {
         })
     }
 
-    /// Cursor runs the hooks of Claude Code's `settings.json` too, of the user and of the project.
-    fn runs_foreign_hook(&self, payload: &[u8], _env: Env<'_>) -> bool {
-        let told = |key: &[u8]| bytes::contains(payload, key);
-        // Most payloads are another agent's, and need no second reading.
-        (told(b"\"cursor_version\"") || told(b"\"conversation_id\""))
-            && serde_json::from_slice(payload)
-                .is_ok_and(|signs: Signs| signs.cursor_version.is_some() || signs.conversation_id.is_some())
-    }
-
     fn render(&self, _event: &Event, reply: &Reply) -> String {
         match reply {
             // It can't be woken, so no prompt is ours.
@@ -110,31 +105,35 @@ impl Agent for Cursor {
         }
     }
 
-    fn render_ruling(&self, _call: &Call, ruling: &Ruling) -> String {
+    fn context_limit(&self, event: EventKind) -> Option<ContextLimit> {
+        match event {
+            EventKind::Start(_) | EventKind::AfterTool | EventKind::Stop => {
+                Some(ContextLimit::new(10_000, Unit::Bytes))
+            }
+            _ => None,
+        }
+    }
+
+    fn render_ruling(&self, _call: &ToolCall, ruling: &Ruling) -> String {
         let permission =
             |word: &str, why: &str| json!({ "permission": word, "user_message": why, "agent_message": why });
         match ruling {
             Ruling::Deny(why) => permission("deny", why),
             Ruling::Ask(why) => permission("ask", why),
-            // Before a tool nothing is documented that would reach the model alone.
+            // Before a tool, no documented answer would reach only the model.
             Ruling::Note(text) => json!({ "additional_context": text }),
-            // It lets nobody replace a tool's output.
+            // It does not let a hook replace a tool's output.
             Ruling::Redact { why, .. } => json!({ "additional_context": call::not_taken_out(why) }),
         }
         .to_string()
     }
 
-    fn render_ask(&self, call: &Call, why: &str) -> Option<String> {
+    fn render_ask(&self, call: &ToolCall, why: &str) -> Option<String> {
         Some(self.render_ruling(call, &Ruling::Ask(why.to_owned())))
     }
+}
 
-    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
-        match event {
-            EventKind::Start(_) | EventKind::AfterTool | EventKind::Stop => Some((10_000, Unit::Bytes)),
-            _ => None,
-        }
-    }
-
+impl Identity for Cursor {
     fn shell(&self, _env: Env<'_>) -> Option<Shell> {
         None
     }
@@ -147,13 +146,36 @@ impl Agent for Cursor {
                 .is_some_and(|name| name == "cursor-agent")
         })
     }
+
+    /// The editor runs hooks too.
+    fn runs_hooks(&self, args: &[String]) -> bool {
+        let program = args.first().and_then(|arg| Path::new(arg).file_name()?.to_str());
+        self.is_process(args) || program.is_some_and(|name| name == "cursor" || name.starts_with("Cursor"))
+    }
+
+    /// Cursor also runs the hooks of Claude Code's `settings.json`, of the user and of the project.
+    fn runs_foreign_hook(&self, payload: &[u8], _env: Env<'_>) -> bool {
+        let told = |key: &[u8]| bytes::contains(payload, key);
+        // Most payloads come from another agent, and need no second reading.
+        (told(b"\"cursor_version\"") || told(b"\"conversation_id\""))
+            && serde_json::from_slice(payload)
+                .is_ok_and(|signs: Signs| signs.cursor_version.is_some() || signs.conversation_id.is_some())
+    }
 }
 
-/// What happened, in our words.
+impl Transcript for Cursor {}
+
+impl PastCalls for Cursor {}
+
+impl Questions for Cursor {}
+
+impl Waking for Cursor {}
+
+/// The canonical kind of an event.
 fn kind(payload: &Payload) -> EventKind {
     match payload.hook_event_name.as_str() {
         "sessionStart" => EventKind::Start(Source::Startup),
-        // What we said at a stop comes back as a prompt.
+        // Our text at a stop comes back as a prompt.
         "beforeSubmitPrompt" if payload.prompt.as_deref().is_some_and(|text| text.contains(MARK)) => {
             EventKind::Continued
         }
@@ -163,7 +185,7 @@ fn kind(payload: &Payload) -> EventKind {
         }
         "postToolUse" => EventKind::AfterTool,
         "stop" => match payload.status.as_deref() {
-            // The person stopped it, or it failed: no turn goes on by itself after that.
+            // The user stopped it, or it failed: after that no turn goes on by itself.
             Some("aborted" | "error") => EventKind::IdleNotice,
             _ => EventKind::Stop,
         },

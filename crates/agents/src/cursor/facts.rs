@@ -1,8 +1,8 @@
-//! Cursor in short: who it is, and its column in `docs/agents.md`.
+//! Cursor in constants.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Quirks};
+use baton_core::guard::HookSwitch;
 
-/// The facts.
 pub const FACTS: Facts = Facts {
     name: "cursor",
     title: "Cursor",
@@ -10,10 +10,11 @@ pub const FACTS: Facts = Facts {
     verified: None,
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
-    wakeable: "nothing: its mail comes when a turn ends",
+    quirks: Quirks::USUAL,
+    wakeable: "nothing does: its mail comes when a turn ends",
     runs: "hooks: a process each",
-    proof: "none: mail that may have been taken is offered once more, marked so",
-    session: "hooks say it",
+    proof: "none: mail that may have been taken is offered again, marked so",
+    session: "hooks name it",
     subagents: "a parent conversation in hooks",
     failing: "open; closed with `guard.on_failure = deny`",
     deny: "yes",
@@ -21,8 +22,17 @@ pub const FACTS: Facts = Facts {
     rewrite: "no",
     redact: "no: the model is told not to use it",
     variables: &["CURSOR_AGENT", "CURSOR_TRACE_ID"],
+    logins: &[".cursor/auth.json", ".config/cursor/auth.json", ".config/Cursor/User/globalStorage"],
+    switch: HookSwitch {
+        program: "cursor-agent",
+        files: &[".cursor/hooks.json"],
+        words: &[],
+        options: &[],
+        sources: &[],
+        homes: &["CURSOR_CONFIG_DIR"],
+    },
     holes: &[
-        "not verified with the real program: all of this follows its documentation",
+        "not verified with the real program: all of this follows the documentation",
         "nothing proves that mail was taken: it may come twice, marked so, and ends as unconfirmed",
     ],
 };

@@ -1,9 +1,9 @@
-//! What baton puts into Cursor's configuration: hooks and an MCP server.
-//! For the user: `hooks.json` and `mcp.json` in `~/.cursor`. For a project: the same in its own `.cursor`.
-//! `HOOKS` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
+//! What baton puts into Cursor's configuration: hooks and an MCP server. For the user: `hooks.json`
+//! and `mcp.json` in `~/.cursor`. For a project: the same in its own `.cursor`. `HOOKS` is the
+//! table to change when the set of hooks changes. Pure: bytes in, edits out.
 //!
-//! The format is flat: `{"version": 1, "hooks": {event: [{"command": …}]}}`. Our entries go to the end of each event's array and are
-//! known by their command.
+//! The format is flat: `{"version": 1, "hooks": {event: [{"command": …}]}}`. Our entries go to the
+//! end of each event's array. They are recognised by their command.
 
 use std::path::{Path, PathBuf};
 
@@ -14,27 +14,25 @@ use crate::install::hooks::{Edited, GUARD, events, is_our_command};
 use crate::install::server::JsonServer;
 use crate::install::shell;
 use crate::install::{
-    Current, FileEdit, Guard, Install, InstallError, Records, Scope, Target, plain, summary,
+    Current, FileEdit, GuardHooks, Install, InstallError, Records, Scope, Target, plain, summary,
 };
 
 const AGENT: &str = "cursor";
-/// Seconds that a hook may take.
-const TIMEOUT: u32 = 10;
+/// The timeout of a hook, in seconds.
+const HOOK_TIMEOUT_SECONDS: u32 = 10;
 
-/// The events that are hooked.
+/// The events with a hook.
 const HOOKS: [&str; 5] = ["sessionStart", "beforeSubmitPrompt", "postToolUse", "stop", "sessionEnd"];
 
-/// Before any tool: for the guard alone.
+/// Before any tool, for the guard only.
 const BEFORE_TOOLS: &str = "preToolUse";
 
-/// The key of the format's version.
-const VERSION: &str = "version";
+const VERSION_KEY: &str = "version";
 
-/// Who reads `hooks.json` and `mcp.json`.
+/// The reader of `hooks.json` and `mcp.json`.
 const FILES: Reader =
     Reader { malformed: "Cursor uses nothing of it", bom: Bom::Malformed, dialect: Dialect::Strict };
 
-/// Cursor's configuration in one scope.
 #[derive(Clone, Debug)]
 pub struct Cursor {
     install: Install,
@@ -43,7 +41,6 @@ pub struct Cursor {
 }
 
 impl Cursor {
-    /// `user_home` is the person's home.
     pub fn new(install: Install, user_home: &Path) -> Result<Self, InstallError> {
         let folder = match install.scope() {
             Scope::Project(dir) => dir.join(".cursor"),
@@ -55,12 +52,10 @@ impl Cursor {
         Ok(Self { install, hooks, servers })
     }
 
-    /// The file that holds the hooks.
     pub fn hooks_path(&self) -> &Path {
         &self.hooks
     }
 
-    /// The file that holds the MCP entry.
     pub fn servers_path(&self) -> &Path {
         &self.servers
     }
@@ -70,21 +65,20 @@ impl Cursor {
         JsonServer { agent: Some(AGENT), baton, home, reader: &FILES }
     }
 
-    /// The hook of an event, as it is written.
+    /// The hook of an event as the file has it.
     fn hook(&self, event: &str) -> Value {
         let (baton, home) = (shell::quote(self.install.baton()), shell::quote(self.install.home()));
         let judges = if event == BEFORE_TOOLS { format!(" {event} {GUARD}") } else { String::new() };
-        let mut hook =
-            json!({ "command": format!("{baton} hook {AGENT}{judges} --home {home}"), "timeout": TIMEOUT });
-        if event == BEFORE_TOOLS && self.install.guard() == Guard::Closed {
+        let mut hook = json!({ "command": format!("{baton} hook {AGENT}{judges} --home {home}"), "timeout": HOOK_TIMEOUT_SECONDS });
+        if event == BEFORE_TOOLS && self.install.guard() == GuardHooks::Closed {
             hook["failClosed"] = json!(true);
         }
         hook
     }
 
-    /// The events that are hooked.
+    /// The events with a hook.
     fn events(&self) -> Vec<&'static str> {
-        let judged = (self.install.guard() != Guard::Off).then_some(BEFORE_TOOLS);
+        let judged = (self.install.guard() != GuardHooks::Off).then_some(BEFORE_TOOLS);
         HOOKS.into_iter().chain(judged).collect()
     }
 
@@ -93,7 +87,7 @@ impl Cursor {
         is_our_command(&words, AGENT, self.install.home())
     }
 
-    /// Where our entries are, each with what it says.
+    /// Where our entries are, each with its content.
     fn find(&self, json: &Json<'_>) -> Vec<(Vec<Step>, String, Value)> {
         let mut found = Vec::new();
         for (event, hooks) in events(json) {
@@ -107,7 +101,7 @@ impl Cursor {
 
     fn parse<'t>(&self, bytes: &'t [u8]) -> Result<Json<'t>, InstallError> {
         let json = Json::parse(bytes, &self.hooks, &FILES)?;
-        json.unique(&[VERSION])?;
+        json.unique(&[VERSION_KEY])?;
         for event in events(&json).into_iter().map(|(event, _)| event).chain(HOOKS.map(str::to_owned)) {
             json.unique(&["hooks", &event])?;
         }
@@ -146,9 +140,9 @@ impl Cursor {
             .collect();
         let json = self.parse(&bytes)?;
         let mut keys = vec![("hooks".to_owned(), Tree::Keys(hooks))];
-        // Where we begin the file, and only there: a removal can't tell our version from somebody else's.
+        // Only if we begin the file: a removal can't tell our version from another program's.
         if json.get(&[]).is_none_or(|root| root.as_object().is_some_and(Map::is_empty)) {
-            keys.insert(0, (VERSION.to_owned(), Tree::Value(json!(1))));
+            keys.insert(0, (VERSION_KEY.to_owned(), Tree::Value(json!(1))));
         }
         let (bytes, made) = json.add(&Tree::Keys(keys))?;
         Ok(Edited { bytes, made, added, updated, dropped: dropped_count })
@@ -162,7 +156,7 @@ impl Cursor {
             return Ok((Some(bytes.to_vec()), 0));
         }
         if matches!(made, Made::Known(made) if made.iter().any(|container| container.at.is_empty())) {
-            ways.push(vec![Step::Key(VERSION.to_owned())]);
+            ways.push(vec![Step::Key(VERSION_KEY.to_owned())]);
         }
         Ok((json.cut(&ways, made), count))
     }
@@ -183,7 +177,7 @@ impl Target for Cursor {
 
     fn add(&self, now: &Current) -> Result<Vec<FileEdit>, InstallError> {
         let (hooks, servers) = (now.bytes(&self.hooks), now.bytes(&self.servers));
-        // The server first: if its name is taken, the hooks must not go in either.
+        // The server goes first: if its name is taken, the hooks must not be added either.
         let server = self.server().install(&self.servers, servers.unwrap_or_default())?;
         let edited = self.add_hooks(hooks.unwrap_or_default())?;
         let what = summary(&edited, "1 hook", "hooks");
@@ -212,6 +206,6 @@ impl Target for Cursor {
     }
 
     fn notes(&self, _now: &Current) -> Vec<String> {
-        vec!["baton's support of Cursor follows its documentation and was not tried with the program; mail may come twice, marked so".to_owned()]
+        vec!["baton's support of Cursor follows the documentation and was not tested with the program; mail may come twice, marked so".to_owned()]
     }
 }

@@ -1,15 +1,14 @@
-//! Cursor CLI's tools: what it calls them, and which of their fields mean what. From public sources only: the program could not
-//! be run.
+//! Cursor CLI's tools: their names, and which fields mean what. From public sources only, because
+//! the program could not be run.
 
 use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, McpName, Row, Tools};
 use baton_core::tool::ToolKind;
 
-/// Cursor CLI's tools.
 pub static TOOLS: Tools =
     Tools { rows: ROWS, mcp: &[McpName { prefix: "MCP:", separator: "", ambiguous: false }] };
 
-/// Where a call stands in its payloads.
+/// Where the parts of a call are in its payloads.
 pub const CALLS: Shape = Shape {
     output: &["/tool_output", "/result_json"],
     session: &["/conversation_id"],
@@ -17,7 +16,7 @@ pub const CALLS: Shape = Shape {
     before: &["preToolUse", "beforeMCPExecution"],
     after: &["postToolUse", "afterMCPExecution"],
     notes_after: true,
-    // Setup does not use these; other versions may know no other.
+    // Setup does not use these, but some versions may know no others.
     of_one_tool: &[("beforeShellExecution", "Shell"), ("beforeReadFile", "Read")],
     ..SHAPE
 };
@@ -44,6 +43,6 @@ const ROWS: &[Row] = &[
         ],
     },
     Row { names: &["Delete"], kind: ToolKind::Delete, fields: &[(Field::Path, "path")] },
-    Row { names: &["Grep"], kind: ToolKind::Grep, fields: &[(Field::Path, "path")] },
+    Row { names: &["Grep"], kind: ToolKind::Grep, fields: &[(Field::Path, "path"), (Field::Glob, "glob")] },
     Row { names: &["Task"], kind: ToolKind::Task, fields: &[] },
 ];

@@ -1,15 +1,20 @@
-//! Gemini CLI's payloads, answers and facts.
+//! Gemini CLI's payloads and answers.
 //!
-//! Mail goes out at BeforeAgent (the prompt), AfterTool (one per tool, in parallel) and AfterAgent (the stop). Never at SessionStart: there it
-//! would stand before the prompt in the same message, and a message that begins with a hook's text is left out when the session is
-//! resumed, the person's words included; after a clear it goes nowhere at all.
+//! Mail goes out at BeforeAgent (the prompt), AfterTool (one per tool, in parallel) and AfterAgent
+//! (the stop). Never at SessionStart: the mail would come before the prompt in the same message,
+//! and a resumed session leaves out a message that begins with a hook's text, with the user's own
+//! text. After a clear, the mail would go nowhere.
 //!
-//! Payloads name no turn, no tool call and no subagent. PreCompress runs before every request and says nothing.
+//! Payloads name no turn, no tool call and no subagent. PreCompress runs before every request and
+//! means nothing.
 
 use super::{asked, history, screen, transcript};
-use crate::agent::{Agent, Env, Shell, TranscriptReader};
-use crate::asked::{Asked, Asking, Look, Standing};
-use crate::call::{self, Call, Ruling};
+use crate::agent::{
+    ContextLimit, Env, HookCodec, Identity, PastCalls, Profile, Questions, Setup, Shell, Transcript,
+    TranscriptReader, Waking,
+};
+use crate::asked::{AgentQuestion, ProcessProbe, QuestionStatus, RecordedQuestion};
+use crate::call::{self, Ruling, ToolCall};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader, files_below};
 use crate::install::{Install, InstallError, Target};
@@ -23,25 +28,21 @@ use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// Gemini CLI.
 #[derive(Clone, Copy, Debug)]
 pub struct Gemini;
 
 /// The tool that runs a subagent. Subagents don't have it.
 const RUNS_A_SUBAGENT: &str = "invoke_agent";
-/// What the person sees when mail keeps a turn going; without it, the mail itself.
+/// What the user sees when mail keeps a turn going. Without it, Gemini would show the mail itself.
 const TURN_GOES_ON: &str = "mail from another session, carried by baton";
 
-impl Agent for Gemini {
+impl Profile for Gemini {
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
+}
 
-    /// Temporary files, which it leaves there.
-    fn writes_when_asked(&self) -> bool {
-        true
-    }
-
+impl Setup for Gemini {
     fn target(
         &self,
         install: Install,
@@ -51,14 +52,17 @@ impl Agent for Gemini {
         let home = env("GEMINI_CLI_HOME").map(PathBuf::from);
         Ok(Box::new(super::install::Gemini::new(install, home.as_deref().unwrap_or(user_home))?))
     }
+}
 
+impl HookCodec for Gemini {
     fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         let mut event = payload::read(payload, |payload| {
             let kind = kind(&payload);
             payload.event(kind, None)
         })?;
         if event.kind == EventKind::Start(Source::Resume) {
-            // It names a file that it has just made for a new conversation; the old one goes on, as the next event says.
+            // It names a file that it has just made for a new conversation. The old one goes on, as
+            // the next event says.
             event.transcript = None;
         }
         Ok(event)
@@ -78,98 +82,44 @@ impl Agent for Gemini {
         }
     }
 
-    fn render_ruling(&self, call: &Call, ruling: &Ruling) -> String {
+    fn context_limit(&self, event: EventKind) -> Option<ContextLimit> {
+        match event {
+            // 60,000 were accepted. Each angle bracket becomes four characters.
+            EventKind::Prompt | EventKind::Woken | EventKind::Stop => {
+                Some(ContextLimit::new(10_000, Unit::Utf16))
+            }
+            // Of a tool's result and this text together, the last 32,000 certainly stay.
+            EventKind::AfterTool => Some(ContextLimit::new(7_500, Unit::Utf16)),
+            _ => None,
+        }
+    }
+
+    fn render_ruling(&self, call: &ToolCall, ruling: &Ruling) -> String {
         let deny = |why: &str| json!({ "decision": "deny", "reason": why }).to_string();
         match ruling {
             Ruling::Deny(why) => deny(why),
-            // A run without a terminal would end by a question.
+            // Without a terminal, a question would end the run.
             Ruling::Ask(why) => deny(&call::needs_a_person(why)),
             Ruling::Note(text) if call.kind == EventKind::AfterTool => {
                 json!({"hookSpecificOutput": {"hookEventName": call.native, "additionalContext": text}})
                     .to_string()
             }
-            // Before a tool it takes no text.
+            // Before a tool, it takes no text.
             Ruling::Note(_) => String::new(),
-            // The reason takes the place of the output.
+            // The reason replaces the output.
             Ruling::Redact { output, why } => deny(&format!("{why}\n{}", call::joined(output))),
         }
     }
 
-    /// Its dialog comes even where it asks for nothing else.
-    fn render_ask(&self, _call: &Call, why: &str) -> Option<String> {
+    /// Its dialog comes even in a mode that asks for nothing else.
+    fn render_ask(&self, _call: &ToolCall, why: &str) -> Option<String> {
         Some(json!({ "decision": "ask", "reason": why }).to_string())
     }
+}
 
-    fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
-        (event.kind == EventKind::Blocked).then(|| asked::asked(payload)).flatten()
-    }
-
-    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
-        let is_prompt = |arg: &str| arg == "-p" || arg == "--prompt" || arg.starts_with("--prompt=");
-        args.iter().skip(1).any(|arg| is_prompt(arg) || arg == "--acp")
-    }
-
-    fn standing(&self, asking: &Asking<'_>, look: Look<'_>) -> Option<Standing> {
-        asked::standing(asking, look)
-    }
-
-    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
-        match event {
-            // It took 60,000. Each angle bracket becomes four characters.
-            EventKind::Prompt | EventKind::Woken | EventKind::Stop => Some((10_000, Unit::Utf16)),
-            // Of a tool's result and this together, the last 32,000 are sure to stay.
-            EventKind::AfterTool => Some((7_500, Unit::Utf16)),
-            _ => None,
-        }
-    }
-
-    fn routes(&self, _idle: &Idle<'_>, _read: Read<'_>) -> Vec<Route> {
-        vec![Route::Terminal]
-    }
-
-    fn hears_at_start(&self) -> bool {
-        false
-    }
-
-    fn names_turns(&self) -> bool {
-        false
-    }
-
-    /// Not in a terminal.
-    fn tells_held_stops(&self) -> bool {
-        false
-    }
-
-    fn stops_when_interrupted(&self) -> bool {
-        true
-    }
-
-    fn subagent_folder(&self, session_id: &str, transcript: &Path, tool: Option<&str>) -> Option<PathBuf> {
-        let by_parent = tool == Some(RUNS_A_SUBAGENT);
-        (!by_parent && !session_id.contains('/')).then(|| transcript.with_file_name(session_id))
-    }
-
-    fn transcript(&self) -> TranscriptReader {
-        let mut reader = transcript::Reader::default();
-        Box::new(move |line| reader.items(line))
-    }
-
-    fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {
-        let home = env("GEMINI_CLI_HOME").map_or_else(|| user_home.to_owned(), PathBuf::from);
-        History::Files(files_below(&home.join(".gemini/tmp"), ".jsonl", since))
-    }
-
-    fn history_reader(&self, file: &Path) -> HistoryReader {
-        let root = file
-            .ancestors()
-            .skip(1)
-            .find_map(|dir| std::fs::read_to_string(dir.join(history::ROOT_FILE)).ok());
-        let mut reader = history::Reader::new(root.map(|root| PathBuf::from(root.trim())));
-        Box::new(move |line| reader.calls(line))
-    }
-
+impl Identity for Gemini {
     fn shell(&self, env: Env<'_>) -> Option<Shell> {
-        // Only the environment of hooks has it.
+        // Only hooks have it in their environment.
         let session_id = env("GEMINI_SESSION_ID")?.into_string().ok()?;
         Some(Shell { session_id, call: None, subagent: false })
     }
@@ -182,7 +132,7 @@ impl Agent for Gemini {
         let name =
             |arg: &String| Path::new(arg).file_name().and_then(|name| name.to_str()).map(str::to_owned);
         let Some((program, rest)) = args.split_first() else { return false };
-        // It starts itself again with more memory: `node --max-old-space-size=… …/gemini`.
+        // It restarts itself with more memory: `node --max-old-space-size=… …/gemini`.
         let script = rest.iter().find(|arg| !arg.starts_with('-')).and_then(name);
         match name(program).as_deref() {
             Some("gemini") => true,
@@ -191,12 +141,64 @@ impl Agent for Gemini {
         }
     }
 
+    fn subagent_folder(&self, session_id: &str, transcript: &Path, tool: Option<&str>) -> Option<PathBuf> {
+        let by_parent = tool == Some(RUNS_A_SUBAGENT);
+        (!by_parent && !session_id.contains('/')).then(|| transcript.with_file_name(session_id))
+    }
+}
+
+impl Transcript for Gemini {
+    fn transcript(&self) -> TranscriptReader {
+        let mut reader = transcript::Reader::default();
+        Box::new(move |line| reader.items(line))
+    }
+}
+
+impl PastCalls for Gemini {
+    fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {
+        let home = env("GEMINI_CLI_HOME").map_or_else(|| user_home.to_owned(), PathBuf::from);
+        History::Files(files_below(&home.join(".gemini/tmp"), ".jsonl", since))
+    }
+
+    fn history_reader(&self, file: &Path) -> HistoryReader {
+        let root = file.ancestors().skip(1).find_map(|dir| {
+            baton_machine::files::text(&dir.join(history::ROOT_FILE), baton_core::limits::POINTER_BYTES).ok()
+        });
+        let mut reader = history::Reader::new(root.map(|root| PathBuf::from(root.trim())));
+        Box::new(move |line| reader.calls(line))
+    }
+}
+
+impl Questions for Gemini {
+    fn asked(&self, payload: &[u8], event: &Event) -> Option<AgentQuestion> {
+        (event.kind == EventKind::Blocked).then(|| asked::asked(payload)).flatten()
+    }
+
+    fn question_status(
+        &self,
+        asking: &RecordedQuestion<'_>,
+        probe: ProcessProbe<'_>,
+    ) -> Option<QuestionStatus> {
+        asked::question_status(asking, probe)
+    }
+
+    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
+        let is_prompt = |arg: &str| arg == "-p" || arg == "--prompt" || arg.starts_with("--prompt=");
+        args.iter().skip(1).any(|arg| is_prompt(arg) || arg == "--acp")
+    }
+}
+
+impl Waking for Gemini {
+    fn routes(&self, _idle: &Idle<'_>, _read: Read<'_>) -> Vec<Route> {
+        vec![Route::Terminal]
+    }
+
     fn screen(&self, capture: &str) -> Screen {
         screen::screen(capture)
     }
 }
 
-/// What happened, in our words.
+/// The canonical kind of an event.
 fn kind(payload: &Payload<'_>) -> EventKind {
     match payload.hook_event_name.as_ref() {
         "SessionStart" => EventKind::Start(payload.source()),

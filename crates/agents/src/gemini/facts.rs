@@ -1,30 +1,50 @@
-//! Gemini CLI in short: who it is, and its column in `docs/agents.md`.
+//! Gemini CLI in constants.
 
-use crate::facts::Facts;
+use crate::facts::{Facts, Quirks};
+use crate::versions;
+use baton_core::guard::HookSwitch;
 
-/// The facts.
 pub const FACTS: Facts = Facts {
     name: "gemini",
     title: "Gemini CLI",
     program: "gemini",
-    verified: Some("0.61.0"),
+    verified: Some(versions::pinned("gemini")),
     tools: &super::tools::TOOLS,
     calls: &super::tools::CALLS,
+    quirks: Quirks {
+        hears_at_start: false,
+        names_turns: false,
+        // Not in a terminal.
+        reports_held_stops: false,
+        stops_when_interrupted: true,
+        // It leaves temporary files there.
+        writes_when_asked_for_version: true,
+        ..Quirks::USUAL
+    },
     wakeable: "run it in tmux",
     runs: "hooks: a process each",
     proof: "its transcript",
-    session: "hooks say it; shells and MCP by the process tree",
-    subagents: "the folder that they write into",
+    session: "hooks name it; shells and MCP by the process tree",
+    subagents: "the folder that they write to",
     failing: "open",
     deny: "yes",
-    ask: "yes; without a terminal it waits at the inbox",
+    ask: "yes; without a terminal, the question waits in the inbox",
     rewrite: "yes",
-    redact: "yes: ours takes its place, as a blocked result",
+    redact: "yes: ours replaces it, as a blocked result",
     variables: &["GEMINI_CLI", "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR"],
+    logins: &[".gemini/oauth_creds.json", ".gemini/google_accounts.json"],
+    switch: HookSwitch {
+        program: "gemini",
+        files: &[".gemini/settings.json"],
+        words: &[("hooksConfig", &[":{enabled:true", ".enabled=true"])],
+        options: &["--acp", "--experimental-acp"],
+        sources: &[],
+        homes: &["GEMINI_CLI_HOME"],
+    },
     holes: &[
-        "a hook that fails or takes too long is passed over: the tool runs, and the mail waits for the next event",
-        "`gemini --acp` runs no hooks at a start and around tools: mail comes late there, and nobody judges",
-        "before a tool it takes no note for the model: it comes with the result",
-        "its MCP tools are asked about at each call until the person allows them",
+        "a hook that fails or takes too long is skipped: the tool runs, and the mail waits for the next event",
+        "`gemini --acp` runs no hooks at the start and around tools: mail comes late, and nothing is judged",
+        "before a tool it takes no note for the model: the note comes with the result",
+        "it asks about MCP tools at each call until the user allows them",
     ],
 };

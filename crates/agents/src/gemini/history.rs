@@ -1,4 +1,5 @@
-//! Tool calls in Gemini CLI's transcripts. They don't say where the session worked: a file beside them does.
+//! Tool calls in Gemini CLI's transcripts. They don't say where the session worked; a file beside
+//! them does.
 
 use crate::history::{Past, Told, moment, text};
 use serde_json::Value;
@@ -18,7 +19,7 @@ impl Reader {
         Self { told: Told { cwd, ..Told::default() } }
     }
 
-    /// The calls of one line with what they gave back.
+    /// The calls of one line, with their outputs.
     pub(super) fn calls(&mut self, line: &str) -> Vec<Past> {
         let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
         if let Some(session) = text(&line, "/sessionId") {

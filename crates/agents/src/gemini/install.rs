@@ -1,6 +1,7 @@
-//! What baton puts into Gemini CLI's configuration: hooks and an MCP server, both in `settings.json`; for the user in `~/.gemini` (below
-//! `$GEMINI_CLI_HOME`, if that is set), for a project in its `.gemini`.
-//! `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in, edits out.
+//! What baton puts into Gemini CLI's configuration: hooks and an MCP server, both in
+//! `settings.json`; for the user in `~/.gemini` (below `$GEMINI_CLI_HOME`, if that is set), for a
+//! project in its `.gemini`. `hook_rows` is the table to change when the set of hooks changes.
+//! Pure: bytes in, edits out.
 
 use std::path::{Path, PathBuf};
 
@@ -8,28 +9,30 @@ use crate::config::json::{Bom, Dialect, Json, Reader, Step};
 use crate::install::hooks::{HELD_SECONDS, HookSet};
 use crate::install::server::JsonServer;
 use crate::install::{
-    Current, FileEdit, Form, Guard, HookRow, Install, InstallError, Records, SERVER, Scope, Server, Target,
-    Trust, plain, summary,
+    Current, FileEdit, Form, GuardHooks, HookRow, Install, InstallError, Records, SERVER, Scope, Server,
+    Target, Trust, plain, summary,
 };
 
 const AGENT: &str = "gemini";
-const TRUST: &str = "Gemini CLI uses a project's settings only in a folder that the person trusts: run `gemini` in the project and trust it";
-/// Milliseconds that a hook may take.
-const TIMEOUT: u32 = 10_000;
-/// The same for one that may wait for a person's answer.
-const HELD_TIMEOUT: u32 = HELD_SECONDS * 1000;
+const TRUST_HINT: &str = "Gemini CLI uses a project's settings only in a folder that the user trusts: run `gemini` in the project and trust it";
+/// The timeout of a hook, in milliseconds.
+const HOOK_TIMEOUT_MILLIS: u32 = 10_000;
+/// The same for a hook that may wait for a person's answer.
+const HELD_TIMEOUT_MILLIS: u32 = HELD_SECONDS * 1000;
 
-/// Who reads `settings.json`. Seen with 0.61.0.
+/// The reader of `settings.json`, as seen with 0.61.0.
 const SETTINGS: Reader = Reader {
     malformed: "Gemini CLI does not start with it",
     bom: Bom::Malformed,
     dialect: Dialect::Comments,
 };
 
-/// The hooks that are installed. All are commands: it has no other form. Nothing before requests, where mail can't travel; before a tool only
-/// the guard. After a tool one hook does both, what the guard says and the mail.
-pub fn hook_rows(guard: Guard) -> Vec<HookRow> {
-    let command = |event| HookRow { event, matcher: None, form: Form::Command { timeout: TIMEOUT } };
+/// The hooks that setup installs. All are commands, because Gemini CLI has no other form. None runs
+/// before requests, which can't carry mail. Before a tool only the guard has one. After a tool, one
+/// hook serves both the guard and the mail.
+pub fn hook_rows(guard: GuardHooks) -> Vec<HookRow> {
+    let command =
+        |event| HookRow { event, matcher: None, form: Form::Command { timeout: HOOK_TIMEOUT_MILLIS } };
     let mut rows = vec![
         command("SessionStart"),
         command("SessionEnd"),
@@ -38,14 +41,13 @@ pub fn hook_rows(guard: Guard) -> Vec<HookRow> {
         command("AfterTool"),
         command("Notification"),
     ];
-    if guard != Guard::Off {
-        let form = Form::Guard { timeout: HELD_TIMEOUT, more: Vec::new(), holds: true };
+    if guard != GuardHooks::Off {
+        let form = Form::Guard { timeout: HELD_TIMEOUT_MILLIS, more: Vec::new(), holds: true };
         rows.push(HookRow { event: "BeforeTool", matcher: None, form });
     }
     rows
 }
 
-/// Gemini CLI's configuration in one scope.
 #[derive(Clone, Debug)]
 pub struct Gemini {
     install: Install,
@@ -54,7 +56,7 @@ pub struct Gemini {
 }
 
 impl Gemini {
-    /// `home` is the person's home, or `$GEMINI_CLI_HOME`.
+    /// `home` is the user's home, or `$GEMINI_CLI_HOME`.
     pub fn new(install: Install, home: &Path) -> Result<Self, InstallError> {
         let rows = hook_rows(install.guard());
         Self::with_rows(install, home, rows)
@@ -71,7 +73,6 @@ impl Gemini {
         Ok(Self { install, rows, settings })
     }
 
-    /// The file that holds the hooks and the MCP entry.
     pub fn settings_path(&self) -> &Path {
         &self.settings
     }
@@ -81,7 +82,8 @@ impl Gemini {
         HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &SETTINGS }
     }
 
-    /// Whether the person has allowed our tools once and for all. That is theirs to say, so setup does not.
+    /// Whether the user has allowed our tools permanently. That is the user's decision, so setup
+    /// does not do it.
     fn tools_are_allowed(&self, now: &Current) -> bool {
         let bytes = now.bytes(&self.settings).unwrap_or_default();
         let way = ["mcpServers", SERVER, "trust"].map(|key| Step::Key(key.to_owned()));
@@ -121,7 +123,7 @@ impl Target for Gemini {
     fn take_out(&self, now: &Current, records: &Records) -> Result<Vec<FileEdit>, InstallError> {
         let Some(before) = now.bytes(&self.settings) else { return Ok(Vec::new()) };
         let made = records.made(&self.settings);
-        // The reverse of the way in, because each way takes out what the last one put in.
+        // In reverse order, because each step removes what the last one added.
         let (without, servers) = self.server().remove(&self.settings, before, made)?;
         let (after, hooks) = match &without {
             Some(bytes) => self.hooks().remove(&self.settings, bytes, made, Server::Ours)?,
@@ -146,7 +148,7 @@ impl Target for Gemini {
             notes.push("Gemini CLI asks before each call of baton's tools, and without a terminal it has none of them; \"trust\": true in mcpServers.baton allows them".to_owned());
         }
         if matches!(self.install.scope(), Scope::Project(_)) {
-            notes.push(TRUST.to_owned());
+            notes.push(TRUST_HINT.to_owned());
         }
         notes
     }
@@ -154,7 +156,7 @@ impl Target for Gemini {
     fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
         Ok(match self.install.scope() {
             Scope::User => Trust::NotAsked,
-            Scope::Project(_) => Trust::Hidden(TRUST.to_owned()),
+            Scope::Project(_) => Trust::Hidden(TRUST_HINT.to_owned()),
         })
     }
 }

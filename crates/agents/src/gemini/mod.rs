@@ -1,4 +1,5 @@
-//! Gemini CLI, as found by experiment with 0.61.0: its payloads, answers and transcripts, and what baton puts into its files.
+//! Gemini CLI, as found by experiment with the version in `versions.tsv`: its payloads, answers and
+//! transcripts, and what baton puts into its files.
 
 mod adapter;
 mod asked;

@@ -1,19 +1,20 @@
-//! Gemini CLI's screen: a rule, a line with the mode, and the input after `>` on a coloured ground. It draws into the scrolling screen and may leave remains of
-//! earlier drawings above and below, so only the last box counts, and only what stands next to it.
+//! Gemini CLI's screen: a rule, a line with the mode, and the input after `>` on a coloured
+//! background. It draws into the scrolling screen and may leave remains of earlier drawings above
+//! and below. So only the last box counts, with the lines next to it.
 
 use crate::screen::{Row, Screen, by_words, offers_choice, rows, says, words};
 
-/// From the rule to the input: the line with the mode, and the box's upper edge.
-const FROM_RULE: usize = 6;
+/// Lines from the rule to the input: the line with the mode, and the box's upper edge.
+const MAX_LINES_FROM_RULE: usize = 6;
 
-/// Lines directly above the rule, where a running turn is shown.
-const LIVE: usize = 3;
+/// Lines directly above the rule that show a running turn.
+const TURN_LINES: usize = 3;
 
-/// Lines below the input: its lower edge, the status, and remains of it.
-const BELOW: usize = 20;
+/// The most lines below the input: its lower edge, the status, and remains of it.
+const MAX_LINES_BELOW: usize = 20;
 
-/// What an empty box says.
-const HINT: &str = "Type your message or @path/to/file";
+/// The text of an empty box.
+const EMPTY_BOX_TEXT: &str = "Type your message or @path/to/file";
 
 pub(super) fn screen(capture: &str) -> Screen {
     let rows = rows(capture);
@@ -21,34 +22,34 @@ pub(super) fn screen(capture: &str) -> Screen {
         let asks = offers_choice(&rows, &['●']) || says(&rows, &["Esc to close", "esc to close"]);
         return if asks { Screen::Dialog } else { Screen::Unknown };
     };
-    if says(&rows[rule.saturating_sub(LIVE)..rule], &["esc to cancel"]) {
+    if says(&rows[rule.saturating_sub(TURN_LINES)..rule], &["esc to cancel"]) {
         return Screen::Busy;
     }
     let written: Vec<Row> = rows[at..].iter().take_while(|row| row.grounded).cloned().collect();
-    // `*` where it asks for nothing (YOLO).
+    // `*` if it asks for nothing (YOLO).
     if ![" >", " *"].iter().any(|sign| rows[at].text().starts_with(sign)) {
-        // The shell's mode, a search: a line means something else there.
+        // In shell mode and in a search, a line means something else.
         return Screen::Draft(words(&written, 0));
     }
     match by_words(words(&written, 3)) {
-        Screen::Draft(text) if text == HINT => Screen::Ready,
-        // Without its hint it is not drawn to its end.
+        Screen::Draft(text) if text == EMPTY_BOX_TEXT => Screen::Ready,
+        // Without its hint, the box is not drawn completely yet.
         Screen::Ready => Screen::Unknown,
         known => known,
     }
 }
 
-/// The last rule and the line of the input below it, unless something else is drawn further down.
+/// The last rule and the input line below it; `None` if something else is drawn further down.
 fn input(rows: &[Row]) -> Option<(usize, usize)> {
     let rule = rows.iter().rposition(Row::is_rule)?;
-    let below = |at: &usize| at - rule <= FROM_RULE;
+    let below = |at: &usize| at - rule <= MAX_LINES_FROM_RULE;
     let at = (rule + 1..rows.len()).take_while(below).find(|at| {
         let text = rows[*at].text();
         [" > ", " ! ", " (r:) ", " * "].iter().any(|sign| format!("{text} ").starts_with(sign))
     })?;
     let rest = &rows[at + 1..];
     let framed = says(rest, &["│", "╭", "╰", "●"]);
-    (rows[at].grounded && rest.len() <= BELOW && !framed).then_some((rule, at))
+    (rows[at].grounded && rest.len() <= MAX_LINES_BELOW && !framed).then_some((rule, at))
 }
 
 #[cfg(test)]

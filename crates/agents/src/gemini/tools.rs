@@ -1,17 +1,16 @@
-//! Gemini CLI's tools: what it calls them, and which of their fields mean what. The fields are those of 0.61.0 and of older
-//! versions.
+//! Gemini CLI's tools: their names, and which fields mean what. The fields are those of 0.61.0 and
+//! of older versions.
 
 use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, McpName, Row, Tools};
 use baton_core::tool::ToolKind;
 
-/// Gemini CLI's tools.
 pub static TOOLS: Tools =
     Tools { rows: ROWS, mcp: &[McpName { prefix: "mcp_", separator: "_", ambiguous: false }] };
 
-/// Where a call stands in its payloads.
+/// Where the parts of a call are in its payloads.
 pub const CALLS: Shape = Shape {
-    // The rest of the response is for the person.
+    // The rest of the response is for the user.
     output: &["/tool_response/llmContent"],
     call: &[],
     before: &["BeforeTool"],
@@ -54,14 +53,19 @@ const ROWS: &[Row] = &[
     Row {
         names: &["glob"],
         kind: ToolKind::Glob,
-        fields: &[(Field::Path, "dir_path"), (Field::Path, "path")],
+        fields: &[(Field::Path, "dir_path"), (Field::Path, "path"), (Field::Glob, "pattern")],
     },
     Row {
         names: &["grep_search", "search_file_content"],
         kind: ToolKind::Grep,
-        fields: &[(Field::Path, "dir_path"), (Field::Path, "path")],
+        fields: &[
+            (Field::Path, "dir_path"),
+            (Field::Path, "path"),
+            (Field::Glob, "include"),
+            (Field::Glob, "include_pattern"),
+        ],
     },
-    // The addresses stand in the prompt.
+    // The addresses are in the prompt.
     Row { names: &["web_fetch"], kind: ToolKind::Fetch, fields: &[(Field::Url, "prompt")] },
     Row { names: &["google_web_search"], kind: ToolKind::Search, fields: &[] },
     Row { names: &["invoke_agent"], kind: ToolKind::Task, fields: &[] },

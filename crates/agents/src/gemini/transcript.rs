@@ -1,12 +1,15 @@
-//! Gemini CLI's transcript: JSONL, each line written at once, and always before what follows from it: the prompt or the tools' results before the
-//! request, the answer before its tools run.
+//! Gemini CLI's transcript: JSONL. Each line is written at once, and always before what follows
+//! from it: the prompt or the tools' results before the request, the answer before its tools run.
 //!
-//! What a hook added at a prompt is a part of that message, or of the tool's result, in `<hook_context>`, with its angle brackets escaped. At a stop
-//! its text is a message of its own, as it was printed. A message is written again, under its id, when its tool calls have ended: that is no new
-//! answer. Nor are lines without a model, which the program wrote itself.
+//! The text of a hook at a prompt is a part of that message, or of the tool's result, in
+//! `<hook_context>`, with escaped angle brackets. At a stop, the text is a separate message,
+//! unchanged. A message is written again, with the same id, when its tool calls have ended: that is
+//! not a new answer. Lines without a model are not answers either: the program wrote them itself.
 //!
-//! `$set` with `messages` replaces the conversation: at Esc, when a request failed, at a compaction and when the session is resumed. Only the one behind the head of
-//! a file says nothing, also where a process that resumes within the same minute puts a second head into it. `$rewindTo` cuts it off.
+//! `$set` with `messages` replaces the conversation: at Esc, after a failed request, at a
+//! compaction and when the session is resumed. Only the `$set` after the head of a file means
+//! nothing. A process that resumes within the same minute may write a second head. `$rewindTo` cuts
+//! the conversation off.
 
 use crate::surrogates;
 use baton_core::mail::Item;
@@ -14,9 +17,9 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
 
-const HOOK: &str = "<hook_context>";
-const SETTING: &str = "<session_context>";
-const MAIL: &str = "<baton-mail ";
+const HOOK_TAG: &str = "<hook_context>";
+const SESSION_TAG: &str = "<session_context>";
+const MAIL_TAG: &str = "<baton-mail ";
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -55,26 +58,26 @@ struct Message {
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
-    tool_calls: Vec<ToolCall>,
+    tool_calls: Vec<RecordedCall>,
 }
 
 #[derive(Deserialize)]
-struct ToolCall {
+struct RecordedCall {
     #[serde(default)]
     result: Value,
 }
 
-/// Reads a transcript from somewhere on.
+/// Reads a transcript, from any line on.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// A head was read, and no messages since.
+    /// A head was read, but no messages since.
     at_head: bool,
     /// The messages so far, by id, with their text.
     messages: Vec<(String, String)>,
 }
 
 impl Reader {
-    /// What one line means. A line that can't be read means nothing.
+    /// The items of one line. A line that can't be read has none.
     pub(super) fn items(&mut self, line: &str) -> Vec<Item> {
         if let Ok(line) = serde_json::from_str(line) {
             return self.meaning(line);
@@ -128,7 +131,7 @@ impl Message {
         }
     }
 
-    /// All that the model is shown of it.
+    /// Everything of it that the model sees.
     fn text(&self) -> String {
         let mut text = texts(&self.content).collect::<Vec<_>>().join("\n");
         let of_calls = self.tool_calls.iter().flat_map(|call| responses(&call.result));
@@ -148,16 +151,17 @@ fn user(id: String, content: &Value) -> Vec<Item> {
     let mut items = Vec::new();
     let mut by_person = false;
     for text in texts(content) {
-        let (hook, rest) = match text.strip_prefix(HOOK).and_then(|text| text.split_once("</hook_context>")) {
-            Some((hook, rest)) => (hook, rest.trim()),
-            // What a stop hook said, as the next prompt.
-            None if text.starts_with(MAIL) => (text, ""),
-            None => ("", text),
-        };
+        let (hook, rest) =
+            match text.strip_prefix(HOOK_TAG).and_then(|text| text.split_once("</hook_context>")) {
+                Some((hook, rest)) => (hook, rest.trim()),
+                // The text of a stop hook, as the next prompt.
+                None if text.starts_with(MAIL_TAG) => (text, ""),
+                None => ("", text),
+            };
         if !hook.is_empty() {
             items.push(Item::Injected { text: hook.to_owned() });
         }
-        by_person |= !rest.is_empty() && !rest.starts_with(SETTING);
+        by_person |= !rest.is_empty() && !rest.starts_with(SESSION_TAG);
     }
     if by_person {
         items.insert(0, Item::Prompt { id });
@@ -165,19 +169,19 @@ fn user(id: String, content: &Value) -> Vec<Item> {
     items
 }
 
-/// The results of tools in a list of parts, each with what a hook added to it.
+/// The results of tools in a list of parts, each with the text that a hook added.
 fn results(parts: &Value) -> Vec<Item> {
     let mut items = Vec::new();
     for (call, text) in responses(parts) {
-        if let Some(at) = text.rfind(HOOK) {
-            items.push(Item::Injected { text: text[at + HOOK.len()..].to_owned() });
+        if let Some(at) = text.rfind(HOOK_TAG) {
+            items.push(Item::Injected { text: text[at + HOOK_TAG.len()..].to_owned() });
         }
         items.push(Item::ToolResult { call, text });
     }
     items
 }
 
-/// The calls that a list of parts answers, with the answers' text.
+/// The calls that a list of parts answers, with the text of the answers.
 fn responses(parts: &Value) -> impl Iterator<Item = (String, String)> {
     parts.as_array().into_iter().flatten().filter_map(|part| {
         let answer = part.get("functionResponse")?;

@@ -1,18 +1,20 @@
-//! What tells an agent how to hand a task to another one: a slash command, a subagent, a skill. Files that are wholly ours.
+//! Files that tell an agent how to hand a task to another agent: a slash command, a subagent, a
+//! skill. Only baton writes them.
 //!
-//! All of them say the same: one command that blocks, again while it says "not yet", and an answer that is the result or the reason why there is none.
-//! The mark stands in a comment of the front matter, which no model gets to see.
+//! All say the same: run one command that blocks, repeat it while it says "not yet", and answer
+//! with the result or with the reason why there is none. The mark is in a comment of the front
+//! matter, which no model sees.
 
 use std::path::PathBuf;
 
 use super::own_file::OwnFile;
 use super::shell::quote;
 use super::{Current, FileEdit, Install, InstallError};
+use crate::agent::names;
 
 /// Longer than the longest wait.
 const COMMAND_TIMEOUT: &str = "600000 ms";
 
-/// One file.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
     path: PathBuf,
@@ -37,25 +39,31 @@ impl Part {
 
     /// A subagent of Claude Code.
     pub(crate) fn subagent(install: &Install, path: PathBuf) -> Self {
-        let head = "name: baton-worker\ndescription: Hands one task to another agent CLI (claude, codex, opencode, gemini, copilot, cursor, pi) through baton and brings back its \
-             real result. Say which agent, and the whole task.\ntools: Bash\n";
+        let head = format!(
+            "name: baton-worker\ndescription: Hands one task to another agent CLI ({}) through baton and brings back its \
+             real result. Say which agent, and the whole task.\ntools: Bash\n",
+            names()
+        );
         let body = format!(
-            "You hand one task to another agent and bring back its result. You do nothing of the task yourself. Which agent, and what it shall do, stands in what you were asked.\n\n{}",
+            "You hand one task to another agent and bring back its result. You do nothing of the task yourself. Your request says which agent, and what it should do.\n\n{}",
             steps(&baton(install))
         );
-        Self::new(install, path, "the subagent baton-worker", head, &body)
+        Self::new(install, path, "the subagent baton-worker", &head, &body)
     }
 
-    /// A skill, for agents that read such.
+    /// A skill, for agents that read skills.
     pub(crate) fn skill(install: &Install, path: PathBuf) -> Self {
-        let head = "name: baton-jobs\ndescription: Hands a task to another agent CLI (claude, codex, opencode, gemini, copilot, cursor, pi) and gets its real result back. Use when \
-             asked to delegate, to get a second opinion, or to let another agent do or review something.\n";
+        let head = format!(
+            "name: baton-jobs\ndescription: Hands a task to another agent CLI ({}) and gets its real result back. Use when \
+             asked to delegate, to get a second opinion, or to let another agent do or review something.\n",
+            names()
+        );
         let body = format!(
             "# Hand a task to another agent\n\nWith the tools of the MCP server `baton`: start_job, then wait_job with its job_id, again while `ended` is false, at most 20 times. \
              Where your shell is not sandboxed, a command does the same:\n\n{}",
             steps(&baton(install))
         );
-        Self::new(install, path, "the skill baton-jobs", head, &body)
+        Self::new(install, path, "the skill baton-jobs", &head, &body)
     }
 
     fn new(install: &Install, path: PathBuf, what: &'static str, head: &str, body: &str) -> Self {
@@ -68,22 +76,22 @@ impl Part {
     }
 }
 
-/// Where parts stand.
 pub(crate) fn paths(parts: &[Part]) -> impl Iterator<Item = PathBuf> {
     parts.iter().map(|part| part.path.clone())
 }
 
-/// The edits that write them.
+/// The edits that write these files.
 pub(crate) fn write(parts: &[Part], now: &Current) -> Result<Vec<FileEdit>, InstallError> {
     parts.iter().map(|part| part.own_file().write(now)).collect()
 }
 
-/// The edits that take them out.
+/// The edits that remove these files.
 pub(crate) fn remove(parts: &[Part], now: &Current) -> Vec<FileEdit> {
     parts.iter().filter_map(|part| part.own_file().remove(now)).collect()
 }
 
-/// The program as a shell calls it. Without quotes where that is the same: agents compare the beginning of a command with what is allowed.
+/// The program as a shell calls it, without quotes if they are not needed: agents compare the
+/// beginning of a command with what is allowed.
 fn baton(install: &Install) -> String {
     let plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+@".contains(c));
     let word = |text: &str| if plain(text) { text.to_owned() } else { quote(text) };

@@ -1,4 +1,4 @@
-//! Why baton was not set up or not taken out. Whatever it is, no file was left half edited.
+//! Why baton was not set up or not removed. In every case, no file was left half edited.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use crate::config::file::FileError;
 use crate::config::json::JsonError;
 use crate::config::toml::TomlError;
 
-/// Why baton was not set up or not taken out.
+/// Why baton was not set up or not removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum InstallError {
@@ -21,45 +21,26 @@ pub enum InstallError {
     #[error(transparent)]
     File(#[from] FileError),
     /// Another program's MCP server has our name.
-    #[error("edit {place}: `{key}` is there already and is not ours")]
-    NameTaken {
-        /// The entry.
-        place: Place,
-        /// Its name.
-        key: String,
-    },
-    /// A file that would be ours is another program's, or another home's.
-    #[error("write {path}: a file of that name is there already and is not ours")]
-    FileTaken {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A baton with another home is set up there.
+    #[error("edit {place}: `{key}` already exists and does not belong to baton")]
+    NameTaken { place: Place, key: String },
+    /// A file that baton would own belongs to another program or another home.
+    #[error("write {path}: a file of that name already exists and does not belong to baton")]
+    FileTaken { path: PathBuf },
+    /// A baton with another home is already set up there.
     #[error("edit {place}: baton is set up there with another home, {home}")]
     OtherHome {
-        /// The entry.
         place: Place,
-        /// That home.
+        /// The other home.
         home: String,
     },
     /// A path that can't be written into a configuration.
     #[error("use {path}: {why}")]
-    BadPath {
-        /// The path.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: &'static str,
-    },
+    BadPath { path: PathBuf, why: &'static str },
     /// A manifest that a newer baton wrote.
     #[error("read {path}: it was written by a newer baton (format {version})")]
-    NewerManifest {
-        /// The manifest.
-        path: PathBuf,
-        /// Its format.
-        version: u64,
-    },
-    /// A write failed after others had been done, and these could not be undone.
-    #[error("{source}; and failed to put back {}", list(.left))]
+    NewerManifest { path: PathBuf, version: u64 },
+    /// A write failed after others had succeeded, and these could not be undone.
+    #[error("{source}; and failed to restore {}", list(.left))]
     HalfDone {
         /// The first failure.
         source: Box<InstallError>,
@@ -90,13 +71,13 @@ impl InstallError {
             Self::Json(e) => e.hint(),
             Self::Toml(e) => e.hint(),
             Self::File(e) => e.hint(),
-            Self::NameTaken { .. } => "give the other server another name, then run the same command again",
+            Self::NameTaken { .. } => "rename the other server, then run the same command again",
             Self::FileTaken { .. } => {
                 "move it away; if a baton with another home wrote it, run `baton setup --remove` with that home first"
             }
             Self::OtherHome { .. } => "run `baton setup --remove` with that home first",
             Self::BadPath { .. } => "install baton, or put its home, under another path",
-            Self::NewerManifest { .. } => "use the newer baton for this",
+            Self::NewerManifest { .. } => "use the newer baton",
             Self::HalfDone { .. } => "run `baton setup --remove` when the cause is gone",
         }
     }

@@ -1,8 +1,8 @@
-//! The `hooks` part of a JSON file in the format that Claude Code made up and others took over:
-//! event → groups with an optional matcher → handlers.
-//! Our groups go to the end of each event's array; on a second run they are brought up to date where
-//! they stand, and a removal takes out our handlers only. They are known by value, not by position:
-//! a command that runs `<anything> hook AGENT --home HOME`, or a tool call to our MCP server.
+//! The `hooks` part of a JSON file, in the format that Claude Code introduced and others adopted:
+//! event → groups with an optional matcher → handlers. Our groups go to the end of each event's
+//! array. A second run updates them in place, and a removal removes only our handlers. They are
+//! recognised by value, not by position: a command that runs `<anything> hook AGENT --home HOME`,
+//! or a tool call to our MCP server.
 
 use serde_json::{Map, Value, json};
 use std::path::Path;
@@ -10,20 +10,22 @@ use std::path::Path;
 use super::{InstallError, SERVER, shell};
 use crate::config::json::{Container, Json, Made, Reader, Step, Tree};
 
-/// What tells a hook to wait in the background.
+/// Makes a hook wait in the background.
 pub const WAIT: &str = "--wait";
-/// What the command of a hook says that judges and delivers nothing.
+/// Makes a hook judge a call, and deliver nothing.
 pub const GUARD: &str = "--guard";
-/// What tells such a hook, before a tool, that its agent lets it wait for a person's answer.
+/// Tells such a hook, before a tool, that its agent lets it wait for a person's answer.
 pub const HOLD: &str = "--hold";
-/// Seconds that a hook may take which waits for a person's answer: more than the longest time that can be set for that, so that it ends by itself.
+/// The timeout in seconds of a hook that waits for a person's answer. It is longer than the longest
+/// hold that can be set, so that the hook ends by itself.
 pub const HELD_SECONDS: u32 = 630;
-/// What tells a hook that it is the stop gate.
+/// Makes a hook the stop gate.
 pub const REVIEW: &str = "--review";
-/// Seconds that the stop gate may take: longer than any review that it asks for.
+/// The timeout of the stop gate in seconds: longer than any review that it asks for.
 pub const REVIEW_SECONDS: u32 = 600;
 
-/// Whether a command is one of our hooks for this agent and this home: `<anything> hook AGENT [--wait | --review | [EVENT] [--guard [--hold]]] --home HOME`.
+/// Whether a command is one of our hooks for this agent and home: `<anything> hook AGENT [--wait |
+/// --review | [EVENT] [--guard [--hold]]] --home HOME`.
 pub(crate) fn is_our_command(words: &[String], agent: &str, home: &str) -> bool {
     let Some((_, words)) = words.split_first() else { return false };
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -42,9 +44,8 @@ pub(crate) fn is_our_command(words: &[String], agent: &str, home: &str) -> bool 
 pub struct HookRow {
     /// The agent's name for the event.
     pub event: &'static str,
-    /// Which tools it is for; `None` for all.
+    /// The tools that it is for; `None` for all.
     pub matcher: Option<&'static str>,
-    /// What is called.
     pub form: Form,
 }
 
@@ -56,57 +57,55 @@ pub enum Form {
         /// In the agent's unit, seconds or milliseconds.
         timeout: u32,
     },
-    /// Our program in the session's background, where it waits until there is a reason to wake it.
+    /// Our program in the background of the session. It waits until there is a reason to wake the
+    /// session.
     Waiter {
-        /// Seconds.
+        /// In seconds.
         timeout: u32,
     },
-    /// Our program, to judge a tool call and nothing else. Its command names the event, so that it can answer even what it can't read.
+    /// Our program, which only judges a tool call. Its command names the event, so that it can
+    /// answer even a payload that it can't read.
     Guard {
         /// In the agent's unit, seconds or milliseconds.
         timeout: u32,
-        /// What the handler says beside that: what happens when it fails.
+        /// What else the handler says: what happens if it fails.
         more: Vec<(&'static str, &'static str)>,
-        /// Whether it may wait for a person; then that is the time for it.
+        /// Whether it may wait for a person. Then this is the time for it.
         holds: bool,
     },
     /// Our program, which has another agent review before the session stops.
     Review {
-        /// Seconds.
+        /// In seconds.
         timeout: u32,
     },
     /// A tool of our MCP server in the same session.
     McpTool {
-        /// The tool.
         tool: &'static str,
         /// Its arguments; the agent fills in `${field}`.
         input: Vec<(&'static str, &'static str)>,
-        /// Seconds.
+        /// In seconds.
         timeout: u32,
     },
 }
 
-/// Whose the MCP server called `baton` is, and with it the tool hooks that call it.
+/// Who owns the MCP server called `baton`, and the tool hooks that call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Server {
-    /// Ours, or nobody's.
+    /// baton owns it, or there is none.
     Ours,
-    /// Another program's or another home's.
+    /// Another program, or a baton with another home.
     Others,
 }
 
-/// A handler of ours in a document.
+/// One of our handlers in a document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Found {
-    /// Its event.
     pub event: String,
-    /// The index of its group among the event's.
+    /// The index of its group in the event.
     pub group: usize,
     /// Its index in the group.
     pub handler: usize,
-    /// The group's matcher.
     pub matcher: Option<String>,
-    /// The handler itself.
     pub value: Value,
 }
 
@@ -115,28 +114,24 @@ pub struct Found {
 pub struct HookSet<'a> {
     /// The agent's name in `baton hook NAME`.
     pub agent: &'static str,
-    /// Our program.
     pub baton: &'a str,
-    /// Our home.
     pub home: &'a str,
-    /// What to install.
     pub rows: &'a [HookRow],
-    /// Who reads the file.
+    /// The reader of the file.
     pub reader: &'a Reader,
 }
 
 /// New bytes of a file and what changed in it.
 #[derive(Clone, Debug)]
 pub struct Edited {
-    /// The new bytes.
     pub bytes: Vec<u8>,
     /// The containers that had to be made.
     pub made: Vec<Container>,
     /// Entries that are new.
     pub added: usize,
-    /// Entries that were brought up to date.
+    /// Entries that were updated.
     pub updated: usize,
-    /// Old entries of ours that are no longer wanted.
+    /// Old entries of ours that are not wanted any more.
     pub dropped: usize,
 }
 
@@ -157,7 +152,7 @@ impl HookSet<'_> {
         format!("{baton} hook {} {event} {GUARD}{hold} --home {home}", self.agent)
     }
 
-    /// The handler of a row, as it is written.
+    /// The handler of a row as the file has it.
     pub fn handler(&self, row: &HookRow) -> Value {
         match &row.form {
             Form::Guard { timeout, more, holds } => {
@@ -187,7 +182,7 @@ impl HookSet<'_> {
         }
     }
 
-    /// Adds what is missing and brings the rest up to date.
+    /// Adds what is missing and updates the rest.
     pub fn install(&self, path: &Path, bytes: &[u8]) -> Result<Edited, InstallError> {
         let json = Json::parse(bytes, path, self.reader)?;
         self.check_unique(&json)?;
@@ -221,7 +216,8 @@ impl HookSet<'_> {
         Ok(Edited { bytes, made, added, updated: updates.len(), dropped: dropped.len() })
     }
 
-    /// Takes our handlers out; with how many there were. `None` means that the file goes.
+    /// Removes our handlers, and returns how many there were. `None` means that the file is
+    /// removed.
     pub fn remove(
         &self,
         path: &Path,
@@ -314,7 +310,7 @@ impl HookSet<'_> {
     }
 }
 
-/// How the rows and what is there fit together.
+/// How the wanted rows and the existing entries fit together.
 struct Matched<'r> {
     updates: Vec<(Vec<Step>, Value)>,
     missing: Vec<&'r HookRow>,
@@ -349,7 +345,7 @@ pub(crate) fn handlers(group: &Value) -> &[Value] {
     group.get("hooks").and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
-/// A group that has only such handlers goes whole.
+/// A group with only such handlers is removed as a whole.
 fn cut_ways(json: &Json<'_>, found: &[Found]) -> Vec<Vec<Step>> {
     let events = events(json);
     let whole = |f: &Found| {

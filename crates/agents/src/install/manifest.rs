@@ -1,23 +1,30 @@
-//! What an installation did, written down under baton's home before it is done: per file the hash of
-//! the bytes we wrote, a backup of what was there, and what we had to make.
-//! It makes removal exact; nothing depends on it being there.
-//! Format 1. A reader refuses newer formats and takes an unreadable file for a lost one.
+//! A record of an installation under baton's home, written before the files change: per file the
+//! hash of the bytes that we wrote, a backup of the old bytes, and what we had to make. It makes
+//! removal exact, but nothing depends on it. Format 1. A reader refuses newer formats, and treats
+//! an unreadable file as a lost one.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Install, InstallError, Scope};
 use crate::config::file::{FileError, Snapshot, write_private};
 use crate::config::json::{Container, Was};
 
-const VERSION: u64 = 1;
-/// Backups that are kept beside those that the manifest names, per agent and scope.
+const FORMAT_VERSION: u64 = 1;
+/// The file in a home that names the user's configuration file. Setup writes it, and the last
+/// removal deletes it.
+pub const CONFIG_RECORD: &str = "config-path";
+/// The longest list of folders that setup made.
+const MAX_MADE_BYTES: u64 = 1 << 20;
+/// Backups that are kept in addition to those that the manifest names, per agent and scope.
 const MAX_OLD_BACKUPS: usize = 16;
 
-/// What was done to one agent in one scope.
+/// What setup did to one agent in one scope.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     version: u64,
@@ -27,15 +34,15 @@ pub(super) struct Manifest {
     pub files: Vec<Entry>,
 }
 
-/// What was done to one file.
+/// What setup did to one file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Entry {
     pub path: PathBuf,
     /// Hash of the bytes that we wrote.
     pub after: String,
-    /// What to restore; `None` if there was no file.
+    /// The backup to restore; `None` if there was no file.
     pub original: Option<Backup>,
-    /// The containers that we made; `None` if that was lost.
+    /// The containers that we made; `None` if that is not known any more.
     pub made: Option<Vec<Container>>,
     /// The directories that we made, outermost first.
     pub dirs: Vec<PathBuf>,
@@ -48,7 +55,6 @@ pub(super) struct Backup {
     pub path: PathBuf,
 }
 
-/// Where the records of one agent and scope are.
 #[derive(Clone, Debug)]
 pub(super) struct Records {
     setup: PathBuf,
@@ -75,12 +81,53 @@ impl Records {
         self.setup.join("lock")
     }
 
+    /// The folders that the first setup had to make for baton's own files, each followed by a NUL.
+    fn made_path(&self) -> PathBuf {
+        self.setup.join("made")
+    }
+
+    /// Records folders that were made for baton's own files, so that the last removal can remove
+    /// them.
+    pub fn note_made(&self, made: &[PathBuf]) -> io::Result<()> {
+        if made.is_empty() {
+            return Ok(());
+        }
+        let mut file = baton_machine::own::append(&self.made_path())?;
+        let lines: Vec<u8> =
+            made.iter().flat_map(|dir| dir.as_os_str().as_bytes().iter().copied().chain([0])).collect();
+        file.write_all(&lines)
+    }
+
+    /// Removes what setup itself needed, if nothing is set up any more and no backup is kept. Needs
+    /// the lock. What can't be removed stays: it is empty, or belongs to another program.
+    pub fn leave(&self) {
+        fs::remove_dir(self.backup_dir()).ok();
+        fs::remove_dir(self.setup.join("backups")).ok();
+        let (lock, made) = (self.lock_path(), self.made_path());
+        let Ok(entries) = fs::read_dir(&self.setup) else { return };
+        if entries.flatten().any(|entry| entry.path() != lock && entry.path() != made) {
+            return;
+        }
+        let noted = baton_machine::own::read(&made, MAX_MADE_BYTES).unwrap_or_default();
+        fs::remove_file(&made).ok();
+        fs::remove_file(&lock).ok();
+        if let Some(home) = self.setup.parent() {
+            fs::remove_file(home.join(CONFIG_RECORD)).ok();
+        }
+        let dirs = noted.split(|byte| *byte == 0).filter(|dir| !dir.is_empty());
+        let mut dirs: Vec<PathBuf> = dirs.map(|dir| PathBuf::from(OsStr::from_bytes(dir))).collect();
+        dirs.sort();
+        for dir in dirs.iter().rev() {
+            fs::remove_dir(dir).ok();
+        }
+    }
+
     fn backup_dir(&self) -> PathBuf {
         self.setup.join("backups").join(&self.stem)
     }
 
     pub fn manifest(&self, files: Vec<Entry>) -> Manifest {
-        Manifest { version: VERSION, agent: self.agent.to_owned(), scope: self.scope.clone(), files }
+        Manifest { version: FORMAT_VERSION, agent: self.agent.to_owned(), scope: self.scope.clone(), files }
     }
 
     /// The manifest, or `None` if there is none that can be read.
@@ -92,7 +139,7 @@ impl Records {
         let path = self.manifest_path();
         let Some(bytes) = Snapshot::read(&path)?.bytes().map(<[u8]>::to_vec) else { return Ok(None) };
         match serde_json::from_slice::<Head>(&bytes) {
-            Ok(head) if head.version > VERSION => {
+            Ok(head) if head.version > FORMAT_VERSION => {
                 Err(InstallError::NewerManifest { path, version: head.version })
             }
             _ => Ok(serde_json::from_slice(&bytes).ok()),
@@ -113,8 +160,8 @@ impl Records {
         }
     }
 
-    /// Tells the other scopes about a file that we made and that stays because of their entries in it:
-    /// the last one to leave removes it.
+    /// Tells the other scopes about a file that we made and that stays because of their entries.
+    /// The last scope that is removed removes it.
     pub fn hand_over(&self, ours: &Entry) -> Result<(), InstallError> {
         let root = ours.made.iter().flatten().find(|c| c.at.is_empty() && c.was == Was::Absent);
         let Some(root) = root else { return Ok(()) };
@@ -155,7 +202,7 @@ impl Records {
         Ok(found)
     }
 
-    /// Keeps a copy of what `path` holds, and says where.
+    /// Keeps a copy of these bytes of `path`, and returns where.
     pub fn back_up(&self, path: &Path, bytes: &[u8]) -> Result<Backup, FileError> {
         let backup = self.backup_of(path, bytes);
         write_private(&backup.path, bytes)?;
@@ -170,7 +217,7 @@ impl Records {
         Backup { path: self.backup_dir().join(name), sha256 }
     }
 
-    /// The bytes of a backup, if it is still what it was.
+    /// The bytes of a backup, if it is unchanged.
     pub fn restore(&self, backup: &Backup) -> Option<Vec<u8>> {
         let snapshot = Snapshot::read(&backup.path).ok()?;
         let bytes = snapshot.bytes()?;

@@ -1,49 +1,50 @@
 //! A change by the agent's own command.
 //!
-//! Some files an agent writes again and again while it runs. Its own programs agree among themselves who writes when, and nobody else can take
-//! part in that: a change of ours could be lost between their reading and writing, or theirs in ours. So while a session runs, such a file is
-//! changed by the agent's command, and read afterwards, because a command that says that it worked proves nothing. While none runs, we
-//! write it ourselves: the command would format it anew, and its start alone may change other files.
+//! An agent rewrites some files while it runs. Its own processes agree on who writes when, and
+//! other programs can't take part in that: our change could be lost between their reading and
+//! writing, or theirs in ours. So while a session runs, the agent's command changes such a file. We
+//! read the file afterwards, because the command's success message proves nothing. While no session
+//! runs, we write the file ourselves: the command would reformat it, and its start may change other
+//! files.
 
 use rustix::process::{Pid, test_kill_process};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
 
-/// A command of the agent's program, and what stands in the JSON file afterwards.
+/// A command of the agent's program, and what the JSON file contains afterwards.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OwnCommand {
-    /// The program's arguments.
     pub args: Vec<String>,
-    /// Variables that keep it from doing anything else.
+    /// Variables that keep the program from doing anything else.
     pub env: &'static [(&'static str, &'static str)],
-    /// Variables that say where its files are, to be passed on.
+    /// Variables that name the place of its files. They are passed on.
     pub keeps: &'static [&'static str],
-    /// Where the agent notes its running sessions, as `<pid>.json`.
+    /// The folder where the agent records its running sessions, as `<pid>.json`.
     pub sessions: PathBuf,
     /// The keys that lead to our entry.
     pub at: &'static [&'static str],
-    /// The entry; `None` if there is to be none.
+    /// The entry; `None` if there should be none.
     pub entry: Option<Value>,
 }
 
-/// Runs a command of the agent whose files are changed, for a limited time. Says what went wrong.
+/// Runs a command of the agent for a limited time. Returns what went wrong.
 pub type Run<'a> = &'a dyn Fn(&OwnCommand) -> Result<(), String>;
 
 impl OwnCommand {
-    /// Whether a session of the agent runs that may write the file at any moment.
+    /// Whether a session of the agent runs, which may write the file at any moment.
     pub fn is_needed(&self) -> bool {
         let Ok(files) = fs::read_dir(&self.sessions) else { return false };
         files.flatten().any(|file| {
             let name = file.file_name();
             let pid = name.to_str().and_then(|name| name.strip_suffix(".json")?.parse::<u32>().ok());
             let pid = pid.and_then(|pid| i32::try_from(pid).ok()).and_then(Pid::from_raw);
-            // One of another user is alive too.
+            // A process of another user is alive too.
             pid.is_some_and(|pid| !matches!(test_kill_process(pid), Err(rustix::io::Errno::SRCH)))
         })
     }
 
-    /// Whether the file says what it is to say.
+    /// Whether the file contains what it should.
     pub(super) fn is_done(&self, file: Option<&[u8]>) -> bool {
         let Some(bytes) = file else { return self.entry.is_none() };
         let Some(whole) = value_of(bytes) else { return false };
@@ -51,7 +52,7 @@ impl OwnCommand {
         found == self.entry.as_ref()
     }
 
-    /// Whether nothing but our entry has come into the file, however it is formatted now.
+    /// Whether nothing but our entry changed in the file, in whatever formatting.
     pub(super) fn is_all_that_changed(&self, before: Option<&[u8]>, after: Option<&[u8]>) -> bool {
         let whole = |bytes: Option<&[u8]>| value_of(bytes.unwrap_or(b"{}"));
         let (Some(before), Some(mut after)) = (whole(before), whole(after)) else { return false };
@@ -59,7 +60,7 @@ impl OwnCommand {
         after == before
     }
 
-    /// The command for people.
+    /// The command as people read it.
     pub fn shown(&self, program: &str) -> String {
         let words = self.args.iter().take_while(|word| !word.starts_with('{'));
         words.fold(program.to_owned(), |line, word| line + " " + word)
@@ -70,7 +71,7 @@ fn value_of(bytes: &[u8]) -> Option<Value> {
     serde_json::from_slice(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes)).ok()
 }
 
-/// Takes an entry out, and the containers around it that were not there before.
+/// Removes an entry, and the containers around it that were not there before.
 fn drop_entry(value: &mut Value, before: &Value, way: &[&str]) {
     let (Some((key, rest)), Some(object)) = (way.split_first(), value.as_object_mut()) else { return };
     if let Some(inner) = object.get_mut(*key).filter(|_| !rest.is_empty()) {

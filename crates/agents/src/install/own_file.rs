@@ -1,26 +1,24 @@
-//! A file that is wholly ours, in a folder where an agent looks for such files: a hooks file, a plugin.
-//! It is known by a mark in it, which names our home. A file of that name without the mark is somebody else's: it is never
-//! overwritten, and never deleted. Pure: bytes in, edits out.
+//! A file that only baton writes, in a folder where an agent looks for such files: a hooks file, a
+//! plugin. A mark in it names our home. A file of that name without the mark belongs to another
+//! program: it is never overwritten and never deleted. Pure: bytes in, edits out.
 
 use std::path::Path;
 
 use super::{Current, FileEdit, InstallError};
 
-/// One file of ours.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnFile<'a> {
-    /// Where it stands.
     pub path: &'a Path,
-    /// What is in it, for people: "the hooks of baton".
+    /// What it contains, in words: "the hooks of baton".
     pub what: &'a str,
-    /// All that it holds; the mark is part of it.
+    /// The whole content, with the mark.
     pub bytes: &'a [u8],
-    /// What only a file of ours has in it, for this home.
+    /// A text that only our file contains, for this home.
     pub mark: &'a str,
 }
 
 impl OwnFile<'_> {
-    /// Writes the file, or brings it up to date.
+    /// Writes the file, or updates it.
     pub fn write(&self, now: &Current) -> Result<FileEdit, InstallError> {
         let before = now.bytes(self.path);
         let verb = match before {
@@ -32,7 +30,7 @@ impl OwnFile<'_> {
         Ok(FileEdit::write(self.path, before, self.bytes.to_vec(), what, Vec::new()))
     }
 
-    /// Deletes the file, if it is there and still ours.
+    /// Deletes the file, if it exists and is still ours.
     pub fn remove(&self, now: &Current) -> Option<FileEdit> {
         let before = now.bytes(self.path).filter(|bytes| self.is_ours(bytes))?;
         Some(FileEdit::take_out(self.path, before, None, format!("remove {}", self.what)))
@@ -83,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_somebody_else_is_left_alone() {
+    fn a_file_of_another_program_is_left_alone() {
         for bytes in [&b""[..], b"mine", b"by baton of /other"] {
             let now = with(Some(bytes));
             assert_eq!(file().write(&now).unwrap_err().code(), "setup-file-taken");

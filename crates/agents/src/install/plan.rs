@@ -1,8 +1,8 @@
-//! A plan: the edits of one agent in one scope, ready to be shown and applied.
-//! Applying holds a lock under baton's home, checks every file first, writes backups and the manifest
-//! before the first edit, and puts back what was done if a later edit fails. A file that a running agent
-//! rewrites itself is changed by that agent's own command while one runs, if the command does it; by us otherwise.
-//! A plan is about the files as they were when it was made; if one has changed since, nothing is done.
+//! A plan: the edits of one agent in one scope, ready to be shown and applied. Applying takes a
+//! lock under baton's home, checks every file first, writes backups and the manifest before the
+//! first edit, and restores what was done if a later edit fails. If a running agent rewrites a file
+//! itself, that agent's own command changes the file, if the command works; otherwise we do. A plan
+//! is about the files at the time it was made. If one has changed since, applying does nothing.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use super::{Current, FileEdit, InstallError, OwnCommand, Records, Run, Scope, Ta
 use crate::config::file::{FileError, Snapshot, make_parents};
 use crate::config::json::Container;
 
-/// Mode of a new file in the user's own configuration, which may come to hold secrets.
-const USER_FILE: u32 = 0o600;
-/// Mode of a new file in a project.
-const PROJECT_FILE: u32 = 0o644;
+/// The mode of a new file in the user's own configuration, which may later hold secrets.
+const USER_FILE_MODE: u32 = 0o600;
+/// The mode of a new file in a project.
+const PROJECT_FILE_MODE: u32 = 0o644;
 
 /// Edits that belong together.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ struct Step {
 }
 
 impl Step {
-    /// The agent's own command for it, if that is the way now.
+    /// The agent's own command for it, if it should be used now.
     fn command<'s, 'r>(&'s self, run: Option<Run<'r>>) -> Option<(&'s OwnCommand, Run<'r>)> {
         self.edit.by.as_ref().filter(|command| command.is_needed()).zip(run)
     }
@@ -46,9 +46,9 @@ impl Step {
 
 #[derive(Debug)]
 enum Goal {
-    /// Set up; with the manifest that is true then, and copies to keep: path and bytes.
+    /// Set up: with the new manifest, and copies to keep (path and bytes).
     Installed { manifest: Manifest, copies: Vec<(PathBuf, Vec<u8>)> },
-    /// Taken out; with the directories that we made, outermost first.
+    /// Removed: with the directories that we made, outermost first.
     Removed { dirs: Vec<PathBuf>, copies: Vec<(PathBuf, Vec<u8>)> },
 }
 
@@ -61,22 +61,22 @@ pub struct Applied {
     pub notes: Vec<String>,
 }
 
-/// What became of one step.
+/// The result of one step.
 struct Written {
-    /// The file's bytes now.
     after: Option<Vec<u8>>,
-    /// Somebody else may have written it at the same time: the original must not be restored over that.
+    /// Another program may have written the file at the same time. Then the original must not be
+    /// restored over it.
     shared: bool,
-    /// The agent's command did not do it, and why.
+    /// The agent's command did not work, for this reason.
     note: Option<String>,
 }
 
-/// Everything that both kinds of plan begin with.
+/// What both kinds of plan begin with.
 struct Situation {
     snapshots: Vec<Snapshot>,
     now: Current,
     manifest: Option<Manifest>,
-    /// The edits that would take baton out, by value.
+    /// The edits that would remove baton, by value.
     out: Vec<FileEdit>,
     store: Store,
 }
@@ -99,7 +99,7 @@ impl Situation {
         self.manifest.as_ref()?.entry(path)
     }
 
-    /// What the file would be without us, by value.
+    /// The file without our entries, by value.
     fn without_us(&self, path: &Path) -> Option<Vec<u8>> {
         match self.out.iter().find(|edit| edit.path == path) {
             Some(edit) => edit.after.clone(),
@@ -118,7 +118,7 @@ impl Situation {
 }
 
 impl Plan {
-    /// Reads the target's files and plans what sets baton up.
+    /// Reads the target's files, and plans how to set baton up.
     pub fn install(target: &dyn Target) -> Result<Self, InstallError> {
         let situation = Situation::read(target)?;
         let edits = target.add(&situation.now)?;
@@ -141,14 +141,14 @@ impl Plan {
         Ok(Self { trust, ..Self::new(target, situation, steps, goal) })
     }
 
-    /// Reads the target's files and plans what takes baton out.
+    /// Reads the target's files, and plans how to remove baton.
     pub fn remove(target: &dyn Target) -> Result<Self, InstallError> {
         let mut situation = Situation::read(target)?;
         let mut copies = Vec::new();
         let mut edits = std::mem::take(&mut situation.out);
         let mut left = Vec::new();
         for path in target.shared() {
-            // The last one to leave takes it out.
+            // The last agent that is removed removes the entry.
             if !situation.store.elsewhere(&path)?.is_empty() {
                 left.push(path);
             }
@@ -180,8 +180,8 @@ impl Plan {
 
     fn new(target: &dyn Target, situation: Situation, steps: Vec<Step>, goal: Goal) -> Self {
         let new_mode = match target.install().scope() {
-            Scope::User => USER_FILE,
-            Scope::Project(_) => PROJECT_FILE,
+            Scope::User => USER_FILE_MODE,
+            Scope::Project(_) => PROJECT_FILE_MODE,
         };
         let notes = match goal {
             Goal::Installed { .. } => target.notes(&situation.now),
@@ -192,12 +192,11 @@ impl Plan {
         Self { steps, notes, trust: Trust::NotAsked, loaded, store, prior, goal, new_mode }
     }
 
-    /// The edits, only those that change something.
+    /// The edits that change something.
     pub fn edits(&self) -> impl Iterator<Item = &FileEdit> {
         self.steps.iter().map(|step| &step.edit)
     }
 
-    /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -207,17 +206,16 @@ impl Plan {
         &self.notes
     }
 
-    /// Whether the agent uses what stands in the files now; only looked at for setting up.
+    /// Whether the agent uses the entries in the current files. Only set in a plan to set baton up.
     pub fn trust(&self) -> &Trust {
         &self.trust
     }
 
-    /// The program of ours that the agent loads into itself, if it does.
+    /// Our code that the agent loads into its own process, if any.
     pub fn loaded(&self) -> Option<&Path> {
         self.loaded.as_deref()
     }
 
-    /// All edits as one unified diff.
     pub fn diff(&self) -> String {
         self.edits().map(FileEdit::diff).collect()
     }
@@ -227,7 +225,7 @@ impl Plan {
         self.apply_with(None)
     }
 
-    /// The same, with the agent's own commands where there are such; `run` runs them.
+    /// The same, with the agent's own commands where they are needed; `run` runs them.
     pub fn apply_with(self, run: Option<Run<'_>>) -> Result<Applied, InstallError> {
         if self.is_empty() && (matches!(self.goal, Goal::Installed { .. }) || self.prior.is_none()) {
             return Ok(Applied { changed: Vec::new(), notes: Vec::new() });
@@ -246,7 +244,7 @@ impl Plan {
         for (path, bytes) in copies {
             self.store.back_up(path, bytes)?;
         }
-        // Before the edits: if we are killed among them, what is to be undone is known.
+        // Before the edits: if we are killed in between, this says what to undo.
         if let Goal::Installed { manifest, .. } = &self.goal {
             self.store.save(manifest)?;
         }
@@ -267,13 +265,16 @@ impl Plan {
                 None
             }
         };
-        // Old backups are only clutter: not worth a failure of what has already been done.
+        // Old backups only take space. They are not worth a failure after the work is done.
         self.store.prune(kept.as_ref()).ok();
+        if kept.is_none() {
+            self.store.leave();
+        }
         let notes = written.into_iter().filter_map(|written| written.note).collect();
         Ok(Applied { changed: self.steps.into_iter().map(|step| step.edit.path).collect(), notes })
     }
 
-    /// The manifest with what an agent's command has written, which nobody could know before.
+    /// The manifest with what an agent's command has written, which was not known before.
     fn note_bytes(&self, manifest: &Manifest, written: &[Written]) -> Result<Manifest, InstallError> {
         let mut noted = manifest.clone();
         for (step, written) in self.steps.iter().zip(written) {
@@ -292,10 +293,18 @@ impl Plan {
 
     fn lock(&self) -> Result<File, InstallError> {
         let path = self.store.lock_path();
-        make_parents(&path, 0o700)?;
-        let file = File::options().create(true).append(true).open(&path);
-        let locked = file.and_then(|file| file.lock().map(|()| file));
-        Ok(locked.map_err(|e| FileError::io("lock", &path, e))?)
+        loop {
+            let made = make_parents(&path, 0o700)?;
+            let file = baton_machine::own::append(&path);
+            let locked = file.and_then(|file| file.lock().map(|()| file));
+            let locked = locked.map_err(|e| FileError::io("lock", &path, e))?;
+            self.store.note_made(&made).map_err(|e| FileError::io("write", &path, e))?;
+            // The last removal deletes the lock file that others wait for. A lock counts only while
+            // its file still has its name.
+            if is_named(&locked, &path) {
+                return Ok(locked);
+            }
+        }
     }
 
     fn write_all(&self, run: Option<Run<'_>>) -> Result<Vec<Written>, InstallError> {
@@ -316,7 +325,8 @@ impl Plan {
         Ok(done)
     }
 
-    /// Makes one change: by the agent's command if there is one and it does what it should, else by writing the file.
+    /// Makes one change: by the agent's command, if there is one and it works; otherwise by writing
+    /// the file.
     fn write(&self, step: &Step, run: Option<Run<'_>>) -> Result<Written, FileError> {
         let FileEdit { path, before, after, .. } = &step.edit;
         let mut note = None;
@@ -334,12 +344,12 @@ impl Plan {
                 path.display()
             ));
         }
-        // Refused if anybody has changed it, that command too.
+        // Refused if another program has changed the file, or that command has.
         step.snapshot.replace(after.as_deref(), self.new_mode)?;
         Ok(Written { after: after.clone(), shared: false, note })
     }
 
-    /// Undoes the first steps; gives the files where that failed.
+    /// Undoes the first steps, and returns the files where that failed.
     fn put_back(&self, done: &[Written]) -> Vec<PathBuf> {
         let undo = |(step, written): &(&Step, &Written)| -> Result<(), FileError> {
             let now = Snapshot::read(&step.edit.path)?;
@@ -364,13 +374,13 @@ impl Plan {
             Some(old) => self.store.save(old),
             None => self.store.delete(),
         };
-        // The manifest only makes removal exact; the first failure is the one to report.
+        // The manifest only makes removal exact. The first failure is the one to report.
         put_back.ok();
         source
     }
 }
 
-/// What the manifest says about a file that is about to be written.
+/// The record of a file that is about to be written.
 fn entry_for(step: &Step, situation: &Situation, copies: &mut Vec<(PathBuf, Vec<u8>)>) -> Entry {
     let FileEdit { path, before, after, made, .. } = &step.edit;
     let prior = situation.entry(path);
@@ -396,7 +406,8 @@ fn entry_for(step: &Step, situation: &Situation, copies: &mut Vec<(PathBuf, Vec<
     Entry { path: path.clone(), after, original, made, dirs }
 }
 
-/// What another agent's manifest says about a file in which its entry serves us too: then either of the two can be the last to leave.
+/// What another agent's manifest says about a file in which its entry also serves us. Then either
+/// of the two may be removed last.
 fn adopted(
     path: &Path,
     situation: &Situation,
@@ -413,13 +424,13 @@ fn adopted(
     Ok(Some(entry))
 }
 
-/// Old records with the new ones over them.
+/// Old records, overwritten by the new ones.
 fn merged(old: &[Container], new: &[Container]) -> Vec<Container> {
     let kept = old.iter().filter(|o| !new.iter().any(|n| n.at == o.at));
     kept.chain(new).cloned().collect()
 }
 
-/// The original of a file that is still as we left it; `Some(None)` if there was none.
+/// The original of a file that is still as we left it; `Some(None)` if there was no file.
 fn exact(entry: &Entry, bytes: &[u8], store: &Store) -> Option<Option<Vec<u8>>> {
     if sha256(bytes) != entry.after {
         return None;
@@ -430,10 +441,18 @@ fn exact(entry: &Entry, bytes: &[u8], store: &Store) -> Option<Option<Vec<u8>>> 
     }
 }
 
+/// Whether the open file is the one at the path.
+fn is_named(file: &File, path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    let same =
+        |ours: fs::Metadata, named: fs::Metadata| (ours.dev(), ours.ino()) == (named.dev(), named.ino());
+    file.metadata().is_ok_and(|ours| fs::metadata(path).is_ok_and(|named| same(ours, named)))
+}
+
 /// Removes directories that are empty now, innermost first; others stay.
 fn remove_empty(dirs: &[PathBuf]) {
     for dir in dirs.iter().rev() {
-        // One that is not empty, or gone already, is none of our business any more.
+        // A directory that is not empty, or is gone, stays as it is.
         fs::remove_dir(dir).ok();
     }
 }

@@ -1,6 +1,6 @@
-//! Our entry among the MCP servers of a JSON file: `{"mcpServers": {"baton": {…}}}`.
-//! It is known by its arguments. One that belongs to another program or another home is never touched;
-//! of our own only the keys that we write are brought up to date, what a person added to it stays.
+//! Our entry among the MCP servers of a JSON file: `{"mcpServers": {"baton": {…}}}`. It is
+//! recognised by its arguments. An entry of another program or another home is never touched. In
+//! our own entry, only the keys that we write are updated; what a person added stays.
 
 use serde_json::{Value, json};
 use std::path::Path;
@@ -11,25 +11,24 @@ use crate::config::json::{Json, Made, Reader, Step, Tree};
 
 const SERVERS: &str = "mcpServers";
 
-/// The entry of one agent, or of all that read the file.
+/// The entry of one agent, or of all agents that read the file.
 #[derive(Clone, Debug)]
 pub struct JsonServer<'a> {
-    /// The agent's name in `baton mcp --agent NAME`; `None` where several agents read the file, and the server finds out who started it.
+    /// The agent's name in `baton mcp --agent NAME`; `None` if several agents read the file, and
+    /// the server finds out which agent started it.
     pub agent: Option<&'static str>,
-    /// Our program.
     pub baton: &'a str,
-    /// Our home.
     pub home: &'a str,
-    /// Who reads the file.
+    /// The reader of the file.
     pub reader: &'a Reader,
 }
 
-/// The arguments that make our program a session's MCP server.
+/// The arguments with which our program is the MCP server of a session.
 pub(crate) fn server_args(agent: &str, home: &str) -> Vec<String> {
     ["mcp", "--agent", agent, "--home", home].map(str::to_owned).to_vec()
 }
 
-/// The home that such arguments name; `None` if they are not of this kind.
+/// The home in such arguments; `None` if they are of another kind.
 pub(crate) fn home_in_args(agent: &str, args: &[&str]) -> Option<String> {
     match args {
         ["mcp", "--agent", a, "--home", home] if *a == agent => Some((*home).to_owned()),
@@ -37,7 +36,8 @@ pub(crate) fn home_in_args(agent: &str, args: &[&str]) -> Option<String> {
     }
 }
 
-/// The same for a server that finds out who started it. An entry that names one of those agents is an older baton's.
+/// The same for a server that finds out which agent started it. An entry that names one of those
+/// agents comes from an older baton.
 fn home_in_shared_args(args: &[&str]) -> Option<String> {
     match args {
         ["mcp", "--home", home] | ["mcp", "--agent", _, "--home", home] => Some((*home).to_owned()),
@@ -46,7 +46,7 @@ fn home_in_shared_args(args: &[&str]) -> Option<String> {
 }
 
 impl JsonServer<'_> {
-    /// Whose the entry is that is there now.
+    /// Who owns the current entry.
     pub fn owner(&self, path: &Path, bytes: &[u8]) -> Result<Server, InstallError> {
         let json = Json::parse(bytes, path, self.reader)?;
         Ok(match json.get(&way()) {
@@ -55,7 +55,7 @@ impl JsonServer<'_> {
         })
     }
 
-    /// Adds the entry or brings it up to date.
+    /// Adds the entry, or updates it.
     pub fn install(&self, path: &Path, bytes: &[u8]) -> Result<Edited, InstallError> {
         let json = Json::parse(bytes, path, self.reader)?;
         json.unique(&[SERVERS, SERVER])?;
@@ -90,7 +90,7 @@ impl JsonServer<'_> {
         Ok(Edited { bytes, made: Vec::new(), added: 0, updated, dropped: 0 })
     }
 
-    /// Takes the entry out; with how many there were. `None` means that the file goes.
+    /// Removes the entry, and returns how many there were. `None` means that the file is removed.
     pub fn remove(
         &self,
         path: &Path,
@@ -107,7 +107,6 @@ impl JsonServer<'_> {
         }
     }
 
-    /// The entry as a new one is written.
     pub fn entry(&self) -> Value {
         let args = match self.agent {
             Some(agent) => server_args(agent, self.home),

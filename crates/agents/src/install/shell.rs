@@ -1,5 +1,5 @@
-//! Just enough of the POSIX shell's quoting to write a command into a hook and to recognise it again,
-//! also after someone else has written it with other quotes.
+//! Just enough of the POSIX shell's quoting to write a command into a hook and to recognise it
+//! again, also after another program has quoted it differently.
 
 /// The word in single quotes.
 pub fn quote(word: &str) -> String {

@@ -1,15 +1,19 @@
-//! OpenCode's events, as our plugin forwards them, and what the plugin is told.
+//! OpenCode's events, as our plugin forwards them, and the messages to the plugin.
 //!
-//! Mail goes out with a prompt (as a part of the message), after a tool (behind its output), and into an idle session as a prompt of its own. All
-//! three are stored with the conversation. The proof is the plugin's sight of each request to the model, so no file of OpenCode is read.
+//! Mail goes out with a prompt (as a part of the message), after a tool (after its output), and
+//! into an idle session as a separate prompt. OpenCode stores all three with the conversation. The
+//! plugin sees each request to the model, and that is the proof, so no file of OpenCode is read.
 //!
-//! A pushed prompt has ids that follow from its offer. OpenCode takes the same message and part once, however often it is sent, so a push whose
-//! fate is unknown is simply repeated.
+//! The ids of a pushed prompt follow from its offer. OpenCode accepts the same message and part
+//! once, however often it is sent. So if the result of a push is unknown, baton repeats it.
 
 use super::{asked, history, install, screen};
-use crate::agent::{Agent, Env, McpCaller, Push, Shell};
-use crate::asked::{Asked, Settled};
-use crate::call::{self, Call, Ruling};
+use crate::agent::{
+    ContextLimit, Env, HookCodec, Identity, McpCaller, PastCalls, Profile, Push, Questions, Setup, Shell,
+    Transcript, Waking,
+};
+use crate::asked::{AgentQuestion, QuestionReport};
+use crate::call::{self, Ruling, ToolCall};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader};
 use crate::install::{Install, InstallError, Target};
@@ -26,23 +30,19 @@ use serde_json::{Map, Value, json};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// OpenCode.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenCode;
 
 /// The argument that our plugin adds to calls of our tools.
-const CALLER: &str = "baton_caller";
+const CALLER_ARGUMENT: &str = "baton_caller";
 
-impl Agent for OpenCode {
+impl Profile for OpenCode {
     fn facts(&self) -> &'static Facts {
         &super::facts::FACTS
     }
+}
 
-    /// Its folders, with a log.
-    fn writes_when_asked(&self) -> bool {
-        true
-    }
-
+impl Setup for OpenCode {
     fn target(
         &self,
         install: Install,
@@ -52,7 +52,9 @@ impl Agent for OpenCode {
         let folder = env("XDG_CONFIG_HOME").filter(|folder| !folder.is_empty()).map(PathBuf::from);
         Ok(Box::new(install::OpenCode::new(install, user_home, folder.as_deref())?))
     }
+}
 
+impl HookCodec for OpenCode {
     fn parse(&self, payload: &[u8], _named: Option<&str>) -> Result<Event, Error> {
         payload::read(payload, |payload| {
             let turn = given(payload.turn_id.clone());
@@ -63,16 +65,26 @@ impl Agent for OpenCode {
 
     fn render(&self, _event: &Event, reply: &Reply) -> String {
         match reply {
-            // Its wakes carry the mail, so no prompt of ours can be empty.
+            // A push carries the mail itself, so a prompt of ours is never empty.
             Reply::Silent | Reply::Block(_) => String::new(),
             Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
         }
     }
 
-    fn render_ruling(&self, _call: &Call, ruling: &Ruling) -> String {
+    fn context_limit(&self, event: EventKind) -> Option<ContextLimit> {
+        match event {
+            EventKind::Prompt | EventKind::AfterTool | EventKind::IdleNotice => {
+                Some(ContextLimit::new(40_000, Unit::Bytes))
+            }
+            _ => None,
+        }
+    }
+
+    fn render_ruling(&self, _call: &ToolCall, ruling: &Ruling) -> String {
         match ruling {
             Ruling::Deny(why) => json!({ "deny": why }),
-            // A plugin can't make it ask its person. Where it may be held for one, `render_hold` says so.
+            // A plugin can't make OpenCode ask its user. If the call may be held for a person,
+            // `render_hold` says so.
             Ruling::Ask(why) => json!({ "deny": call::needs_a_person(why) }),
             Ruling::Note(text) => json!({ "note": text }),
             Ruling::Redact { output, .. } => json!({ "output": output }),
@@ -80,45 +92,79 @@ impl Agent for OpenCode {
         .to_string()
     }
 
-    /// The plugin waits before the call; what it throws when nobody has answered is said along.
-    fn render_hold(&self, _call: &Call, why: &str, hold: Span) -> Option<String> {
+    /// The plugin waits before the call. `why` is what it throws if no answer comes.
+    fn render_hold(&self, _call: &ToolCall, why: &str, hold: Span) -> Option<String> {
         let refused = call::needs_a_person(why);
         Some(json!({"deny": refused, "hold": {"ms": hold.0, "why": why}}).to_string())
     }
+}
 
-    fn asked(&self, payload: &[u8], event: &Event) -> Option<Asked> {
-        asked::asked(payload, event)
+impl Identity for OpenCode {
+    fn shell(&self, env: Env<'_>) -> Option<Shell> {
+        env("OPENCODE")?;
+        let text = |name: &str| env(name)?.into_string().ok();
+        let session_id = text("BATON_SESSION_ID")?;
+        Some(Shell { session_id, call: text("BATON_CALL_ID"), subagent: env("BATON_SUBAGENT").is_some() })
     }
 
-    fn reply(&self, payload: &[u8], event: &Event, asked: &Asked, answer: &Answer) -> Option<Value> {
-        asked::answer(payload, event, asked, answer)
+    fn is_process(&self, args: &[String]) -> bool {
+        args.iter().take(2).any(|arg| is_program(arg))
     }
 
-    fn settled(&self, payload: &[u8], event: &Event) -> Option<Settled> {
-        asked::settled(payload, event)
-    }
-
-    /// What is attached to such a process shows the sessions of it, but nobody knows whether anything is.
-    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
-        asked::is_headless(args)
-    }
-
-    fn takes(&self, event: EventKind) -> Option<(usize, Unit)> {
-        match event {
-            EventKind::Prompt | EventKind::AfterTool | EventKind::IdleNotice => Some((40_000, Unit::Bytes)),
-            _ => None,
-        }
-    }
-
-    /// It says nothing of the kind.
-    fn tells_held_stops(&self) -> bool {
-        false
-    }
-
-    fn shows_requests(&self) -> bool {
+    fn is_shared_process(&self, _args: &[String]) -> bool {
         true
     }
 
+    fn hook_process(&self, env: Env<'_>) -> Option<i32> {
+        env("OPENCODE_PID")?.to_str()?.parse().ok()
+    }
+
+    fn caller_in_arguments(&self, arguments: &mut Map<String, Value>) -> Option<McpCaller> {
+        let caller = arguments.remove(CALLER_ARGUMENT)?;
+        let text = |key: &str| caller.get(key).and_then(Value::as_str).map(str::to_owned);
+        Some(McpCaller {
+            session_id: text("session_id"),
+            call: text("call"),
+            subagent: caller.get("agent_id").is_some_and(|id| !id.is_null()),
+        })
+    }
+}
+
+impl Transcript for OpenCode {}
+
+impl PastCalls for OpenCode {
+    fn history(&self, user_home: &Path, _since: Option<SystemTime>, env: Env<'_>) -> History {
+        let data = env("XDG_DATA_HOME").filter(|folder| !folder.is_empty());
+        let folder = data.map_or_else(|| user_home.join(".local/share"), PathBuf::from);
+        History::Database { file: folder.join("opencode/opencode.db"), query: history::QUERY }
+    }
+
+    fn history_reader(&self, _file: &Path) -> HistoryReader {
+        Box::new(history::calls)
+    }
+}
+
+impl Questions for OpenCode {
+    fn asked(&self, payload: &[u8], event: &Event) -> Option<AgentQuestion> {
+        asked::asked(payload, event)
+    }
+
+    fn reply(&self, payload: &[u8], event: &Event, asked: &AgentQuestion, answer: &Answer) -> Option<Value> {
+        asked::answer(payload, event, asked, answer)
+    }
+
+    fn question_outcome(&self, payload: &[u8], event: &Event) -> Option<QuestionReport> {
+        asked::question_outcome(payload, event)
+    }
+
+    /// Clients attach to such a process and show its sessions, but nothing tells whether any client
+    /// is there.
+    fn is_headless(&self, args: &[String], _env: Env<'_>) -> bool {
+        asked::is_headless(args)
+    }
+}
+
+impl Waking for OpenCode {
     fn push(&self, push: &Push<'_>) -> Option<Value> {
         Some(json!({
             "session_id": push.session_id,
@@ -129,63 +175,24 @@ impl Agent for OpenCode {
         }))
     }
 
-    fn history(&self, user_home: &Path, _since: Option<SystemTime>, env: Env<'_>) -> History {
-        let data = env("XDG_DATA_HOME").filter(|folder| !folder.is_empty());
-        let folder = data.map_or_else(|| user_home.join(".local/share"), PathBuf::from);
-        History::Database { file: folder.join("opencode/opencode.db"), query: history::QUERY }
-    }
-
-    fn history_reader(&self, _file: &Path) -> HistoryReader {
-        Box::new(history::calls)
-    }
-
-    fn shell(&self, env: Env<'_>) -> Option<Shell> {
-        env("OPENCODE")?;
-        let text = |name: &str| env(name)?.into_string().ok();
-        let session_id = text("BATON_SESSION_ID")?;
-        Some(Shell { session_id, call: text("BATON_CALL_ID"), subagent: env("BATON_SUBAGENT").is_some() })
-    }
-
-    fn hook_process(&self, env: Env<'_>) -> Option<i32> {
-        env("OPENCODE_PID")?.to_str()?.parse().ok()
-    }
-
-    fn is_process(&self, args: &[String]) -> bool {
-        args.iter().take(2).any(|arg| is_program(arg))
-    }
-
     fn screen(&self, capture: &str) -> Screen {
         screen::screen(capture)
     }
-
-    fn is_shared_process(&self, _args: &[String]) -> bool {
-        true
-    }
-
-    fn caller_in_arguments(&self, arguments: &mut Map<String, Value>) -> Option<McpCaller> {
-        let caller = arguments.remove(CALLER)?;
-        let text = |key: &str| caller.get(key).and_then(Value::as_str).map(str::to_owned);
-        Some(McpCaller {
-            session_id: text("session_id"),
-            call: text("call"),
-            subagent: caller.get("agent_id").is_some_and(|id| !id.is_null()),
-        })
-    }
 }
 
-/// Whether that is OpenCode, by its path.
+/// Whether it is OpenCode, by its path.
 pub(super) fn is_program(arg: &str) -> bool {
     let name = Path::new(arg).file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| matches!(name, "opencode" | ".opencode" | "opencode.exe"))
 }
 
-/// An id as OpenCode makes them: the time, which it sorts by, and 14 letters.
+/// An id in OpenCode's form: the time, by which it sorts, and 14 letters.
 fn id(prefix: &str, nonce: &Nonce, made_at: Moment) -> String {
     let time = (made_at.0.cast_unsigned() << 12 | 1) & 0xffff_ffff_ffff;
     format!("{prefix}_{time:012x}{:0>14}", nonce.as_str())
 }
 
-/// What happened, in our words.
+/// The canonical kind of an event.
 fn kind(payload: &Payload<'_>) -> EventKind {
     match payload.hook_event_name.as_ref() {
         "session.created" => EventKind::Start(Source::Startup),
@@ -194,15 +201,15 @@ fn kind(payload: &Payload<'_>) -> EventKind {
         "tool.execute.after" => EventKind::AfterTool,
         "request" => EventKind::Request,
         "session.compacted" => EventKind::Start(Source::Compact),
-        // Told by our plugin before the next one, unless the turn failed.
+        // Our plugin reports it before the next event, unless the turn failed.
         "turn.done" => EventKind::Stop,
         "session.idle" => EventKind::IdleNotice,
         "permission.asked" | "question.asked" | "call.asked" => EventKind::Blocked,
-        // Whatever was answered: if it was a refusal, the session says next that it is idle.
+        // Whatever the answer was: after a refusal, the session reports next that it is idle.
         "permission.replied" | "question.replied" | "question.rejected" | "call.decided" => {
-            EventKind::BeforeTool
+            EventKind::QuestionSettled
         }
-        // About questions only: it says the same of its turn by other events.
+        // About questions only. Other events report the turn.
         "approval.gone" | "approval.outcome" => EventKind::Other,
         "push.failed" => EventKind::PushFailed,
         "session.deleted" => EventKind::End,

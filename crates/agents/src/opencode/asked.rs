@@ -1,26 +1,34 @@
-//! What OpenCode asks its person, as our plugin forwards it, and the answer in the plugin's words. A call that the plugin holds because a rule of ours wants
-//! it asked about is one of these questions.
+//! What OpenCode asks its user, as our plugin forwards it, and the answer in the plugin's form. A
+//! call that the plugin holds because a guard rule wants it confirmed is one of these questions.
 
 use super::adapter::is_program;
 use super::tools::{CALLS, TOOLS};
-use crate::asked::{Asked, Settled, Settlement, about_call, fingerprint};
+use crate::asked::{
+    AgentQuestion, QuestionOutcome, QuestionReport, fingerprint, in_words, question_about_call,
+};
 use crate::call;
-use baton_core::approval::{Answer, Question, QuestionKind};
+use baton_core::approval::{Answer, Extent, Part, Question, QuestionKind, Subject, in_a_list};
 use baton_core::event::Event;
 use baton_core::tool::{ToolKind, ToolUse};
 use serde_json::{Value, json};
 
-/// Where a permission says in so many words what it is about.
-const ABOUT: [&str; 4] = ["command", "filepath", "url", "query"];
+/// Where a permission spells out what it is about, and what baton calls that.
+const SUBJECT_FIELDS: [(&str, &str); 5] = [
+    ("command", "command"),
+    ("filepath", "file"),
+    ("parentDir", "file"),
+    ("url", "address"),
+    ("query", "query"),
+];
 
-/// What our plugin says when it holds a call.
-const HELD: &str = "call.asked";
+/// The event with which our plugin reports a held call.
+const HELD_CALL_EVENT: &str = "call.asked";
 
-/// Commands of OpenCode in which nobody sits in front of its process.
-const HEADLESS: [&str; 5] = ["acp", "github", "run", "serve", "web"];
+/// Commands of OpenCode without a user in front of the process.
+const HEADLESS_COMMANDS: [&str; 5] = ["acp", "github", "run", "serve", "web"];
 
-/// Its options before a command that have a value in the next argument.
-const VALUED: [&str; 11] = [
+/// Options before a command that take the next argument as their value.
+const OPTIONS_WITH_VALUE: [&str; 11] = [
     "--agent",
     "--cors",
     "--hostname",
@@ -34,13 +42,13 @@ const VALUED: [&str; 11] = [
     "-s",
 ];
 
-/// Whether nobody sits in front of a process with these arguments.
+/// Whether no user sits in front of a process with these arguments.
 pub fn is_headless(args: &[String]) -> bool {
     let own = args.iter().take(2).position(|arg| is_program(arg)).map_or(0, |at| at + 1);
     let mut rest = args[own.min(args.len())..].iter().map(String::as_str);
     let mut command = None;
     while let Some(arg) = rest.next() {
-        if VALUED.contains(&arg) {
+        if OPTIONS_WITH_VALUE.contains(&arg) {
             rest.next();
         } else if !arg.starts_with('-') {
             command = Some(arg);
@@ -48,72 +56,96 @@ pub fn is_headless(args: &[String]) -> bool {
         }
     }
     let interactive = command == Some("run") && rest.any(|arg| matches!(arg, "-i" | "--interactive"));
-    command.is_some_and(|command| HEADLESS.contains(&command)) && !interactive
+    command.is_some_and(|command| HEADLESS_COMMANDS.contains(&command)) && !interactive
 }
 
-/// What is asked with an event.
-pub fn asked(payload: &[u8], event: &Event) -> Option<Asked> {
+/// The question of an event.
+pub fn asked(payload: &[u8], event: &Event) -> Option<AgentQuestion> {
     let read = match event.native.as_str() {
-        HELD => return held(payload),
+        HELD_CALL_EVENT => return held(payload),
         "permission.asked" => permission,
         "question.asked" => question,
         _ => return None,
     };
     let payload: Value = serde_json::from_slice(payload).ok()?;
     let about = &payload["asked"];
-    let question = read(about)?;
+    let question = told_in_part(read(about)?, about);
     let call = about["tool"]["callID"].as_str().map(str::to_owned);
-    let tool = question.tool.as_deref().unwrap_or_default();
-    let input = fingerprint(tool, &json!([about["patterns"], about["metadata"], about["questions"]]));
-    Some(Asked { question, call, input, native: Value::Null })
+    let input = fingerprint(
+        question.subject.tool().unwrap_or_default(),
+        &json!([about["patterns"], about["metadata"], about["questions"]]),
+    );
+    Some(AgentQuestion { question, call, input, native: Value::Null })
 }
 
 /// A call that our plugin holds, in the fields of the event before it.
-fn held(payload: &[u8]) -> Option<Asked> {
+fn held(payload: &[u8]) -> Option<AgentQuestion> {
     let call = call::read(payload, CALLS.before.first().copied(), &CALLS, &TOOLS).ok()??;
     let told: Value = serde_json::from_slice(payload).ok()?;
-    let asked = about_call(&TOOLS, &call, told["request"].as_str()?.to_owned());
+    let asked = question_about_call(&TOOLS, &call, told["request"].as_str()?.to_owned());
     let why = told["why"].as_str().unwrap_or_default().to_owned();
-    Some(Asked { question: Question { why: Some(why), ..asked.question }, ..asked })
+    let question = Question { why: Some(why), ..asked.question };
+    Some(AgentQuestion { question: told_in_part(question, &told), ..asked })
 }
 
-/// Reads a permission, as events and `GET /permission` have it. Old servers name the kind of the tool `type`.
+/// The same, with how much of it our plugin left out.
+fn told_in_part(question: Question, told: &Value) -> Question {
+    let left_out = told["left_out"].as_u64().and_then(|bytes| usize::try_from(bytes).ok()).unwrap_or(0);
+    Question { subject: question.subject.without(left_out), ..question }
+}
+
+/// Reads a permission from an event or from `GET /permission`. Old servers name the kind of the
+/// tool `type`.
 pub fn permission(about: &Value) -> Option<Question> {
     let name = about["permission"].as_str().or_else(|| about["type"].as_str())?;
-    let patterns = texts(&about["patterns"]);
-    let metadata = &about["metadata"];
-    let said = ABOUT.iter().find_map(|field| metadata[*field].as_str()).filter(|said| !said.is_empty());
-    let what = said.map_or_else(|| patterns.join(", "), str::to_owned);
-    let what = if what.is_empty() { about["title"].as_str().unwrap_or_default().to_owned() } else { what };
-    let line = what.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim();
-    let detail = metadata["diff"].as_str().or_else(|| said.filter(|said| *said != line));
-    let mut paths: Vec<String> = ["filepath", "parentDir"]
-        .iter()
-        .filter_map(|field| metadata[*field].as_str())
-        .map(str::to_owned)
-        .collect();
-    if paths.is_empty() && matches!(name, "edit" | "read" | "external_directory") {
-        paths = patterns;
+    let (patterns, metadata) = (texts(&about["patterns"]), &about["metadata"]);
+    let is_shell = name == "bash";
+    let mut parts = Vec::new();
+    // The subject comes first, then the change, then everything else.
+    for (field, part) in SUBJECT_FIELDS {
+        parts.extend(
+            metadata[field].as_str().filter(|text| !text.is_empty()).map(|text| Part::new(part, text)),
+        );
     }
-    Some(Question {
-        id: about["id"].as_str()?.to_owned(),
-        kind: QuestionKind::Permission,
-        tool: Some(name.to_owned()),
-        what: if line.is_empty() { name.to_owned() } else { format!("{name}: {line}") },
-        detail: detail.map(str::to_owned),
-        paths,
-        always: always(name, &texts(&about["always"])),
-        tool_use: tool_use(name, metadata).map(Box::new),
-        ..Question::default()
-    })
+    parts.extend(metadata["diff"].as_str().map(Part::change));
+    let fields = metadata.as_object().into_iter().flatten();
+    let shown = |name: &str| name == "diff" || SUBJECT_FIELDS.iter().any(|(field, _)| *field == name);
+    let more = fields.filter(|(name, value)| {
+        let words = is_shell && name.as_str() == "description" && value.is_string();
+        !(words || value.is_null() || shown(name) && value.is_string())
+    });
+    parts.extend(more.map(|(name, value)| Part::new(name, in_words(value))));
+    // The patterns only repeat a command or a file that is already shown in full.
+    let is_said = parts.iter().any(|part| matches!(part.name(), "command" | "file" | "address"));
+    if !is_said {
+        let name = if matches!(name, "edit" | "read" | "external_directory") { "file" } else { "pattern" };
+        parts.splice(..0, patterns.into_iter().map(|pattern| Part::new(name, pattern)));
+    }
+    let has = |field: &str| metadata[field].is_string();
+    let tells_all = match name {
+        "bash" => has("command"),
+        "edit" => has("diff"),
+        "webfetch" => has("url"),
+        "websearch" | "codesearch" => has("query"),
+        "read" | "glob" | "grep" | "list" | "skill" => !parts.is_empty(),
+        // OpenCode does not tell the arguments of an MCP tool, the task of a subagent, or why it
+        // needs a folder.
+        _ => false,
+    };
+    let extent = if tells_all { Extent::Whole } else { Extent::NoMore };
+    parts.extend(about["title"].as_str().filter(|_| !is_said).map(|title| Part::new("title", title)));
+    let subject = Subject::permission(Some(name), parts, extent)
+        .with_note(metadata["description"].as_str().filter(|_| is_shell))
+        .with_always(always(about));
+    Some(Question::new(about["id"].as_str()?, subject).about(tool_use(name, metadata)))
 }
 
-/// What is asked about in full, for rules to be held against: a command, or one file that is changed.
+/// What is asked about in full, for rules to check: a command, or one changed file.
 fn tool_use(name: &str, metadata: &Value) -> Option<ToolUse> {
     let text = |field: &str| metadata[field].as_str().map(str::to_owned);
     match name {
         "bash" => Some(ToolUse { command: Some(text("command")?), ..ToolUse::new(ToolKind::Shell, name) }),
-        // A patch names several files, and asks with all of them in one text.
+        // A patch names several files, all of them in one text.
         "edit" if metadata["files"].is_null() => {
             Some(ToolUse { paths: vec![text("filepath")?], ..ToolUse::new(ToolKind::Edit, name) })
         }
@@ -121,45 +153,46 @@ fn tool_use(name: &str, metadata: &Value) -> Option<ToolUse> {
     }
 }
 
-/// What OpenCode takes "always" for: until it ends, in all sessions that it runs in that project.
-fn always(name: &str, patterns: &[String]) -> Option<String> {
-    let what = match patterns {
-        [] => return None,
-        [all] if all == "*" => format!("every {name}"),
-        patterns => format!("{name}: {}", patterns.join(", ")),
-    };
-    Some(format!("{what}; in all sessions of this project, until OpenCode ends"))
+/// The rule that OpenCode suggests for "always", by its own patterns.
+pub fn rule(about: &Value) -> Option<String> {
+    let name = about["permission"].as_str().or_else(|| about["type"].as_str())?;
+    let patterns = texts(&about["always"]);
+    // A pattern that is no text can't be shown.
+    if about["always"].as_array().map_or(0, Vec::len) != patterns.len() {
+        return None;
+    }
+    match patterns.as_slice() {
+        [] => None,
+        [all] if all == "*" => Some(format!("every {}", in_a_list(name))),
+        patterns => {
+            let patterns: Vec<String> = patterns.iter().map(|pattern| in_a_list(pattern)).collect();
+            Some(format!("{}: {}", in_a_list(name), patterns.join(", ")))
+        }
+    }
 }
 
-/// Reads a question to a person.
+/// What OpenCode means by "always": until it ends, in all its sessions of that project.
+fn always(about: &Value) -> Option<String> {
+    rule(about).map(|rule| format!("{rule}; in all sessions of this project, until OpenCode ends"))
+}
+
+/// Reads a question to the user.
 pub fn question(about: &Value) -> Option<Question> {
     let questions = about["questions"].as_array()?;
-    let words = |question: &Value| question["question"].as_str().unwrap_or_default().to_owned();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let part = |question: &Value| {
+        let options = question["options"].as_array().into_iter().flatten();
+        let options: Vec<_> =
+            options.map(|option| (text(&option["label"]), text(&option["description"]))).collect();
+        let several = if question["multiple"] == true { " (one or more, with commas)" } else { "" };
+        Part::question(&format!("{}{several}", text(&question["question"])), &options)
+    };
     let choices = match questions.as_slice() {
         [one] => labels(one),
         _ => Vec::new(),
     };
-    let told: Vec<String> = questions.iter().map(|one| in_full(&words(one), one)).collect();
-    Some(Question {
-        id: about["id"].as_str()?.to_owned(),
-        kind: QuestionKind::Input,
-        tool: Some("question".into()),
-        what: questions.iter().map(words).collect::<Vec<_>>().join(" / "),
-        detail: Some(told.join("\n")),
-        choices,
-        ..Question::default()
-    })
-}
-
-/// A question with what may be chosen, a line each.
-fn in_full(words: &str, question: &Value) -> String {
-    let option = |option: &Value| {
-        let (label, about) = (option["label"].as_str()?, option["description"].as_str().unwrap_or_default());
-        Some(if about.is_empty() { format!("\n  {label}") } else { format!("\n  {label}: {about}") })
-    };
-    let options = question["options"].as_array().into_iter().flatten().filter_map(option);
-    let several = if question["multiple"] == true { " (one or more, with commas)" } else { "" };
-    format!("{words}{several}{}", options.collect::<String>())
+    let subject = Subject::input(Some("question"), questions.iter().map(part).collect(), choices);
+    Some(Question::new(about["id"].as_str()?, subject))
 }
 
 fn labels(question: &Value) -> Vec<String> {
@@ -171,18 +204,18 @@ fn texts(list: &Value) -> Vec<String> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
-/// An answer, for the plugin to give.
-pub fn answer(payload: &[u8], event: &Event, asked: &Asked, answer: &Answer) -> Option<Value> {
-    let kind = match asked.question.kind {
-        _ if event.native == HELD => "call",
+/// An answer for the plugin to give.
+pub fn answer(payload: &[u8], event: &Event, asked: &AgentQuestion, answer: &Answer) -> Option<Value> {
+    let kind = match asked.question.kind() {
+        _ if event.native == HELD_CALL_EVENT => "call",
         QuestionKind::Permission => "permission",
         QuestionKind::Input => "question",
     };
     let mut reply = json!({"request": asked.question.id, "kind": kind, "session_id": event.session_id});
-    match (asked.question.kind, answer) {
-        (_, Answer::AllowAlways) if event.native == HELD => return None,
+    match (asked.question.kind(), answer) {
+        (_, Answer::AllowAlways) if event.native == HELD_CALL_EVENT => return None,
         // The plugin throws it, and the model reads it.
-        (_, Answer::Deny(words)) if event.native == HELD => {
+        (_, Answer::Deny(words)) if event.native == HELD_CALL_EVENT => {
             reply["answer"] = json!("reject");
             reply["message"] = json!(call::said_no(words));
         }
@@ -193,7 +226,7 @@ pub fn answer(payload: &[u8], event: &Event, asked: &Asked, answer: &Answer) -> 
             reply["answer"] = json!("reject");
             reply["message"] = json!(words);
         }
-        // A question can only be dismissed without a word; the words are its answer.
+        // A question can only be dismissed without a text, so the text is given as its answer.
         (QuestionKind::Input, Answer::Words(words) | Answer::Deny(words)) => {
             let payload: Value = serde_json::from_slice(payload).ok()?;
             reply["answers"] = answers(words, payload["asked"]["questions"].as_array()?);
@@ -203,7 +236,8 @@ pub fn answer(payload: &[u8], event: &Event, asked: &Asked, answer: &Answer) -> 
     Some(reply)
 }
 
-/// One line for each question, if there are as many; else all of it for each.
+/// One line for each question if there are as many lines as questions; else the whole text for
+/// each.
 fn answers(words: &str, questions: &[Value]) -> Value {
     let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
     let each = questions.len() > 1 && lines.len() == questions.len();
@@ -211,7 +245,7 @@ fn answers(words: &str, questions: &[Value]) -> Value {
     Value::from_iter(questions.iter().enumerate().map(one))
 }
 
-/// What was chosen of a question's labels, however it was capitalized; words that are none of them stay as they are.
+/// The chosen labels of a question, in any capitalization. Other words stay unchanged.
 fn chosen(words: &str, question: &Value) -> Value {
     let labels = labels(question);
     let label = |words: &str| labels.iter().find(|label| label.to_lowercase() == words.trim().to_lowercase());
@@ -222,8 +256,8 @@ fn chosen(words: &str, question: &Value) -> Value {
     several.filter(|_| question["multiple"] == true).map_or_else(|| json!([words]), |several| json!(several))
 }
 
-/// What the plugin says about a question that it has told of.
-pub fn settled(payload: &[u8], event: &Event) -> Option<Settled> {
+/// What the plugin reports about a question that it reported before.
+pub fn question_outcome(payload: &[u8], event: &Event) -> Option<QuestionReport> {
     let is_answered =
         matches!(event.native.as_str(), "permission.replied" | "question.replied" | "question.rejected");
     if !is_answered && !matches!(event.native.as_str(), "approval.gone" | "approval.outcome") {
@@ -231,18 +265,18 @@ pub fn settled(payload: &[u8], event: &Event) -> Option<Settled> {
     }
     let payload: Value = serde_json::from_slice(payload).ok()?;
     let detail = payload["detail"].as_str().unwrap_or_default().to_owned();
-    let how = match payload["outcome"].as_str() {
-        _ if is_answered => Settlement::Answered(how(&payload)),
-        None => Settlement::Dropped("its turn has ended".into()),
-        Some("effective") => Settlement::Effective,
-        Some("gone") => Settlement::Gone(detail),
-        Some("refused") => Settlement::Refused(detail),
-        Some(_) => Settlement::Unsure(detail),
+    let outcome = match payload["outcome"].as_str() {
+        _ if is_answered => QuestionOutcome::Answered(how(&payload)),
+        None => QuestionOutcome::Dropped("its turn has ended".into()),
+        Some("effective") => QuestionOutcome::Effective,
+        Some("gone") => QuestionOutcome::Gone(detail),
+        Some("refused") => QuestionOutcome::Refused(detail),
+        Some(_) => QuestionOutcome::Unsure(detail),
     };
-    Some(Settled { question: payload["request"].as_str()?.to_owned(), how })
+    Some(QuestionReport { question: payload["request"].as_str()?.to_owned(), outcome })
 }
 
-/// How somebody answered, in words.
+/// How the question was answered, in words.
 fn how(payload: &Value) -> String {
     match (payload["reply"].as_str(), &payload["answers"]) {
         (Some(reply), _) => format!("answered in OpenCode: {reply}"),
@@ -256,8 +290,8 @@ mod tests {
     use super::*;
     use baton_core::event::EventKind;
 
-    /// As OpenCode 1.18.33 asks, and our plugin forwards it.
-    fn told(permission: &str, patterns: Value, metadata: Value, always: Value) -> Asked {
+    /// As OpenCode 1.18.33 asks, and as our plugin forwards it.
+    fn told(permission: &str, patterns: Value, metadata: Value, always: Value) -> AgentQuestion {
         let about = json!({
             "id": "per_1e0a1cd500011cCeLC6ULiLamc", "sessionID": "ses_1", "permission": permission, "patterns": patterns,
             "metadata": metadata, "always": always, "tool": {"messageID": "msg_1", "callID": "call_1"},
@@ -272,25 +306,59 @@ mod tests {
         let command = "cd src\nrm -r build";
         let shell =
             told("bash", json!(["cd src", "rm -r build"]), json!({ "command": command }), json!(["rm *"]));
-        assert_eq!(shell.question.what, "bash: cd src");
-        assert_eq!(shell.question.detail.as_deref(), Some(command), "all of it");
+        assert_eq!(shell.question.subject.as_command(), Some(command), "all of it");
+        assert!(!shell.question.subject.head_is_whole());
         assert_eq!(shell.call.as_deref(), Some("call_1"));
-        let always = shell.question.always.expect("it may be allowed for good");
+        let always = shell.question.subject.always().expect("it may be allowed for good").to_owned();
         assert!(always.starts_with("bash: rm *; in all sessions"), "{always}");
 
         let metadata = json!({"filepath": "/p/a.txt", "diff": "+hello"});
-        let edit = told("edit", json!(["a.txt"]), metadata, json!(["*"])).question;
-        assert_eq!((edit.what.as_str(), edit.detail.as_deref()), ("edit: /p/a.txt", Some("+hello")));
-        assert_eq!(edit.paths, ["/p/a.txt"]);
-        assert!(edit.always.expect("so").starts_with("every edit;"), "a star is everything");
+        let edit = told("edit", json!(["a.txt"]), metadata, json!(["*"])).question.subject;
+        assert_eq!((edit.paths(), edit.as_change()), (vec!["/p/a.txt"], Some("+hello")));
+        assert!(edit.always().expect("so").starts_with("every edit;"), "a star is everything");
 
         let metadata = json!({"filepath": "/etc/hostname", "parentDir": "/etc"});
-        let outside = told("external_directory", json!(["/etc/*"]), metadata, json!([])).question;
-        assert_eq!(outside.what, "external_directory: /etc/hostname");
-        assert_eq!(outside.always, None);
+        let outside = told("external_directory", json!(["/etc/*"]), metadata, json!([])).question.subject;
+        assert_eq!(outside.paths(), ["/etc/hostname", "/etc"]);
+        assert_eq!(outside.always(), None, "no rule to show");
 
-        let other = told("doom_loop", json!(["bash"]), json!({}), json!(["bash"])).question;
-        assert_eq!((other.what.as_str(), other.detail), ("doom_loop: bash", None));
+        let other = told("doom_loop", json!(["bash"]), json!({}), json!(["bash"])).question.subject;
+        assert_eq!(other.head(), "doom_loop: bash … (the agent does not say more)");
+        let odd = told("odd", json!(["a", "b"]), json!({"deep": {"x": 1}}), json!([])).question.subject;
+        assert_eq!(odd.text(), "pattern: a\npattern: b\ndeep: {\"x\":1}");
+    }
+
+    #[test]
+    fn s1_a_permission_without_the_arguments_says_that_it_tells_no_more() {
+        for (permission, patterns, metadata) in [
+            ("files_delete", json!(["*"]), json!({})),
+            ("task", json!(["general"]), json!({"description": "look around", "subagent_type": "general"})),
+            ("edit", json!(["a.txt"]), json!({"filepath": "/p/a.txt"})),
+            ("bash", json!(["rm *"]), json!({"description": "lists files"})),
+        ] {
+            let subject = told(permission, patterns, metadata, json!([])).question.subject;
+            assert!(!subject.head_is_whole(), "{}", subject.head());
+            assert!(subject.head().contains("the agent does not say more"), "{}", subject.head());
+        }
+        let task = told("task", json!([]), json!({"description": "do it"}), json!([])).question.subject;
+        assert_eq!((task.part("description"), task.notes()), (Some("do it"), &[][..]));
+    }
+
+    #[test]
+    fn s1_what_the_plugin_cut_can_not_be_approved_here() {
+        let about =
+            json!({"id": "per_1", "permission": "bash", "metadata": {"command": "ls"}, "left_out": 7});
+        let payload = json!({"hook_event_name": "permission.asked", "session_id": "ses_1", "asked": about});
+        let event = Event { native: "permission.asked".into(), ..Event::new(EventKind::Blocked, "ses_1") };
+        let cut = asked(payload.to_string().as_bytes(), &event).expect("a question").question.subject;
+        assert_eq!((cut.beyond(), cut.head_is_whole()), (7, false), "{}", cut.head());
+        let held = json!({"hook_event_name": HELD_CALL_EVENT, "session_id": "ses_1", "request": "held-1", "tool": "bash",
+            "callID": "call_1", "args": {"command": "ls"}, "why": "so", "left_out": 7});
+        let event = Event { native: HELD_CALL_EVENT.into(), ..Event::new(EventKind::Blocked, "ses_1") };
+        assert_eq!(
+            asked(held.to_string().as_bytes(), &event).expect("a question").question.subject.beyond(),
+            7
+        );
     }
 
     #[test]
@@ -308,16 +376,15 @@ mod tests {
             "callID": "call_1", "args": {"command": "cd src\nrm -r build", "workdir": "/p"}, "why": "Files are counted.",
         });
         let payload = payload.to_string();
-        let event = Event { native: HELD.into(), ..Event::new(EventKind::Blocked, "ses_1") };
+        let event = Event { native: HELD_CALL_EVENT.into(), ..Event::new(EventKind::Blocked, "ses_1") };
         let asked = asked(payload.as_bytes(), &event).expect("a question");
         assert_eq!(
             (asked.question.id.as_str(), asked.call.as_deref()),
             ("held-ses_1-call_1", Some("call_1"))
         );
-        assert_eq!(asked.question.what, "bash: cd src…");
-        assert_eq!(asked.question.detail.as_deref(), Some("cd src\nrm -r build"), "all of it");
+        assert_eq!(asked.question.subject.as_command(), Some("cd src\nrm -r build"), "all of it");
         assert_eq!(asked.question.why.as_deref(), Some("Files are counted."));
-        assert_eq!(asked.question.always, None);
+        assert_eq!(asked.question.subject.always(), None);
         let reply = |given: Answer| answer(payload.as_bytes(), &event, &asked, &given);
         let yes =
             json!({"request": "held-ses_1-call_1", "kind": "call", "session_id": "ses_1", "answer": "once"});
@@ -328,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sits_in_front_of_a_server_or_a_run() {
+    fn no_user_sits_in_front_of_a_server_or_a_run() {
         let headless =
             |line: &str| is_headless(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
         for line in [
@@ -362,8 +429,8 @@ mod tests {
         let event = Event { native: "question.asked".into(), ..Event::new(EventKind::Blocked, "ses_1") };
         let asked = asked(payload.as_bytes(), &event).expect("a question");
         assert_eq!(
-            (asked.question.kind, &asked.question.choices),
-            (QuestionKind::Input, &vec!["A".to_owned()])
+            (asked.question.kind(), asked.question.subject.choices()),
+            (QuestionKind::Input, &["A".to_owned()][..])
         );
         let reply = |given: Answer| answer(payload.as_bytes(), &event, &asked, &given);
         assert_eq!(reply(Answer::Deny(" ".into())).expect("a no")["answer"], "reject");

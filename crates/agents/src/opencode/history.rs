@@ -5,14 +5,14 @@ use baton_core::time::Moment;
 use serde_json::Value;
 use std::path::PathBuf;
 
-/// One document a tool part, the oldest first.
+/// One document per tool part, oldest first.
 pub(super) const QUERY: &str = "
     SELECT json_object('part', json(part.data), 'session', part.session_id, 'at', part.time_created, 'cwd', session.directory)
     FROM part JOIN session ON session.id = part.session_id
     WHERE part.time_created >= ?1 AND json_extract(part.data, '$.type') = 'tool'
     ORDER BY part.time_created";
 
-/// The call of one row with what it gave back.
+/// The call of one row, with its output.
 pub(super) fn calls(row: &str) -> Vec<Past> {
     let Ok(row) = serde_json::from_str::<Value>(row) else { return Vec::new() };
     let told = Told {

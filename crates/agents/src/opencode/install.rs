@@ -1,7 +1,9 @@
-//! Setting baton up in OpenCode: our plugin beside its configuration, and in that an entry for the plugin and one for the MCP server.
+//! What baton puts into OpenCode's configuration: our plugin beside it, and entries for the plugin
+//! and for the MCP server in it.
 //!
-//! Its configuration is JSON with comments; OpenCode merges `opencode.json` and `opencode.jsonc` where there are both. With any plugin at all it installs
-//! a package of its own beside its configuration before the first request, once; without a network it tries that for a minute at each start.
+//! The configuration is JSON with comments. If `opencode.json` and `opencode.jsonc` both exist,
+//! OpenCode merges them. With any plugin, OpenCode installs a package beside its configuration
+//! before the first request, once. Without a network it tries that for a minute at each start.
 
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -15,28 +17,27 @@ use crate::install::{Current, FileEdit, Install, InstallError, Records, SERVER, 
 const AGENT: &str = "opencode";
 const PLUGIN: &str = include_str!("plugin.js");
 
-/// Who reads the configuration.
+/// The reader of the configuration.
 const CONFIG: Reader = Reader {
     malformed: "OpenCode does not start with it",
     bom: Bom::Skipped,
     dialect: Dialect::CommentsAndTrailingCommas,
 };
 
-/// OpenCode's configuration in one scope.
 #[derive(Clone, Debug)]
 pub struct OpenCode {
     install: Install,
     configs: [PathBuf; 2],
     plugin: PathBuf,
     source: String,
-    /// What only a plugin of this home has in it.
+    /// A text that only the plugin of this home contains.
     mark: String,
-    /// How to hand tasks to others: a skill, for the user.
+    /// The files that tell the agent how to hand a task to another agent.
     parts: Vec<Part>,
 }
 
 impl OpenCode {
-    /// `user_home` is the person's home; `config_home` is `$XDG_CONFIG_HOME`, if that is set.
+    /// `user_home` is the user's home; `config_home` is `$XDG_CONFIG_HOME`, if that is set.
     pub fn new(install: Install, user_home: &Path, config_home: Option<&Path>) -> Result<Self, InstallError> {
         let (configs, plugins) = match install.scope() {
             Scope::User => {
@@ -66,12 +67,12 @@ impl OpenCode {
         })
     }
 
-    /// The files that may hold the configuration; the first that is there is edited, else the last is made.
+    /// The files that may hold the configuration. Setup edits the first that exists, or makes the
+    /// last.
     pub fn config_paths(&self) -> &[PathBuf; 2] {
         &self.configs
     }
 
-    /// Our plugin.
     pub fn plugin_path(&self) -> &Path {
         &self.plugin
     }
@@ -96,7 +97,7 @@ impl OpenCode {
         json!({"type": "local", "command": command, "enabled": true})
     }
 
-    /// The file that is edited: the first that is there.
+    /// The file to edit: the first that exists.
     fn config(&self, now: &Current) -> &Path {
         let [first, last] = &self.configs;
         if now.bytes(first).is_some() { first } else { last }
@@ -148,7 +149,7 @@ impl OpenCode {
         Ok((bytes, made, what.to_owned()))
     }
 
-    /// Where our entries stand in a document.
+    /// Where our entries are in a document.
     fn ours(&self, json: &Json<'_>) -> Vec<Vec<Step>> {
         let mut ways = Vec::new();
         let list = json.get(&plugins()).unwrap_or_default();
@@ -203,8 +204,8 @@ impl Target for OpenCode {
 
     fn notes(&self, _now: &Current) -> Vec<String> {
         vec![
-            "OpenCode installs a package of its own when it first runs with a plugin; without a network that can take a minute (npm_config_offline=true shortens it)".to_owned(),
-            "OpenCode reads its configuration at its start: restart those that run".to_owned(),
+            "OpenCode installs a package when it first runs with a plugin; without a network that can take a minute (npm_config_offline=true shortens it)".to_owned(),
+            "OpenCode reads its configuration when it starts: restart running ones".to_owned(),
         ]
     }
 
@@ -221,7 +222,7 @@ fn server() -> Vec<Step> {
     vec![Step::Key("mcp".to_owned()), Step::Key(SERVER.to_owned())]
 }
 
-/// The home that an entry of ours names.
+/// The home in one of our entries.
 fn home_of(entry: &Value) -> Option<String> {
     let words: Option<Vec<&str>> = entry.get("command")?.as_array()?.iter().map(Value::as_str).collect();
     home_in_args(AGENT, words?.get(1..)?)

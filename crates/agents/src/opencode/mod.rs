@@ -1,4 +1,5 @@
-//! OpenCode.
+//! OpenCode, as found by experiment with the version in `versions.tsv`. It has no hooks, so our
+//! plugin forwards its events to `baton link opencode`.
 
 mod adapter;
 pub mod asked;

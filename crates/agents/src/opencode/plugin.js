@@ -1,8 +1,8 @@
-// Written by `baton setup opencode`; `baton setup --remove opencode` takes it away. Changes are overwritten.
+// Written by `baton setup opencode`; `baton setup --remove opencode` removes it. Changes are overwritten.
 //
-// It forwards what happens in OpenCode to one `baton link` per process and does what that answers. It decides nothing,
-// and whatever goes wrong here, OpenCode goes on as if there were no plugin; but for a tool call that nobody could judge, where
-// the person has said that such a call must not run.
+// It forwards what happens in OpenCode to one `baton link` per process, and does what the link answers. The rules are all in baton. What is decided here is only
+// whether an answer reached OpenCode. Whatever goes wrong here, OpenCode goes on as if there were no plugin, with one exception: if the user has set that a tool call
+// must not run unjudged, a call that could not be judged does not run.
 import { spawn } from "node:child_process"
 
 const BATON = __BATON__
@@ -14,13 +14,17 @@ const JUDGING = 3000 // ms that a tool call waits to be judged: mail may be in f
 const UNJUDGED = "baton's guard gave no answer, so this call did not run. Tell your person; `baton doctor` shows why."
 const UNSEEN = "baton's guard gave no answer, so this output is not shown. Tell your person; `baton doctor` shows why."
 const STARTS = 5 // of the link, within a minute
+// A link that has ended is started again after this time in ms, then after twice as long, and so on.
+const FIRST_PAUSE = 1000
+const LONGEST_PAUSE = 300000
+const WELL = 60000 // ms that a link lives which was well
 const CALL = 2000 // ms that one call of OpenCode's server takes at most
 const SHOWING = 1500 // ms until an answer that was taken shows
 const MOVING = 6000 // ms until a call that was held and answered is seen to move on
 const RECENT = 20 // messages among which a call that waits is found
 const LATE = "nobody answered in time: it was refused"
-const LONGEST = 64 * 1024 // characters of one text in a question
-// Where OpenCode says that its server is when it has none. Anybody may listen there.
+const LONGEST = 256 * 1024 // characters of one text in a question: more is not kept
+// The address that OpenCode gives if it has no server. Any program may listen there.
 const NOWHERE = "http://localhost:4096/"
 
 class Link {
@@ -29,20 +33,22 @@ class Link {
   #next = 1
   #starts = []
   #rest = ""
+  #pause = FIRST_PAUSE
+  #revival
   // What is known about each session: the client that reaches it, its folder, its parent.
   sessions = new Map()
   // Marks that have been in a request.
   shown = new Set()
-  // What a session is told with its next prompt or tool, once it is known.
+  // What a session is told with its next prompt or tool.
   reminders = new Map()
   // The last push into each session.
   #pushes = new Map()
   // What OpenCode waits for, by its own id.
   #questions = new Map()
-  // The commands that are about to run, by their calls: some versions ask without saying all of it.
+  // The commands that are about to run, by their calls: some versions ask without the full command.
   commands = new Map()
 
-  // Sends an event and waits for the answer, but not for long. No answer is undefined; null is one, and says nothing.
+  // Sends an event and waits a short time for the answer. undefined means no answer; null is an empty answer.
   call(payload, patience = PATIENCE) {
     return new Promise((resolve) => {
       const id = this.#next++
@@ -53,7 +59,7 @@ class Link {
     })
   }
 
-  // Sends an event; nobody waits for the answer.
+  // Sends an event without waiting for the answer.
   tell(payload) {
     this.#write({ id: 0, payload })
   }
@@ -85,8 +91,10 @@ class Link {
     const gone = () => {
       if (this.#child !== child) return
       this.#child = undefined
+      if (Date.now() - now >= WELL) this.#pause = FIRST_PAUSE
+      this.#reviveLater()
       for (const id of [...this.#calls.keys()]) this.#answer(id, undefined)
-      // The next one has to hear what is waited for.
+      // The next link must learn what is still waiting.
       for (const question of this.#questions.values()) question.told.then((event) => this.#retell(question, event))
     }
     child.on("error", gone)
@@ -101,10 +109,36 @@ class Link {
     return child
   }
 
-  // Tells of a question anew, unless nothing could be told of it.
+  // Starts another link after a pause, even if no session does anything: idle sessions get mail too.
+  #reviveLater() {
+    if (this.#revival) return
+    this.#revival = setTimeout(() => {
+      this.#revival = undefined
+      try {
+        this.#child ??= this.#start()
+      } catch {}
+      if (this.#child) this.#announce()
+      else this.#reviveLater()
+    }, this.#pause)
+    this.#revival.unref?.()
+    this.#pause = Math.min(this.#pause * 2, LONGEST_PAUSE)
+  }
+
+  // Reports the idle sessions to a new link. The others report themselves.
+  #announce() {
+    for (const [session_id, { client, directory, parent }] of this.sessions) {
+      if (parent) continue
+      const tell = ({ data }) => {
+        if (data && !data[session_id]) this.tell({ hook_event_name: "session.idle", session_id, cwd: directory })
+      }
+      client.session.status({}).then(tell).catch(() => {})
+    }
+  }
+
+  // Reports a question again, unless there was nothing to report.
   #retell(question, event) {
     if (event) this.tell(event)
-    // A call that was let go waits for nobody, but for what became of its answer.
+    // A call that was released waits for no answer, but the result of its answer is still open.
     if (event && question.answering) this.tell({ ...event, hook_event_name: "call.decided" })
   }
 
@@ -121,7 +155,7 @@ class Link {
     }
   }
 
-  // Puts mail into an idle session. The ids make it the same message however often it is sent.
+  // Puts mail into an idle session. Because of the ids it is the same message, however often it is sent.
   async #push(push) {
     const pushed = { ...push, sent: this.#prompt(push) }
     this.#pushes.set(push.session_id, pushed)
@@ -143,7 +177,7 @@ class Link {
     })
   }
 
-  // Goes on with a turn that has ended.
+  // Continues a turn that has ended.
   goOn(session_id, text) {
     return this.#prompt({ session_id, message_id: ascending("msg"), part_id: ascending("prt"), text })
   }
@@ -152,8 +186,8 @@ class Link {
     return this.#pushes.get(session_id)
   }
 
-  // After an error in a session that is idle: says so if what was pushed before it did not come into the conversation. Without an error nobody
-  // can know yet, and the same push simply comes again.
+  // After an error in an idle session: reports a push that did not come into the conversation. Without an error this can't be known yet, and the same push
+  // simply comes again.
   async look(pushed) {
     const { session_id, message_id, mark } = pushed
     if (this.#pushes.get(session_id) !== pushed || this.shown.has(mark)) return
@@ -163,7 +197,7 @@ class Link {
     this.tell({ hook_event_name: "push.failed", session_id, cwd: directory, shown: { marks: [mark] } })
   }
 
-  // OpenCode waits for its person. `tell` tells the link, and gives what it told. Gives the question under which that is known.
+  // OpenCode waits for its user. `tell` reports that to the link, and returns what it reported. Returns the question under which it is known.
   asked(question, tell) {
     const known = this.#questions.get(question.id)
     if (known && !known.over) return known
@@ -172,17 +206,17 @@ class Link {
     return question
   }
 
-  // It does not wait for that any more. `how` is what it was told; nothing, if the turn has ended.
+  // OpenCode no longer waits for that. `how` is the answer that it got; nothing, if the turn has ended.
   async settled(id, how, tell) {
     const question = this.#questions.get(id)
     if (!question?.answering) this.#questions.delete(id)
     question?.settle({ how })
-    // The link hears of a question before it hears of its end.
+    // The link must hear of a question before it hears of its end.
     await question?.told
     return tell()
   }
 
-  // The call, if it is held or was just let go.
+  // The call, if it is held or was just released.
   held(session, callID) {
     return this.#questions.size ? this.#questions.get(HeldCall.id(session, callID)) : undefined
   }
@@ -193,7 +227,7 @@ class Link {
     return [...this.#questions.values()].filter(waits).map(({ id }) => id)
   }
 
-  // Hands an answer over and says what became of it.
+  // Hands an answer over and reports the result.
   async #reply(reply) {
     const { request, session_id } = reply
     const question = this.#questions.get(request)
@@ -205,7 +239,7 @@ class Link {
   }
 }
 
-// What became of an answer.
+// The results of an answer.
 const effective = { outcome: "effective" }
 const gone = (detail) => ({ outcome: "gone", detail })
 const refused = (detail) => ({ outcome: "refused", detail })
@@ -216,7 +250,7 @@ class Question {
   #ways
   #posted = false
   #settled
-  // How it ended, once it has: an object with `how`.
+  // How it ended, if it has: an object with `how`.
   over
 
   constructor(kind, { id, sessionID, tool }, ways) {
@@ -225,8 +259,8 @@ class Question {
     this.#settled = new Promise((resolve) => (this.settle = (over) => resolve((this.over ??= over))))
   }
 
-  // Gives OpenCode an answer, by the way on which the question itself is found: in some versions a plugin's client reaches another part of the
-  // process than the one that waits, and is told "true" there. One that may have been heard is never given again.
+  // Gives OpenCode an answer, by the route on which the question itself is found. In some versions a plugin's client reaches another part of the process than the
+  // one that waits, and gets "true" there. An answer that may have arrived is never given again.
   async answer(reply) {
     let why = "the server that waits for it can't be reached"
     if (this.#posted) return unsure("it was given an answer already")
@@ -245,7 +279,7 @@ class Question {
   }
 
   async #answerBy(way, reply) {
-    // What was asked in a turn that was aborted stays in the list.
+    // A question of an aborted turn stays in the list.
     if (!(await this.#isWaiting(way))) return gone("its turn has ended")
     if (this.over) return this.#outcome(reply)
     this.#posted = true
@@ -262,7 +296,7 @@ class Question {
     return call && !isRunning(call) ? effective : unsure("it does not wait any more, and nothing shows why")
   }
 
-  // What its end says about our answer.
+  // What the end of the question says about our answer.
   #outcome({ answer, answers }) {
     const { how } = this.over
     if (!how) return gone("its turn has ended")
@@ -275,7 +309,7 @@ class Question {
     return Array.isArray(data) && data.some(({ id }) => id === this.id)
   }
 
-  // Whether the turn still waits: its call runs, for OpenCode, and the session is busy.
+  // Whether the turn still waits: OpenCode shows its call as running, and the session is busy.
   async #isWaiting(way) {
     const call = await this.#call(way)
     if (call) return isRunning(call)
@@ -283,7 +317,7 @@ class Question {
     return Boolean(data?.[this.session])
   }
 
-  // The state of the call that waits.
+  // The state of the waiting call.
   async #call(way) {
     if (!this.tool?.callID) return undefined
     const { data } = await way.get(`/session/${this.session}/message/${this.tool.messageID}`)
@@ -303,39 +337,39 @@ class HeldCall {
   #stateNow
   #decide
   #isAnswered = false
-  // While it is not known what came of its answer.
+  // While the result of its answer is unknown.
   answering
-  // What OpenCode has shown of it since, and who waits for that.
+  // What OpenCode has shown of the call since, and who waits for that.
   #shown
   #wake = () => {}
-  // Whether it was seen to go on with it, and who waits for that.
+  // Whether OpenCode was seen to go on with the call, and who waits for that.
   #goesOn = false
   #onward
   #isGoingOn = new Promise((resolve) => (this.#onward = resolve))
-  // It waits for nobody any more; `turnIsOver` if the turn does not either.
+  // The call waits for no answer any more; `turnIsOver` if the turn does not either.
   over = false
   turnIsOver = false
-  // Resolves when the hook may go on: with the words by which it refuses, or with nothing.
+  // Resolves when the hook may go on: with the reason for a refusal, or with nothing.
   decision = new Promise((resolve) => (this.#decide = resolve))
 
   static id(session, callID) {
     return `held-${session}-${callID}`
   }
 
-  // `refusal` is what the model reads where nobody decides; `stateNow` asks OpenCode for the state of the call.
+  // `refusal` is what the model reads if no one decides; `stateNow` asks OpenCode for the state of the call.
   constructor(session, callID, refusal, stateNow) {
     Object.assign(this, { id: HeldCall.id(session, callID), session })
     this.#refusal = refusal
     this.#stateNow = stateNow
   }
 
-  // OpenCode shows a state of it.
+  // OpenCode shows a state of the call.
   shows(state) {
     this.#shown = state
     this.#wake()
   }
 
-  // It goes on with it, for certain.
+  // OpenCode certainly goes on with the call.
   goesOn() {
     this.#goesOn = true
     this.#onward()
@@ -349,13 +383,13 @@ class HeldCall {
     this.#wake()
   }
 
-  // Lets the hook go on, and says by what OpenCode then shows of the call what came of it.
+  // Lets the hook go on, and reports the result by what OpenCode then shows of the call.
   async answer({ answer, message }) {
     if (this.over) return gone("its turn has ended")
     if (this.#isAnswered) return unsure("it was given an answer already")
     this.#isAnswered = true
     this.#shown = undefined
-    // Only the one word is a yes.
+    // Only this word is a yes.
     const no = answer === "once" ? undefined : message || this.#refusal
     this.#decide(no)
     this.answering = this.#outcome(no)
@@ -365,12 +399,12 @@ class HeldCall {
   async #outcome(no) {
     const outcome = await this.#seen(no)
     if (no || outcome.outcome !== "gone") return outcome
-    // A turn that ends in the very moment of a yes may leave its tool running, which shows yet.
+    // If a turn ends at the very moment of a yes, its tool may still run, and that still shows.
     await Promise.race([this.#isGoingOn, pause(SHOWING)])
     return this.#goesOn ? effective : outcome
   }
 
-  // What shows of an answer.
+  // The visible result of an answer.
   async #seen(no) {
     for (const until = Date.now() + MOVING; Date.now() < until; ) {
       const woken = new Promise((resolve) => (this.#wake = resolve))
@@ -384,7 +418,7 @@ class HeldCall {
     return unsure("it was told, and nothing shows what came of it")
   }
 
-  // What a state says about our answer. A call that runs was not refused, and ran on, unless its turn has ended.
+  // What a state says about our answer. A call that runs was not refused and went on, unless its turn has ended.
   #said(state, no) {
     if (this.#goesOn && !no) return effective
     if (!state) return undefined
@@ -413,7 +447,7 @@ function byClient(client) {
 function byAddress(server, directory) {
   const { OPENCODE_SERVER_USERNAME: user = "opencode", OPENCODE_SERVER_PASSWORD: password } = process.env
   const headers = { "content-type": "application/json", "x-opencode-directory": encodeURIComponent(directory) }
-  // Whoever listens nowhere in particular is not told the password.
+  // A server with an unspecified address does not get the password.
   if (password && server.href !== NOWHERE) {
     headers.authorization = `Basic ${Buffer.from(`${user}:${password}`).toString("base64")}`
   }
@@ -421,16 +455,23 @@ function byAddress(server, directory) {
     const signal = AbortSignal.timeout(CALL)
     const answer = await fetch(new URL(url, server), { method, headers, body: body && JSON.stringify(body), redirect: "error", signal })
     const text = await answer.text()
-    // A page for people is no answer.
+    // A page for people is not an answer.
     return { status: answer.status, data: answer.headers.get("content-type")?.includes("json") ? JSON.parse(text) : undefined }
   }
   return { get: (url) => call("GET", url), post: (url, body) => call("POST", url, body) }
 }
 
-// What is asked, without texts that are longer than anybody reads.
+// The question, and how many characters of its longest texts are left out. If any are, it can only be approved in OpenCode itself.
 function shortened(asked) {
-  const cut = (_, value) => (typeof value === "string" && value.length > LONGEST ? `${value.slice(0, LONGEST)}…` : value)
-  return JSON.parse(JSON.stringify(asked, cut))
+  let left_out = 0
+  const cut = (_, value) => {
+    if (typeof value !== "string" || value.length <= LONGEST) return value
+    left_out += value.length - LONGEST
+    // Half a character would make all of it unreadable.
+    return value.slice(0, LONGEST).replace(/[\ud800-\udbff]$/, "")
+  }
+  const told = JSON.parse(JSON.stringify(asked, cut))
+  return left_out ? { ...told, left_out } : told
 }
 
 // Agent and model of the session's last prompt: a push must not switch them.
@@ -446,17 +487,17 @@ async function lastVoice(client, id) {
   }
 }
 
-// Whether the server says that there is no such message. Any other answer is no answer.
+// Whether the server says that there is no such message. Any other answer does not count.
 async function isMissing(client, id, messageID) {
   const { response } = await client.session.message({ path: { id, messageID } })
   return response?.status === 404
 }
 
-// One link per process, however often the plugin is loaded.
+// One link per process, even if the plugin is loaded several times.
 const link = (globalThis[Symbol.for("baton.link")] ??= new Link())
 
 let counter = 0
-// An id that sorts behind those that OpenCode has made before.
+// An id that sorts after those that OpenCode has made before.
 function ascending(prefix) {
   const time = BigInt(Date.now()) * 4096n + BigInt(++counter % 4096)
   const letters = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -470,7 +511,7 @@ function textsOf(part) {
   return []
 }
 
-// What the model said itself is no proof.
+// What the model said itself is not proof.
 function marksIn(info, parts) {
   const texts = parts.filter((part) => info.role !== "assistant" || part.type !== "text").flatMap(textsOf)
   return texts.flatMap((text) => text?.match(MARK) ?? [])
@@ -480,8 +521,8 @@ function allMarks(messages) {
   return messages.flatMap(({ info, parts }) => marksIn(info, parts))
 }
 
-// A summary takes the place of what stands before the message that asks for it. What was said since stays, though it may have been summarized
-// too: a summary that fails is tried again.
+// A summary replaces what comes before the message that asks for it. What was said since stays, though it may have been summarized too: a failed summary is
+// tried again.
 async function marksBehindSummary(client, id) {
   const { data } = await client.session.messages({ path: { id }, throwOnError: true })
   const asked = data.findLastIndex(({ parts }) => parts.some((part) => part.type === "compaction"))
@@ -490,14 +531,14 @@ async function marksBehindSummary(client, id) {
 
 export const Baton = async (context) => {
   const { client, directory } = context
-  // Sessions whose next request is one for a summary.
+  // Sessions whose next request asks for a summary.
   const compacting = new Set()
-  // Sessions whose turn ended by an error, or because the person wanted it.
+  // Sessions whose turn ended with an error, or because the user ended it.
   const failed = new Set()
   // The marks in what is being summarized.
   const summarized = new Map()
 
-  // The session as the link knows it; undefined if nothing is to be said about it.
+  // The session as the link knows it; undefined if there is nothing to report about it.
   const payload = async (hook_event_name, session_id, more = {}) => {
     if (!session_id) return undefined
     let known = link.sessions.get(session_id)
@@ -522,14 +563,14 @@ export const Baton = async (context) => {
     const event = await payload(name, session, more)
     return event ? await link.call(event) : null
   }
-  // The answer to an event, and what the session is to be told beside it.
+  // The answer to an event, with what the session should be told.
   const textFor = async (session, answer) => {
     const awaited = link.reminders.get(session)
     link.reminders.delete(session)
     const reminder = await awaited
     return [reminder, answer?.text].filter(Boolean).join("\n\n")
   }
-  // Tells which marks a summary has taken the place of; gives what the session should know again.
+  // Reports which marks a summary has replaced. Returns what the session should be told again.
   const compacted = async (session) => {
     const taken = summarized.get(session) ?? []
     summarized.delete(session)
@@ -537,10 +578,10 @@ export const Baton = async (context) => {
     const marks = taken.filter((mark) => !stay.includes(mark))
     return (await call("session.compacted", session, { shown: { marks } }))?.text
   }
-  // After an error there may be no word of the end. What waits then does not wait any more; another turn may have begun since.
+  // After an error, the end may not be reported. Then what waited no longer waits; another turn may have begun since.
   const idleAfterError = async (session) => {
     const waited = link.waitingIn(session)
-    // A push that begins now is none of its business, and may still be on its way.
+    // A push that begins now is not affected, and may still be on its way.
     const pushed = link.lastPush(session)
     await pushed?.sent.catch(() => {})
     await new Promise((resolve) => setTimeout(resolve, 500).unref?.())
@@ -551,7 +592,7 @@ export const Baton = async (context) => {
     if (pushed) await link.look(pushed)
   }
 
-  // Whether something is left to do at the end of a turn: OpenCode has no hook there, so the session is prompted anew.
+  // Whether something is left to do at the end of a turn. OpenCode has no hook there, so the session gets a new prompt.
   const goesOn = async (session) => {
     if (GUARD === "off" || link.sessions.get(session)?.parent) return false
     const text = (await call("turn.done", session))?.text
@@ -559,7 +600,7 @@ export const Baton = async (context) => {
     return Boolean(text)
   }
 
-  // Its address may not be known before somebody asks.
+  // Its address may be unknown until a question comes.
   const ways = () => [byClient(client), byAddress(new URL(context.serverUrl), directory)]
   const asked = (kind, about) => {
     link.held(about.sessionID, about.tool?.callID)?.goesOn()
@@ -572,7 +613,7 @@ export const Baton = async (context) => {
     const how = { reply, answers }
     return link.settled(requestID, how, () => tell(event, sessionID, { request: requestID, ...how }))
   }
-  // Nobody waits in a session that is idle, whatever OpenCode lists.
+  // In an idle session nothing waits, whatever OpenCode lists.
   const forget = async (session, waited = link.waitingIn(session)) => {
     const waits = link.waitingIn(session)
     for (const request of waited.filter((id) => waits.includes(id))) {
@@ -580,24 +621,24 @@ export const Baton = async (context) => {
     }
   }
 
-  // The state of a call, as OpenCode has it.
+  // The state of a call, by OpenCode.
   const stateOf = async (session, callID) => {
     const { data } = await byClient(client).get(`/session/${session}/message?limit=${RECENT}`)
     const parts = (Array.isArray(data) ? data : []).flatMap(({ parts }) => parts)
     return parts.findLast((part) => part.callID === callID)?.state
   }
-  // Holds a call until a person has decided, the turn has ended or the time is over. Gives the words with which it is refused, if it is.
+  // Holds a call until a person has decided, the turn has ended or the time is over. Returns the reason if the call is refused.
   const decided = async ({ tool, sessionID, callID }, args, { deny, hold }) => {
     const request = HeldCall.id(sessionID, callID)
     const about = () => tell("call.asked", sessionID, shortened({ request, tool, callID, args, why: hold.why }))
     const held = link.asked(new HeldCall(sessionID, callID, deny, () => stateOf(sessionID, callID)), about)
     const end = () => link.settled(request, LATE, () => tell("approval.outcome", sessionID, { request, ...gone(LATE) })).catch(() => {})
     const timer = setTimeout(end, hold.ms)
-    // Where nobody can be told, nobody will answer.
+    // If the question can't be reported, no one will answer it.
     held.told.then((event) => event ?? end())
     const no = await held.decision
     clearTimeout(timer)
-    // A turn that has ended says so itself.
+    // A turn that has ended reports that itself.
     if (!held.turnIsOver) await tell("call.decided", sessionID)
     return no
   }
@@ -610,7 +651,7 @@ export const Baton = async (context) => {
     "session.idle": async ({ sessionID }) => {
       compacting.delete(sessionID)
       summarized.delete(sessionID)
-      // Those that were refused. Another session that is about to ask only says less then.
+      // Calls that were refused. Another session that is about to ask only shows less then.
       link.commands.clear()
       await forget(sessionID)
       if (!failed.delete(sessionID) && (await goesOn(sessionID).catch(() => false))) return
@@ -635,18 +676,18 @@ export const Baton = async (context) => {
     "question.rejected": (about) => settled("question.rejected", about),
   }
 
-  // What the guard says about a tool call. Where it could not be asked there is no answer, unless the person wants one then.
+  // The guard's ruling on a tool call. If the guard can't be reached, there is none, unless the user wants a refusal then.
   const judged = async (name, session_id, more, unjudged) => {
     let answer
     try {
-      // A session that nobody knows takes no mail, like a subagent.
+      // An unknown session takes no mail, like a subagent.
       const unknown = { hook_event_name: name, session_id, agent_id: session_id, cwd: directory, ...more }
       answer = await link.call((await payload(name, session_id, more)) ?? unknown, JUDGING)
     } catch {}
     return answer === undefined && GUARD === "closed" ? unjudged : answer
   }
 
-  // Nothing here may throw: OpenCode would take it for a refusal.
+  // Nothing here may throw: OpenCode would treat it as a refusal.
   const safely = (hook) => async (...args) => {
     try {
       await hook(...args)
@@ -665,9 +706,11 @@ export const Baton = async (context) => {
     }),
 
     "tool.execute.before": async ({ tool, sessionID, callID }, { args }) => {
+      // Only this plugin says who calls. It goes first: whatever fails below, the model's own claim is gone.
+      if (args && typeof args === "object") delete args.baton_caller
       if (GUARD !== "off") {
         const answer = await judged("tool.execute.before", sessionID, { tool, callID, args }, { deny: UNJUDGED })
-        // This is how OpenCode is told not to run it; the model reads the message.
+        // This makes OpenCode not run the call. The model reads the message.
         const no = answer?.hold ? await decided({ tool, sessionID, callID }, args, answer) : answer?.deny
         if (no) throw new Error(no)
       }
@@ -694,7 +737,7 @@ export const Baton = async (context) => {
       if (answer?.output) Object.assign(result, answer.output)
       const text = [await textFor(sessionID, answer), answer?.note].filter(Boolean).join("\n\n")
       if (!text) return
-      // A tool of a server gives back parts, a tool of OpenCode a text.
+      // A tool of a server returns parts, a tool of OpenCode a text.
       if (parts) result.content.push({ type: "text", text })
       else result.output = `${result.output ?? ""}\n\n${text}`
     }),
@@ -704,7 +747,7 @@ export const Baton = async (context) => {
     "experimental.chat.messages.transform": safely(async (_, { messages }) => {
       const session = messages.at(-1)?.info.sessionID
       if (messages.some(({ info }) => info.sessionID !== session)) return
-      // A request for a summary is not one of the conversation.
+      // A request for a summary is not part of the conversation.
       if (compacting.delete(session)) return void summarized.set(session, allMarks(messages))
       const marks = new Set()
       const ids = []

@@ -1,13 +1,14 @@
-//! OpenCode's screen: lines behind a `┃`, the last of them naming agent and model, closed by `╹▀▀▀`, as wide as the box. Beside it there may
-//! be a panel, and over it a list, which leaves the box in sight but takes the keys.
+//! OpenCode's screen: lines after a `┃`, the last of which names agent and model, closed by `╹▀▀▀`,
+//! as wide as the box. A panel may be beside the box. A list may be above it, which leaves the box
+//! visible but takes the keys.
 
 use crate::screen::{Row, Screen, by_words, rows, says};
 
-/// What an empty box says before the first prompt.
-const HINT: &str = "Ask anything…";
+/// The text of an empty box before the first prompt.
+const EMPTY_BOX_TEXT: &str = "Ask anything…";
 
-/// Lines below the box, on the first screen.
-const BELOW: usize = 26;
+/// The most lines below the box, on the first screen.
+const MAX_LINES_BELOW: usize = 26;
 
 pub(super) fn screen(capture: &str) -> Screen {
     let rows = rows(capture);
@@ -21,7 +22,7 @@ pub(super) fn screen(capture: &str) -> Screen {
     let inside = lines_of(&rows[..at], left, width);
     let Some((label, written)) = inside.split_last() else { return Screen::Unknown };
     let below = &rows[at + 1..];
-    if below.len() > BELOW || has_list(&rows[..at]) {
+    if below.len() > MAX_LINES_BELOW || has_list(&rows[..at]) {
         return Screen::Unknown;
     }
     if says(below, &["esc interrupt"]) {
@@ -29,7 +30,7 @@ pub(super) fn screen(capture: &str) -> Screen {
     }
     let written = written.join("\n").trim().to_owned();
     match by_words(written) {
-        // A line is a command there.
+        // There a line is a command.
         Screen::Ready | Screen::Draft(_) if label.trim() == "Shell" => Screen::Draft("!".to_owned()),
         Screen::Draft(text) if is_hint(&text) => Screen::Ready,
         Screen::Ready if !label.contains('·') || !says(below, &["ctrl+p commands"]) => Screen::Unknown,
@@ -38,7 +39,8 @@ pub(super) fn screen(capture: &str) -> Screen {
 }
 
 fn is_hint(text: &str) -> bool {
-    text.strip_prefix(HINT).is_some_and(|example| example.trim().starts_with('"') && example.ends_with('"'))
+    text.strip_prefix(EMPTY_BOX_TEXT)
+        .is_some_and(|example| example.trim().starts_with('"') && example.ends_with('"'))
 }
 
 /// The row of the last `╹▀▀▀`, its column, and the box's width.
@@ -51,7 +53,7 @@ fn lower_edge(rows: &[Row]) -> Option<(usize, usize, usize)> {
     })
 }
 
-/// The lines in the box, top down.
+/// The lines in the box, from the top.
 fn lines_of(above: &[Row], left: usize, width: usize) -> Vec<String> {
     let in_box = |row: &&Row| row.cells.get(left).is_some_and(|cell| cell.sign == '┃');
     let mut lines: Vec<String> = above

@@ -1,8 +1,8 @@
-// Written by `baton setup pi`, taken away by `baton setup pi --remove`.
+// Written by `baton setup pi`; `baton setup pi --remove` removes it.
 //
-// Tells one child process, `baton link pi`, what happens in Pi's sessions, and does what it answers. Nothing is decided here. Lines of
-// JSON: {"id","payload"} to the child; {"id","answer"} and, unasked, {"push"} from it. Whatever goes wrong, Pi goes on as if this were not here;
-// but for a tool call that nobody could judge, where the person has said that such a call must not run.
+// Reports to one child process, `baton link pi`, what happens in Pi's sessions, and does what it answers. Nothing is decided here. Lines of JSON: {"id","payload"} to
+// the child; {"id","answer"} and, unasked, {"push"} from it. Whatever goes wrong, Pi goes on as if this were not here, with one exception: if the user has set that a
+// tool call must not run unjudged, a call that could not be judged does not run.
 
 import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
@@ -13,29 +13,34 @@ const GUARD: string = "{guard}";
 
 /** Pi never waits longer for an answer. */
 const ANSWER_MS = 2_000;
-/** A tool call waits so long to be judged: mail may be in front of it, waiting for its store. */
+/** How long a tool call waits to be judged: mail that waits for its store may be in front of it. */
 const JUDGE_MS = 3_000;
 const UNJUDGED = "baton's guard gave no answer, so this call did not run. Tell your person; `baton doctor` shows why.";
 const UNSEEN = "baton's guard gave no answer, so this output is not shown. Tell your person; `baton doctor` shows why.";
-/** A child that dies is started again with the next event, so often in a minute. */
+/** A child that dies is started again with the next event, up to this often in a minute. */
 const STARTS_PER_MINUTE = 5;
-/** A child that reads nothing is given up when so much waits for it. */
+/** Without an event, the child is started again after this time, then after twice as long, and so on. */
+const FIRST_PAUSE_MS = 1_000;
+const LONGEST_PAUSE_MS = 300_000;
+/** A child that has lived this long worked. */
+const WELL_MS = 60_000;
+/** A child that reads nothing is given up when this much waits for it. */
 const UNREAD_BYTES = 4 << 20;
 /** A push that is neither in the conversation nor on its way after this time may be repeated. */
 const PUSH_MS = 10_000;
-/** Input that has not become a turn after this time never will; nothing says so. */
+/** Input that has not become a turn after this time never will; no event reports that. */
 const PROMPT_MS = 60_000;
-/** A prompt of the command line comes within this time of the start. */
+/** A prompt on the command line comes within this time after the start. */
 const START_MS = 2_000;
-/** So much of a prompt is passed on. */
+/** The most of a prompt that is passed on. */
 const PROMPT_CHARS = 65_536;
-/** So many of the latest tool results of a request are named. */
+/** The most tool results of a request that are named, latest first. */
 const RESULTS_NAMED = 256;
 
 const MARK = /\[baton-offer [^\]\s]*\]/g;
 const TYPE = "baton";
 
-/** What the child says; null is an answer that says nothing, undefined is none. */
+/** What the child answers; null is an empty answer, undefined is none. */
 type Answer = { text?: string; deny?: string; hold?: boolean; allow?: boolean; note?: string; output?: any } | null | undefined;
 type Push = { session_id: string; mark: string; text: string };
 
@@ -43,12 +48,14 @@ type Push = { session_id: string; mark: string; text: string };
 class Link {
 	child: any;
 	starts: number[] = [];
+	pause = FIRST_PAUSE_MS;
+	revival: any;
 	last = 0;
 	waiting = new Map<number, (answer: Answer) => void>();
-	/** Who speaks for a session: the first copy of this extension that saw it start. */
+	/** Which copy of this extension reports for a session: the first one that saw it start. */
 	sessions = new Map<string, Session>();
 
-	/** Tells the child; a child that is not there is started. */
+	/** Reports to the child. If there is none, it is started. */
 	tell(payload: object): number {
 		const id = ++this.last;
 		const child = this.child ?? this.start();
@@ -58,13 +65,13 @@ class Link {
 		return this.child ? id : 0;
 	}
 
-	/** Tells the child and waits for its answer. */
+	/** Reports to the child and waits for its answer. */
 	ask(payload: object, patience: number = ANSWER_MS): Promise<Answer> {
 		const id = this.tell(payload);
 		if (!id) return Promise.resolve(undefined);
 		return new Promise((resolve) => {
 			const child = this.child;
-			// Keeps the process alive while it waits, which the child does not.
+			// Keeps the process alive while it waits, because the child does not.
 			const timer = setTimeout(() => this.end(child), patience);
 			this.waiting.set(id, (answer) => {
 				clearTimeout(timer);
@@ -79,7 +86,7 @@ class Link {
 		this.starts = this.starts.filter((at) => now - at < 60_000);
 		if (this.starts.length >= STARTS_PER_MINUTE) return undefined;
 		this.starts.push(now);
-		// In a group of its own, so that it hears of the end of a run that is interrupted; it ends with its standard input.
+		// In its own process group, so that it still hears of the end when a run is interrupted. It ends with its standard input.
 		const child: any = spawn(BATON, ["link", "pi", "--home", HOME], {
 			stdio: ["pipe", "pipe", "ignore"],
 			detached: true,
@@ -106,25 +113,40 @@ class Link {
 			if (said.push) this.sessions.get(said.push.session_id)?.push(said.push);
 			else this.waiting.get(said.id)?.(said.answer ?? null);
 		} catch {
-			// Not for us to judge.
+			// Not ours to judge.
 		}
 	}
 
-	/** Whoever waits for this child waits in vain. */
+	/** Starts another child after a pause, even if no session does anything: idle sessions get mail too. */
+	reviveLater() {
+		if (this.revival) return;
+		this.revival = setTimeout(() => {
+			this.revival = undefined;
+			if (this.child ?? this.start()) {
+				for (const session of this.sessions.values()) session.announce();
+			} else this.reviveLater();
+		}, this.pause);
+		this.revival.unref?.();
+		this.pause = Math.min(this.pause * 2, LONGEST_PAUSE_MS);
+	}
+
+	/** Calls that wait for this child get no answer. */
 	end(child: any) {
 		if (this.child !== child) return;
 		this.child = undefined;
 		child.kill("SIGKILL");
+		if (Date.now() - (this.starts.at(-1) ?? 0) >= WELL_MS) this.pause = FIRST_PAUSE_MS;
+		this.reviveLater();
 		for (const resolve of [...this.waiting.values()]) resolve(undefined);
 	}
 }
 
-/** Has a person decide about a call, by a hook that waits for that. Whatever goes wrong, it stays refused. */
+/** Has a person decide about a call, by a hook that waits for that. Whatever goes wrong, the call stays refused. */
 function decided(payload: object, mode: string, refused: Answer): Promise<Answer> {
 	return new Promise((resolve) => {
 		const child: any = spawn(BATON, ["hook", "pi", "tool_call", "--guard", "--hold", "--home", HOME], {
 			stdio: ["pipe", "pipe", "ignore"],
-			// Its arguments are gone, and with them how it was started.
+			// Pi's arguments are gone, and with them how it was started.
 			env: { ...process.env, BATON_PI_MODE: mode },
 		});
 		let said = "";
@@ -152,12 +174,12 @@ class Session {
 	/** Our id of the running turn: Pi has none. */
 	turn = "";
 	settled = true;
-	/** A prompt is on its way to the model. What is pushed meanwhile would cost the person that prompt. */
+	/** A prompt is on its way to the model. A push meanwhile would cost the user that prompt. */
 	prompting: any;
 	held: Push[] = [];
 	/** When each push was handed over. */
 	pushed = new Map<string, number>();
-	/** What the model is shown by the request under way. */
+	/** What the current request shows the model. */
 	shown: object | undefined;
 	answered = false;
 
@@ -168,7 +190,7 @@ class Session {
 		this.ctx = ctx;
 	}
 
-	/** Pi refuses every call through what belongs to a former runtime. */
+	/** Pi refuses every call through an object of a former runtime. */
 	lives(): boolean {
 		try {
 			this.ctx.isIdle();
@@ -197,7 +219,16 @@ class Session {
 		return this.link.ask(this.payload(name, more), patience);
 	}
 
-	/** What the guard says about a tool call; where it could not be asked, the call goes its way, unless it must not. */
+	/** Reports an idle session to a new child. Other sessions report themselves. */
+	announce() {
+		try {
+			if (this.settled && this.prompting === undefined && this.ctx.isIdle()) this.tell("agent_settled");
+		} catch {
+			// It belongs to a former runtime.
+		}
+	}
+
+	/** The guard's ruling on a tool call. If the guard can't be reached, the call runs, unless it must not. */
 	async judged(event: any): Promise<Answer> {
 		if (GUARD === "off") return null;
 		const { toolName, toolCallId, input } = event;
@@ -217,7 +248,7 @@ class Session {
 		this.settled = false;
 	}
 
-	/** Tells what the model was shown, once its answer is in Pi's file. */
+	/** Reports what the model was shown, when its answer is in Pi's file. */
 	tellAnswered() {
 		if (!this.answered) return;
 		this.answered = false;
@@ -230,8 +261,8 @@ class Session {
 	}
 
 	/**
-	 * Whether a push would be in the way: of a prompt that is on its way, which it would cost the person; or of a turn, at whose end Pi
-	 * may forget what waits. A run without a person is idle only before a prompt that is to come, or at its end.
+	 * Whether a push would do harm: to a prompt that is on its way, which it would cost the user; or to a turn, at whose end Pi may forget what
+	 * waits. A run without a user is idle only before its next prompt, or at its end.
 	 */
 	holdsPushes(): boolean {
 		const unattended = this.ctx.mode === "print" || this.ctx.mode === "json";
@@ -243,7 +274,7 @@ class Session {
 		return this.ctx.sessionManager.getBranch().some((entry: any) => marksOfEntry(entry).includes(mark));
 	}
 
-	/** A push may be repeated, as long as nobody has seen it in a request. */
+	/** A push may be repeated until a request has shown it. */
 	push(push: Push) {
 		if (!this.held.some((other) => other.mark === push.mark)) this.held.push(push);
 		this.pushHeld();
@@ -260,7 +291,7 @@ class Session {
 		}
 	}
 
-	/** What was pushed and is neither in the conversation nor on its way. */
+	/** Pushes that are neither in the conversation nor on their way. */
 	takeHeld(): Push[] {
 		const now = Date.now();
 		const isNew = (push: Push) => now - (this.pushed.get(push.mark) ?? 0) >= PUSH_MS && !this.isInConversation(push.mark);
@@ -269,7 +300,7 @@ class Session {
 		return taken;
 	}
 
-	/** All that goes into the conversation now. */
+	/** Everything that goes into the conversation now. */
 	text(answer: Answer): string {
 		const texts = this.takeHeld().map((push) => push.text);
 		if (answer?.text) texts.push(answer.text);
@@ -325,7 +356,7 @@ export default function (pi: any) {
 	const link = sharedLink();
 	let own: Session | undefined;
 
-	/** Handles an event of a session that is ours to speak for; never fails. */
+	/** Handles an event of a session that this copy reports for; never fails. */
 	const on = (name: string, handle: (session: Session, event: any) => any) =>
 		pi.on(name, async (event: any, ctx: any) => {
 			const session = own;
@@ -356,7 +387,7 @@ export default function (pi: any) {
 	on("session_shutdown", (session, event) => {
 		own = undefined;
 		link.sessions.delete(session.id);
-		// After a reload the session goes on with a new copy of this.
+		// After a reload, a new copy of this extension goes on with the session.
 		if (event.reason !== "reload") session.tell("session_shutdown", { source: event.reason });
 	});
 
@@ -375,7 +406,7 @@ export default function (pi: any) {
 	});
 
 	on("agent_start", (session) => {
-		// A turn that no prompt began, or the next part of one that goes on.
+		// A turn without a prompt, or the next part of a turn that goes on.
 		if (session.settled) session.beginTurn();
 		session.promptIsThrough();
 		session.tell("agent_start");
@@ -427,7 +458,7 @@ export default function (pi: any) {
 		session.pushHeld();
 	});
 
-	/** The person went on from another place: what stands on the branch that was left is not in the conversation any more. */
+	/** The user went on from another place: what is on the branch that was left is no longer in the conversation. */
 	on("session_tree", (session) => {
 		const marks = session.ctx.sessionManager.getEntries().flatMap(marksOfEntry);
 		const left = marks.filter((mark: string) => !session.isInConversation(mark));

@@ -11,7 +11,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// The calls of one line, and what calls gave back.
+    /// The calls and outputs of one line.
     pub(super) fn calls(&mut self, line: &str) -> Vec<Past> {
         let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
         self.told.at = text(&line, "/timestamp").and_then(moment);

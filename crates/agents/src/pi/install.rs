@@ -1,6 +1,7 @@
-//! What baton puts into Pi's configuration: one extension, a file that is wholly ours.
-//! For the user: `extensions/baton.ts` in `~/.pi/agent` (or `$PI_CODING_AGENT_DIR`). For a project: `.pi/extensions/baton.ts` in its
-//! directory. Where both are there, Pi loads both, and the first of them that sees a session speaks for it. Pure: bytes in, edits out.
+//! What baton puts into Pi's configuration: one extension, a file that only baton writes. For the
+//! user: `extensions/baton.ts` in `~/.pi/agent` (or `$PI_CODING_AGENT_DIR`). For a project:
+//! `.pi/extensions/baton.ts` in its directory. If both exist, Pi loads both, and the first that
+//! sees a session reports for it. Pure: bytes in, edits out.
 
 use std::path::{Path, PathBuf};
 
@@ -8,12 +9,11 @@ use crate::install::own_file::OwnFile;
 use crate::install::{Current, FileEdit, Install, InstallError, Records, Scope, Target, Trust, plain};
 
 const AGENT: &str = "pi";
-const TRUST: &str = "Pi loads extensions of a project only if the person trusts it: run `pi` in the project once and say yes, or start it with --approve";
+const TRUST_HINT: &str = "Pi loads extensions of a project only if the user trusts it: run `pi` in the project once and say yes, or start it with --approve";
 
-/// The extension, with the program and the home still to be filled in.
+/// The extension. The program and the home are still placeholders.
 const EXTENSION: &str = include_str!("extension.ts");
 
-/// Pi's configuration in one scope.
 #[derive(Clone, Debug)]
 pub struct Pi {
     install: Install,
@@ -23,7 +23,7 @@ pub struct Pi {
 }
 
 impl Pi {
-    /// `user_home` is the person's home; `agent_dir` is `$PI_CODING_AGENT_DIR`, if that is set.
+    /// `user_home` is the user's home; `agent_dir` is `$PI_CODING_AGENT_DIR`, if that is set.
     pub fn new(install: Install, user_home: &Path, agent_dir: Option<&Path>) -> Result<Self, InstallError> {
         let folder = match (install.scope(), agent_dir) {
             (Scope::Project(dir), _) => dir.join(".pi"),
@@ -46,7 +46,6 @@ impl Pi {
         Ok(Self { install, path, text, mark })
     }
 
-    /// The extension's file.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -85,14 +84,14 @@ impl Target for Pi {
     fn notes(&self, _now: &Current) -> Vec<String> {
         match self.install.scope() {
             Scope::User => Vec::new(),
-            Scope::Project(_) => vec![TRUST.to_owned()],
+            Scope::Project(_) => vec![TRUST_HINT.to_owned()],
         }
     }
 
     fn trust(&self, _now: &Current) -> Result<Trust, InstallError> {
         Ok(match self.install.scope() {
             Scope::User => Trust::NotAsked,
-            Scope::Project(_) => Trust::Hidden(TRUST.to_owned()),
+            Scope::Project(_) => Trust::Hidden(TRUST_HINT.to_owned()),
         })
     }
 
@@ -101,12 +100,12 @@ impl Target for Pi {
     }
 }
 
-/// Pi reads a `~` in its variable itself.
+/// Pi itself expands a `~` in its variable.
 fn in_home(dir: &Path, user_home: &Path) -> PathBuf {
     dir.strip_prefix("~").map_or_else(|_| dir.to_owned(), |below| user_home.join(below))
 }
 
-/// A string of JavaScript: those of JSON are such.
+/// A JavaScript string. JSON strings are valid JavaScript strings.
 fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
@@ -130,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_that_pi_is_told_is_used() {
+    fn the_folder_in_pis_variable_is_used() {
         let install = Install::new(Path::new("/b"), Path::new("/h"), Scope::User).unwrap();
         for (told, found) in
             [("/pi", "/pi/extensions/baton.ts"), ("~/pi", "/home/dev/pi/extensions/baton.ts")]

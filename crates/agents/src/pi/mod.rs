@@ -1,4 +1,5 @@
-//! Pi, as found by experiment with 0.87.1. It has neither hooks nor MCP, so an extension of ours forwards its events to `baton link pi`.
+//! Pi, as found by experiment with the version in `versions.tsv`. It has neither hooks nor MCP, so
+//! our extension forwards its events to `baton link pi`.
 
 mod adapter;
 mod facts;

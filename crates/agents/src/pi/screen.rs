@@ -1,10 +1,10 @@
-//! Pi's screen: an input box without a sign between two rules, and the folder and the model's line below it. A running turn is named in the
-//! upper rule.
+//! Pi's screen: an input box without a sign between two rules, with the folder and the model below
+//! it. The upper rule names a running turn.
 
 use crate::screen::{Screen, by_words, framed, rows, says, words};
 
-/// Lines below the box: folder, model, and what extensions say. A menu has more.
-const BELOW: usize = 4;
+/// The most lines below the box: folder, model, and texts of extensions. A menu has more.
+const MAX_LINES_BELOW: usize = 4;
 
 pub(super) fn screen(capture: &str) -> Screen {
     let rows = rows(capture);
@@ -21,9 +21,9 @@ pub(super) fn screen(capture: &str) -> Screen {
     }
 }
 
-/// An empty box is one blank line, with the line of the model below it.
+/// An empty box is one blank line, with the model's line below it.
 fn is_input(shown: &crate::screen::Framed<'_>) -> bool {
     shown.inside.len() == 1
-        && shown.below.len() <= BELOW
+        && shown.below.len() <= MAX_LINES_BELOW
         && shown.below.iter().any(|row| row.text().contains("(auto)") || row.text().contains('%'))
 }

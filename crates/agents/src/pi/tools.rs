@@ -1,14 +1,13 @@
-//! Pi's tools: what it calls them, and which of their fields mean what. The fields are those of 0.87.1; MCP came with a later
-//! version. `user_bash` is a command that the person typed.
+//! Pi's tools: their names, and which fields mean what. The fields are those of 0.87.1; MCP came
+//! with a later version. `user_bash` is a command that the user typed.
 
 use crate::call::{SHAPE, Shape};
 use crate::tools::{Field, MCP, Row, Tools};
 use baton_core::tool::ToolKind;
 
-/// Pi's tools.
 pub static TOOLS: Tools = Tools { rows: ROWS, mcp: &[MCP] };
 
-/// Where a call stands in what our extension forwards: Pi's own fields.
+/// Where the parts of a call are in what our extension forwards: Pi's own fields.
 pub const CALLS: Shape = Shape {
     tool: &["/toolName"],
     input: &["/input"],
@@ -17,6 +16,7 @@ pub const CALLS: Shape = Shape {
     before: &["tool_call"],
     after: &["tool_result"],
     notes_after: true,
+    refusing_exit: None,
     ..SHAPE
 };
 
@@ -30,6 +30,10 @@ const ROWS: &[Row] = &[
     },
     Row { names: &["edit"], kind: ToolKind::Edit, fields: &[(Field::Path, "path")] },
     Row { names: &["ls"], kind: ToolKind::List, fields: &[(Field::Path, "path")] },
-    Row { names: &["find"], kind: ToolKind::Glob, fields: &[(Field::Path, "path")] },
-    Row { names: &["grep"], kind: ToolKind::Grep, fields: &[(Field::Path, "path")] },
+    Row {
+        names: &["find"],
+        kind: ToolKind::Glob,
+        fields: &[(Field::Path, "path"), (Field::Glob, "pattern")],
+    },
+    Row { names: &["grep"], kind: ToolKind::Grep, fields: &[(Field::Path, "path"), (Field::Glob, "glob")] },
 ];

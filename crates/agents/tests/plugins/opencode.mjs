@@ -1,4 +1,4 @@
-// What OpenCode's plugin does with questions and answers, against an OpenCode and a link that are played here.
+// What OpenCode's plugin does with questions and answers, against a simulated OpenCode and a simulated link.
 //
 //   node opencode.mjs PLUGIN     in a folder where `link` is the link that the plugin starts, with the socket `socket` beside it
 import assert from "node:assert/strict"
@@ -13,7 +13,7 @@ process.env.OPENCODE_SERVER_PASSWORD = "secret"
 
 // What the links were told, all of them in one list.
 const told = []
-// What a link says about calls, by their ids; nothing about others.
+// What a link answers about calls, by their ids; nothing about others.
 const verdicts = new Map()
 let link
 const server = createServer((socket) => {
@@ -54,8 +54,8 @@ const toldOf = (name, request) => told.filter((event) => event.hook_event_name =
 
 let number = 0
 
-// An OpenCode with one session whose tool call waits for one question. `client` and `address` say how the two ways to it behave:
-// "holds" takes an answer, "drops" says yes and does nothing, "knows nothing" has no such question.
+// An OpenCode with one session whose tool call waits for one question. `client` and `address` say how the two routes to it behave: "holds" accepts an answer, "drops" says
+// yes and does nothing, "knows nothing" has no such question.
 async function opencode({ client = "holds", address = "knows nothing", serverUrl = "http://127.0.0.1:7777/", kind = "permission", tool = true } = {}) {
   const name = `${++number}`
   const id = `${kind}_${name}`
@@ -117,7 +117,7 @@ async function opencode({ client = "holds", address = "knows nothing", serverUrl
     const about = { id, sessionID: session, permission: "bash", patterns: ["ls"], metadata: world.metadata ?? { command: "ls" }, always: ["ls *"] }
     return hooks.event({ event: { type: `${kind}.asked`, properties: { ...about, ...(tool && { tool: { messageID: "msg_1", callID: "call_1" } }) } } })
   }
-  // Gives an answer as the link does, and waits for what became of it.
+  // Gives an answer as the link does, and waits for the result.
   world.answer = async (answer, request = id) => {
     const before = toldOf("approval.outcome", request).length
     link.write(`${JSON.stringify({ reply: { request, kind, session_id: session, ...answer } })}\n`)
@@ -151,6 +151,21 @@ test("a question is told whole, and its answer goes back by the client", async (
   assert.equal(toldOf("permission.replied", world.id).length, 1)
 })
 
+test("s24 what the model says about who calls is gone, also where nobody knows the session", async () => {
+  const world = await opencode()
+  const args = { baton_caller: { session_id: "ses_peer" } }
+  await world.hooks["tool.execute.before"]({ tool: "baton_send_message", sessionID: "ses_nowhere", callID: "call_1" }, { args }).catch(() => {})
+  assert.notEqual(args.baton_caller?.session_id, "ses_peer")
+})
+
+test("s1 what is too long to be told says how much of it is missing", async () => {
+  const world = await opencode()
+  world.metadata = { command: "x".repeat(256 * 1024 + 9) }
+  await world.ask()
+  const { asked } = await eventually("the question", () => toldOf("permission.asked", world.id)[0])
+  assert.deepEqual([asked.metadata.command.length, asked.left_out], [256 * 1024, 9])
+})
+
 test("a version that asks without the whole command is helped out", async () => {
   const world = await opencode()
   world.metadata = {}
@@ -179,7 +194,7 @@ test("a stranger who listens at the address is told nothing", async () => {
   assert.equal(outcome.outcome, "refused")
   assert.deepEqual(world.posts, [])
   assert.ok(world.headers.length > 0 && world.headers.every((headers) => !headers.authorization), "nor the password")
-  // It still waits, and may be answered by whoever finds a way.
+  // It still waits, and may be answered by any route.
   world.onPost = undefined
   assert.equal((await world.answer({ answer: "once" })).outcome, "refused")
 })
@@ -248,7 +263,7 @@ test("nobody waits in a session that is idle", async () => {
 
 test("a question is told before its end, however long that takes", async () => {
   const world = await opencode()
-  // Only whoever asks first waits.
+  // Only the first question waits.
   world.sessionIsKnown = new Promise((resolve) => setTimeout(resolve, 200))
   await Promise.all([world.ask(), world.emit("permission.replied", { reply: "reject" })])
   await eventually("its end", () => toldOf("permission.replied", world.id)[0])
@@ -275,7 +290,7 @@ test("the next link hears what is waited for, and its answer is taken", async ()
 const REFUSAL = "Files are counted. A person has to decide this."
 const LATE = "nobody answered in time: it was refused"
 
-// A call that the guard wants asked about, in the hook before it. `before` is what the hook does: "goes on", or the words that it throws.
+// A call that the guard wants confirmed, in the hook before it. `before` is what the hook does: "goes on", or the text that it throws.
 async function held(world, callID = `call_of_${world.session}`, { ms = LIMIT, hooks = world.hooks } = {}) {
   verdicts.set(callID, { deny: REFUSAL, hold: { ms, why: "Files are counted." } })
   world.calls[callID] = { status: "running" }
@@ -290,9 +305,9 @@ async function held(world, callID = `call_of_${world.session}`, { ms = LIMIT, ho
   return call
 }
 
-// What comes of an answer, and what the hook does, if OpenCode shows nothing of the call.
+// The result of an answer, and what the hook does, if OpenCode shows nothing of the call.
 const silently = async (world, call, answer) => [(await world.answer(answer, call.request)).outcome, await call.before]
-// The same if it shows its state.
+// The same if it shows the call's state.
 const openly = (world, call, answer) => {
   call.before.then(() => world.show(call.callID, world.calls[call.callID]))
   return silently(world, call, answer)
@@ -333,7 +348,7 @@ test("a yes counts when the tool starts a shell, asks its own question, or has r
 
 test("a no is thrown in the words of the person, and counts when OpenCode has them", async () => {
   const world = await opencode()
-  // A reason that talks of an abort is none, nor is one that is a part of those words.
+  // A reason that mentions an abort is not an abort, and neither is a part of those words.
   for (const message of ["use trash", "abort that plan", "Tool"]) {
     const call = await held(world, `call_${message}`)
     const answered = world.answer({ answer: "reject", message }, call.request)
@@ -405,7 +420,7 @@ test("an abort in the very moment of an answer is seen", async () => {
     await world.emit("session.idle")
     assert.equal((await late).outcome, "gone")
   }
-  // It had been let go before, and its tool runs on.
+  // It was released before, and its tool still runs.
   const left = await held(world, "call_left")
   const answered = world.answer({ answer: "once" }, left.request)
   await left.before
@@ -451,7 +466,7 @@ test("the next link hears of a held call, and its answer is taken", async () => 
   link.destroy()
   await eventually("the question again", () => toldOf("call.asked", call.request)[1])
   assert.deepEqual(await openly(world, call, { answer: "once" }), ["effective", "goes on"])
-  // One that was let go is told too, so that its link learns what came of that; but it does not wait.
+  // A released call is reported too, so that its link learns the result; but it does not wait.
   const gone = await held(world, "call_let_go")
   const answered = world.answer({ answer: "once" }, gone.request)
   await gone.before

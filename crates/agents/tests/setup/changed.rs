@@ -1,7 +1,7 @@
-//! Files that others have edited between our installation and our removal: only ours goes.
+//! Files that other programs edited between our installation and our removal: only our entries go.
 
 use baton_agents::codex::install::{Codex, hook_rows};
-use baton_agents::install::{Form, Guard, HookRow, Records, Scope};
+use baton_agents::install::{Form, GuardHooks, HookRow, Records, Scope};
 use serde_json::{Value, json};
 
 use crate::world::{BATON, Files, HOME, claude, codex};
@@ -92,7 +92,7 @@ fn two_homes_do_not_touch_each_other() {
     assert_eq!(files.installed(&target).unwrap_err().code(), "setup-other-home");
 }
 
-/// Trust by position, as it stands in the file.
+/// Trust by position, as the file has it.
 fn trust(files: &Files, target: &Codex) -> Vec<(String, String)> {
     let text = files.text(target.trust_path());
     let keys = text.lines().filter_map(|l| l.strip_prefix("[hooks.state.\"")?.strip_suffix("\"]"));
@@ -115,7 +115,7 @@ fn codex_trust_of_later_groups_moves_with_them() {
     // Another tool comes after us and is trusted.
     let mut hooks = after.json(target.hooks_path());
     hooks["hooks"]["Stop"].as_array_mut().unwrap().push(group("b"));
-    let place = 1 + hook_rows(Guard::On).iter().filter(|row| row.event == "Stop").count();
+    let place = 1 + hook_rows(GuardHooks::On).iter().filter(|row| row.event == "Stop").count();
     let config = format!(
         "{}\n# mine\n[hooks.state.\"/home/dev/.codex/hooks.json:stop:{place}:0\"] # b\ntrusted_hash = \"sha256:b\"\nenabled = false\n",
         after.text(target.trust_path())
@@ -215,9 +215,9 @@ fn a_row_that_is_no_longer_wanted_goes_and_trust_stays_right() {
     };
     // A version that has a call of the server beside each command, and one that has only the calls.
     let tool =
-        hook_rows(Guard::Off).into_iter().find(|row| matches!(row.form, Form::McpTool { .. })).unwrap();
+        hook_rows(GuardHooks::Off).into_iter().find(|row| matches!(row.form, Form::McpTool { .. })).unwrap();
     let (mut both, mut calls) = (Vec::new(), Vec::new());
-    for row in hook_rows(Guard::Off) {
+    for row in hook_rows(GuardHooks::Off) {
         let call = HookRow { event: row.event, matcher: row.matcher, ..tool.clone() };
         both.extend(matches!(row.form, Form::Command { .. }).then_some(row));
         both.push(call.clone());
@@ -244,7 +244,7 @@ fn a_row_that_is_no_longer_wanted_goes_and_trust_stays_right() {
 /// Questions are held for longer than an earlier version allowed its hooks.
 #[test]
 fn a_hook_that_may_take_longer_now_is_brought_up_to_date_and_stays_trusted() {
-    let shorter = hook_rows(Guard::On).into_iter().map(|row| match row.form {
+    let shorter = hook_rows(GuardHooks::On).into_iter().map(|row| match row.form {
         Form::Command { timeout } if row.event == "PermissionRequest" => {
             assert!(timeout > 600, "the longest hold that can be set is ten minutes");
             HookRow { form: Form::Command { timeout: 10 }, ..row }

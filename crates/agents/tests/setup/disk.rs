@@ -2,7 +2,7 @@
 
 use baton_agents::claude::install::{Claude, hook_rows};
 use baton_agents::codex::install::Codex;
-use baton_agents::install::{Form, Guard, Install, OwnCommand, Plan, Scope, Target};
+use baton_agents::install::{Form, GuardHooks, Install, OwnCommand, Plan, Scope, Target};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -85,7 +85,7 @@ fn every_document_comes_back_with_its_mode() {
         fs::set_permissions(&state, fs::Permissions::from_mode(0o600)).unwrap();
         disk.put("user/.codex/config.toml", TOML[i % TOML.len()]);
         let before = disk.tree();
-        // Two files of theirs, and what tells them how to delegate.
+        // Two of their files, and the files about delegation.
         let count = |target: &dyn Target| if target.agent() == "claude" { 4 } else { 3 };
         for target in [&disk.claude() as &dyn Target, &disk.codex()] {
             assert_eq!(set_up(target).len(), count(target));
@@ -207,7 +207,7 @@ fn backups_and_manifest_are_private() {
             }
         }
     }
-    assert_eq!(files, 2, "a manifest and a backup");
+    assert_eq!(files, 3, "a manifest, a backup, and the list of folders that were made");
 }
 
 #[test]
@@ -314,7 +314,7 @@ fn a_dry_run_shows_everything_and_touches_nothing() {
     let before = disk.tree();
     let plan = Plan::install(&disk.claude()).unwrap();
     let what: Vec<&str> = plan.edits().map(|edit| edit.what.as_str()).collect();
-    let hooks = format!("add {} hooks", hook_rows(&Scope::User, Guard::On).len());
+    let hooks = format!("add {} hooks", hook_rows(&Scope::User, GuardHooks::On).len());
     let parts = ["write the slash command /baton-run", "write the subagent baton-worker"];
     assert_eq!(what, [&*hooks, "add the MCP server `baton`", parts[0], parts[1]]);
     let diff = plan.diff();
@@ -338,7 +338,7 @@ fn no_temporary_file_is_left_behind() {
 fn two_runs_at_once_make_one_installation() {
     let disk = Disk::new();
     let path = disk.put("user/.claude/settings.json", "{}");
-    let rows = hook_rows(&Scope::User, Guard::On);
+    let rows = hook_rows(&Scope::User, GuardHooks::On);
     let tools = rows.iter().filter(|row| matches!(row.form, Form::McpTool { .. })).count();
     let commands = rows.len() - tools;
     for _ in 0..5 {
@@ -408,7 +408,7 @@ fn killed_at_any_moment_files_are_whole_and_come_back() {
     }
 }
 
-/// With a session of Claude Code that runs: this process.
+/// With a running session of Claude Code: this process.
 fn disk_with_a_session(state: &str) -> (Disk, PathBuf) {
     let disk = Disk::new();
     let path = disk.put("user/.claude.json", state);
@@ -443,7 +443,7 @@ fn while_a_session_runs_its_own_command_changes_its_file() {
     assert!(added.notes.is_empty(), "{:?}", added.notes);
     assert!(fs::read_to_string(&path).unwrap().contains("\n  \"numStartups\": 1"), "it writes the file anew");
     assert!(set_up(&disk.claude()).is_empty(), "all is there");
-    // Nobody wrote since: the original comes back, without the command.
+    // No program wrote since: the original comes back, without the command.
     let never = |_: &OwnCommand| -> Result<(), String> { panic!("the bytes are known") };
     Plan::remove(&disk.claude()).unwrap().apply_with(Some(&never)).unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), original);
@@ -477,7 +477,8 @@ fn a_command_that_does_not_do_it_is_not_believed() {
         take_out(&disk.claude());
         assert_eq!(fs::read_to_string(&path).unwrap(), original);
     }
-    // One that changes something else has changed the file: nothing is written over it, and the hooks go out again.
+    // A command that changes something else has changed the file: nothing is written over it, and
+    // the hooks are removed again.
     let (disk, path) = disk_with_a_session("{}");
     let run = |_: &OwnCommand| {
         fs::write(&path, "{\"migrated\": true}").unwrap();

@@ -1,6 +1,6 @@
-//! Documents as people, editors and agents leave them behind.
+//! Documents as people, editors and agents leave them.
 
-/// JSON with a `hooks` key, an `mcpServers` key, both or neither; none of it ours.
+/// JSON with a `hooks` key, an `mcpServers` key, both or neither; none of it is ours.
 pub const JSON: &[&str] = &[
     "",
     " \n\t\n",
@@ -38,7 +38,7 @@ pub const JSON: &[&str] = &[
     "{\r\t\"old mac\": 1\r}",
 ];
 
-/// JSON with comments, for agents that take them.
+/// JSON with comments, for agents that accept them.
 pub const JSON_WITH_COMMENTS: &[&str] = &[
     "// only a comment\n{}",
     "{ // mine\n}",
@@ -49,7 +49,7 @@ pub const JSON_WITH_COMMENTS: &[&str] = &[
     "{\"url\": \"http://x/*\", \"a\": 1 /* \"hooks\": {} */}",
 ];
 
-/// TOML that Codex might read; none of it ours.
+/// TOML that Codex might read; none of it is ours.
 pub const TOML: &[&str] = &[
     "",
     "\n",

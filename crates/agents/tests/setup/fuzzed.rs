@@ -1,4 +1,5 @@
-//! The corpus of the fuzz targets, replayed; and each of its files cut, doubled and with bytes changed.
+//! The corpus of the fuzz targets, replayed; and each of its files cut, doubled and with changed
+//! bytes.
 
 #[path = "../../../../fuzz/bodies.rs"]
 mod bodies;

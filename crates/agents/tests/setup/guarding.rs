@@ -1,16 +1,17 @@
-//! The guard's entries in the agents' files: there when it is on, gone when it is off, and never in the way of a removal.
+//! The guard's entries in the agents' files: present when it is on, gone when it is off, and never
+//! in the way of a removal.
 
 use crate::world::{BATON, Files, HOME};
-use baton_agents::install::{Guard, Install, Scope, Target};
+use baton_agents::install::{GuardHooks, Install, Scope, Target};
 use baton_agents::{ALL, Agent};
 use std::path::Path;
 
-fn target(agent: &dyn Agent, guard: Guard) -> Box<dyn Target> {
+fn target(agent: &dyn Agent, guard: GuardHooks) -> Box<dyn Target> {
     let install = Install::new(Path::new(BATON), Path::new(HOME), Scope::User).unwrap().with_guard(guard);
     agent.target(install, Path::new("/home/dev"), &|_| None).unwrap()
 }
 
-/// All that stands in the files of an agent.
+/// The content of all files of an agent.
 fn text(files: &Files, target: &dyn Target) -> String {
     let now = files.current();
     let all = target.files().into_iter().filter_map(|file| now.bytes(&file).map(<[u8]>::to_vec));
@@ -18,13 +19,13 @@ fn text(files: &Files, target: &dyn Target) -> String {
 }
 
 fn has_plugin(agent: &dyn Agent) -> bool {
-    target(agent, Guard::On).loaded().is_some()
+    target(agent, GuardHooks::On).loaded().is_some()
 }
 
 #[test]
 fn an_installation_without_a_guard_gets_one_and_loses_it_again() {
     for agent in ALL {
-        let [off, on] = [Guard::Off, Guard::On].map(|guard| target(*agent, guard));
+        let [off, on] = [GuardHooks::Off, GuardHooks::On].map(|guard| target(*agent, guard));
         let (without, _) = Files::default().installed(&*off).unwrap();
         let (with, _) = without.installed(&*on).unwrap();
         let (fresh, _) = Files::default().installed(&*on).unwrap();
@@ -43,11 +44,12 @@ fn an_installation_without_a_guard_gets_one_and_loses_it_again() {
     }
 }
 
-/// A hook that waits for a person needs more time than the entries of older versions give it, and says so itself.
+/// A hook that waits for a person needs more time than the entries of older versions give it, and
+/// its command says so.
 #[test]
 fn a_hook_that_may_wait_has_the_time_for_it_also_after_an_upgrade() {
     for name in ["claude", "codex", "gemini", "copilot"] {
-        let on = target(baton_agents::by_name(name).unwrap(), Guard::On);
+        let on = target(baton_agents::by_name(name).unwrap(), GuardHooks::On);
         let (fresh, _) = Files::default().installed(&*on).unwrap();
         let text = text(&fresh, &*on);
         let waits = text.lines().filter(|line| line.contains("--guard --hold")).count();
@@ -69,7 +71,7 @@ fn a_hook_that_may_wait_has_the_time_for_it_also_after_an_upgrade() {
 #[test]
 fn who_wants_it_closed_gets_it_closed_where_the_agent_can() {
     for agent in ALL {
-        let [open, closed] = [Guard::On, Guard::Closed].map(|guard| target(*agent, guard));
+        let [open, closed] = [GuardHooks::On, GuardHooks::Closed].map(|guard| target(*agent, guard));
         let (files, _) = Files::default().installed(&*open).unwrap();
         let (files, _) = files.installed(&*closed).unwrap();
         let text = text(&files, &*closed);
@@ -77,7 +79,7 @@ fn who_wants_it_closed_gets_it_closed_where_the_agent_can() {
             "claude" => "\"onFailure\": \"block\"",
             "cursor" => "\"failClosed\": true",
             "opencode" | "pi" => "\"closed\"",
-            // These have nothing of the kind.
+            // These have no such setting.
             _ => continue,
         };
         assert!(text.contains(says), "{}: {text}", agent.name());

@@ -1,4 +1,5 @@
-//! Every file of every agent, as badly as files can be: setup refuses it and changes nothing anywhere, or takes it and gives every byte back.
+//! Every file of every agent in the worst forms: setup refuses it and changes nothing, or accepts
+//! it and restores every byte.
 
 use baton_agents::ALL;
 use baton_agents::install::{Install, Plan, Scope, Target};
@@ -8,7 +9,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// The files whose agents say what they take: strict JSON, JSON with comments, with trailing commas too, TOML. And those that are wholly ours.
+/// The files by what their agents accept: strict JSON, JSON with comments, with trailing commas
+/// too, TOML; and the files that only baton writes.
 const STRICT_WITH_BOM: &[&str] = &[".claude/settings.json", ".claude.json"];
 const STRICT: &[&str] =
     &[".codex/hooks.json", ".copilot/mcp-config.json", ".cursor/hooks.json", ".cursor/mcp.json"];
@@ -25,11 +27,11 @@ const OURS: &[&str] = &[
     ".copilot/extensions/baton/extension.mjs",
     ".pi/agent/extensions/baton.ts",
 ];
-/// Read to tell the person something, never written.
+/// Read to tell the user something, never written.
 const READ: &[&str] = &[".copilot/settings.json"];
 
-/// What becomes of each of them: `kept`, or the code of the refusal. A key that is there twice is a matter between the agent and its file,
-/// unless our entry would have to go below it.
+/// The result for each of them: `kept`, or the code of the refusal. A duplicate key is a matter
+/// between the agent and its file, unless our entry would have to go below it.
 type Row = (&'static str, [&'static str; 7]);
 #[rustfmt::skip]
 const EXPECTED: &[Row] = &[
@@ -55,7 +57,8 @@ const EXPECTED: &[Row] = &[
     ("read-only folder",   ["file-read-only",      "file-read-only",       "file-read-only",       "file-read-only",       "file-read-only",       "setup-file-taken",     "file-read-only"]),
 ];
 
-/// A file in the place of a configuration: its bytes as JSON and as TOML, and what else is the matter with it.
+/// A file instead of a configuration: its bytes as JSON and as TOML, and what else is wrong with
+/// it.
 struct Case {
     name: &'static str,
     json: Vec<u8>,
@@ -157,7 +160,7 @@ fn targets(root: &Path) -> Vec<Box<dyn Target>> {
     ALL.iter().map(target).collect()
 }
 
-/// Sets up and takes out. Panics where anything is damaged.
+/// Sets up and removes. Panics if anything is damaged.
 fn outcome(name: &str, agent: usize, file: usize, case: &Case) -> String {
     let root = tempfile::tempdir().unwrap();
     let user = root.path().join("user");

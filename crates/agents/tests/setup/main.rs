@@ -1,5 +1,6 @@
-//! The crate as its users see it: setting up and taking out on documents in memory, on disk, and with
-//! the real agent programs; and the adapters. One binary, because each one links the world again.
+//! The crate as its users see it: setup and removal on documents in memory, on disk, and with the
+//! real agent programs; and the adapters. One binary, because each one links the whole program
+//! again.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 

@@ -1,7 +1,8 @@
-//! `docs/agents.md` is made from the table of agents: what mail can do by the adapters' own answers, the rest by their facts.
+//! `docs/agents.md` is made from the table of agents: mail by the adapters' own limits, the rest by
+//! their facts.
 
 use baton_agents::agent::Push;
-use baton_agents::{ALL, Agent};
+use baton_agents::{ALL, Agent, ContextLimit};
 use baton_core::event::{EventKind, Source};
 use baton_core::frame::Unit;
 use baton_core::id::Nonce;
@@ -12,43 +13,57 @@ use std::path::Path;
 const HEAD: &str = "\
 # What each agent can and can't do
 
-Made from the table of agents in `crates/agents` (`BATON_WRITE_REFERENCE=1 cargo test -p baton-agents matrix`); a test keeps it true.
+This page is made from the table of agents in `crates/agents`, and a test keeps it true. To write it
+again: `BATON_WRITE_REFERENCE=1 cargo test -p baton-agents matrix`.
 
-## Mail
+## How much mail an event brings
 
-How much text an event takes at most; more waits for the next. A dash: nothing is delivered there.
-
-";
-
-const FACTS: &str = "
-## How it works there
+More mail than this waits for the next event. A dash means that no mail comes at that event.
 
 ";
 
 const CONTROL: &str = "
 ## What a hook can do to a tool call
 
-Found by experiment with the versions above, and run with the real programs in `tests/stories/guard.rs`. baton's guard refuses, asks and replaces; it changes no input.
-Where an agent can't do what the guard says, it gets the nearest stronger thing.
-
-";
-
-const HOLES: &str = "
-## What they leave open
+These facts were found by experiment with the versions below. The stories in
+`tests/stories/guard.rs` check them with the real programs. baton's guard refuses, asks and replaces
+output; it changes no input. If an agent can't do what the guard says, the guard does the nearest
+stronger thing.
 
 ";
 
 const NOTES: &str = "
-Cursor is set up by its documented format and has not been verified with the real program, which can't run without its own service.
+## How this was verified
 
-The stories in `tests/stories` run the other six, offline, against a scripted model: `scripts/test`. Whether newer versions still behave so: `scripts/drift`.
+Cursor is set up by its documented format. It can't run without its own service, so nothing about it
+was tried. The stories in `tests/stories` run the other six offline, against a scripted model:
+`scripts/test`. `scripts/drift` checks whether newer versions still behave like this.
 ";
 
+/// The longest line of prose.
+const COLUMNS: usize = 100;
+
+/// An item of a list, wrapped.
+fn item(words: &str) -> String {
+    let (mut text, mut taken) = ("-".to_owned(), 1);
+    for word in words.split(' ') {
+        if taken + 1 + word.chars().count() > COLUMNS {
+            text.push_str("\n ");
+            taken = 1;
+        }
+        text.push(' ');
+        text.push_str(word);
+        taken += 1 + word.chars().count();
+    }
+    text.push('\n');
+    text
+}
+
 fn takes(agent: &dyn Agent, events: &[EventKind]) -> String {
-    let found = events.iter().find_map(|event| agent.takes(*event));
+    let found = events.iter().find_map(|event| agent.context_limit(*event));
     match found {
         None => "–".to_owned(),
-        Some((size, unit)) => {
+        Some(ContextLimit { size, unit }) => {
             let unit = match unit {
                 Unit::Utf16 | Unit::Chars => "characters",
                 Unit::Bytes => "bytes",
@@ -96,29 +111,47 @@ fn page() -> String {
         ("with a prompt", &|agent| takes(agent, &[EventKind::Prompt])),
         ("between tools", &|agent| takes(agent, &[EventKind::AfterTools, EventKind::AfterTool])),
         ("at a stop, which then goes on", &|agent| takes(agent, &[EventKind::Stop])),
-        ("while it is idle", &|agent| {
+        ("when a plugin or extension wakes it", &|agent| {
             if pushes(agent) { takes(agent, &[EventKind::IdleNotice]) } else { "–".to_owned() }
         }),
     ]);
-    let how = table(&[
-        ("verified with", &|agent| agent.verified().unwrap_or("its documentation alone").to_owned()),
-        ("what runs", &fact(|facts| facts.runs)),
-        ("proof that mail was shown", &fact(|facts| facts.proof)),
-        ("session id", &fact(|facts| facts.session)),
-        ("subagents, which take no mail", &fact(|facts| facts.subagents)),
-    ]);
     let control = table(&[
         ("refuse it", &fact(|facts| facts.deny)),
-        ("ask a person", &fact(|facts| facts.ask)),
+        ("ask a person", &|agent| short(agent.facts().ask)),
         ("change its input", &fact(|facts| facts.rewrite)),
-        ("replace its output", &fact(|facts| facts.redact)),
-        ("when the hook fails", &fact(|facts| facts.failing)),
+        ("replace its output", &|agent| short(agent.facts().redact)),
+        ("when the hook fails", &|agent| short(agent.facts().failing)),
     ]);
-    let holes: String = ALL
-        .iter()
-        .flat_map(|agent| agent.facts().holes.iter().map(|hole| format!("- {}: {hole}\n", agent.title())))
-        .collect();
-    [HEAD, &mail, FACTS, &how, CONTROL, &control, HOLES, &holes, NOTES].concat()
+    let agents: String = ALL.iter().map(|agent| section(*agent)).collect();
+    [HEAD, &mail, CONTROL, &control, "\nThe section of each agent has the details.\n", &agents, NOTES]
+        .concat()
+}
+
+/// What a fact says in a few words; the section of the agent has all of it.
+fn short(fact: &str) -> String {
+    let few = fact.split([';', ':', ',']).next().unwrap_or(fact);
+    if few.len() < fact.len() { format!("{few} …") } else { few.to_owned() }
+}
+
+fn section(agent: &dyn Agent) -> String {
+    let facts = agent.facts();
+    let mut text = format!("\n## {}\n\n", agent.title());
+    for (name, fact) in [
+        ("Verified with", agent.verified().unwrap_or("its documentation alone")),
+        ("What runs", facts.runs),
+        ("Proof that mail was shown", facts.proof),
+        ("Session id", facts.session),
+        ("How subagents are known, which get no mail", facts.subagents),
+        ("To ask a person", facts.ask),
+        ("To replace a tool's output", facts.redact),
+        ("When the guard's hook fails", facts.failing),
+    ] {
+        text.push_str(&item(&format!("{name}: {fact}.")));
+    }
+    for hole in facts.holes {
+        text.push_str(&item(&format!("Hole: {hole}.")));
+    }
+    text
 }
 
 #[test]
@@ -134,26 +167,26 @@ fn the_page_of_agents_is_what_the_table_says() {
     );
 }
 
-/// An idle session takes pushes exactly where its agent says how much of one.
+/// An idle session takes pushes exactly if its agent has a limit for them.
 #[test]
-fn whoever_is_pushed_says_how_much_it_takes() {
+fn an_agent_that_can_be_pushed_has_a_limit_for_it() {
     for agent in ALL {
-        assert_eq!(pushes(*agent), agent.takes(EventKind::IdleNotice).is_some(), "{}", agent.name());
+        assert_eq!(pushes(*agent), agent.context_limit(EventKind::IdleNotice).is_some(), "{}", agent.name());
         assert!(
-            !carries(*agent) || agent.shows_requests(),
+            !carries(*agent) || agent.quirks().shows_requests,
             "{}: a push that carries mail needs proof by requests",
             agent.name()
         );
         let woken = agent.wake("s").is_some();
         assert!(!(woken && carries(*agent)), "{}: one of the two", agent.name());
         assert!(
-            !woken || agent.takes(EventKind::Woken).is_some(),
+            !woken || agent.context_limit(EventKind::Woken).is_some(),
             "{}: its prompt hook brings it",
             agent.name()
         );
         assert_eq!(
-            agent.takes(EventKind::Woken).is_some(),
-            agent.takes(EventKind::Prompt).is_some() && !carries(*agent),
+            agent.context_limit(EventKind::Woken).is_some(),
+            agent.context_limit(EventKind::Prompt).is_some() && !carries(*agent),
             "{}: a woken session's prompt is a prompt",
             agent.name()
         );

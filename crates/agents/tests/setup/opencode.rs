@@ -1,4 +1,4 @@
-//! OpenCode's configuration: JSON with comments, a plugin list and our server, and a plugin file of our own.
+//! OpenCode's configuration: JSON with comments, a plugin list and our server, and our plugin file.
 
 use baton_agents::config::json::{Bom, Dialect, Json, Reader, Step};
 use baton_agents::install::{Install, Scope};

@@ -1,8 +1,9 @@
-//! Pi: what its extension tells, what it is answered, and the extension's file.
+//! Pi: what its extension reports, what it is answered, and the extension's file.
 
+use baton_agents::agent::{HookCodec as _, Identity as _, Profile as _, Waking as _};
 use baton_agents::install::{Install, Scope};
 use baton_agents::pi::install::Pi;
-use baton_agents::{Agent as _, Push, Shell, by_name, pi};
+use baton_agents::{ContextLimit, Push, Shell, by_name, pi};
 use baton_core::event::{Event, EventKind, Reply, Source};
 use baton_core::frame::Unit;
 use baton_core::id::Nonce;
@@ -88,10 +89,10 @@ fn answers_and_pushes_are_what_the_extension_reads() {
     let mark = format!("[baton-offer {nonce}]");
     assert_eq!(pi::Pi.push(&push), Some(json!({"session_id": "s", "mark": mark, "text": text})));
     for kind in [EventKind::Prompt, EventKind::AfterTool, EventKind::Stop, EventKind::IdleNotice] {
-        assert_eq!(pi::Pi.takes(kind), Some((60_000, Unit::Bytes)), "{kind:?}");
+        assert_eq!(pi::Pi.context_limit(kind), Some(ContextLimit::new(60_000, Unit::Bytes)), "{kind:?}");
     }
-    assert_eq!(pi::Pi.takes(EventKind::Start(Source::Startup)), None);
-    assert!(pi::Pi.shows_requests());
+    assert_eq!(pi::Pi.context_limit(EventKind::Start(Source::Startup)), None);
+    assert!(pi::Pi.quirks().shows_requests);
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn a_moved_program_is_brought_up_to_date() {
 }
 
 #[test]
-fn a_file_of_somebody_else_stays() {
+fn a_file_of_another_program_stays() {
     let target = target(Scope::User);
     let files = Files::with(target.path(), b"export default () => {};");
     assert_eq!(files.installed(&target).unwrap_err().code(), "setup-file-taken");

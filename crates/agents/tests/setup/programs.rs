@@ -1,5 +1,5 @@
-//! The real agent programs, run offline in a home of their own, with nothing of this machine's
-//! environment but PATH, and never for longer than a limit.
+//! The real agent programs, run offline in a separate home, with only PATH from this machine's
+//! environment, and never for longer than a limit.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// No single run of a program may take longer.
+/// The limit of a single run of a program.
 const LIMIT: Duration = Duration::from_secs(60);
 
 fn cache() -> PathBuf {
@@ -21,21 +21,22 @@ fn cache() -> PathBuf {
         .expect("one of BATON_TEST_CACHE, XDG_CACHE_HOME and HOME is set")
 }
 
-fn program(package: &str, name: &str) -> PathBuf {
-    let path = cache().join("agents").join(package).join("node_modules/.bin").join(name);
+fn program(name: &str) -> PathBuf {
+    let version = baton_agents::by_name(name).unwrap().verified().unwrap();
+    let path = cache().join("agents").join(format!("{name}-{version}")).join("node_modules/.bin").join(name);
     assert!(path.exists(), "{} is missing: run scripts/test, which installs it", path.display());
     path
 }
 
 pub fn claude() -> PathBuf {
-    program("claude-2.1.325", "claude")
+    program("claude")
 }
 
 pub fn codex() -> PathBuf {
-    program("codex-0.166.0", "codex")
+    program("codex")
 }
 
-/// A home for one test. Not below the system's temporary directory, where Codex does not want to be.
+/// A home for one test. Not below the system's temporary directory, which Codex refuses.
 pub fn sandbox() -> tempfile::TempDir {
     let dir = cache().join("tmp");
     std::fs::create_dir_all(&dir).unwrap();
@@ -50,18 +51,18 @@ pub fn command(program: &Path, home: &Path, dir: &Path) -> Command {
     command
 }
 
-/// Everything that the program prints.
 pub fn output(mut command: Command) -> String {
     let mut child = Owned(command.spawn().unwrap());
     let (out, err) = (child.0.stdout.take().unwrap(), child.0.stderr.take().unwrap());
     let (out, err) = (lines(out), lines(err));
     child.wait();
-    // Bounded too: a grandchild may hold the pipes open.
+    // Limited too: a grandchild may hold the pipes open.
     let rest = |lines: Receiver<String>| std::iter::from_fn(move || lines.recv_timeout(LIMIT).ok());
     rest(out).chain(rest(err)).map(|line| line + "\n").collect()
 }
 
-/// A child that does not outlive the test, nor do its own children: they share a process group.
+/// A child that does not outlive the test, and neither do its own children: they share a process
+/// group.
 struct Owned(Child);
 
 impl Owned {

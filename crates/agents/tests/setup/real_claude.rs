@@ -1,4 +1,4 @@
-//! What Claude Code itself makes of our installation: it runs the hooks and knows the server.
+//! What Claude Code itself does with our installation: it runs the hooks and knows the server.
 
 use baton_agents::claude::install::Claude;
 use baton_agents::install::{Install, Plan, Scope};
@@ -14,7 +14,7 @@ struct Sandbox {
 }
 
 impl Sandbox {
-    /// With a stand-in for baton that writes down how it was called.
+    /// With a stand-in for baton that records how it was called.
     fn new() -> Self {
         let sandbox = Self { root: sandbox() };
         for dir in ["home", "project", "it's bin"] {
@@ -42,7 +42,7 @@ impl Sandbox {
         Claude::new(install, &self.path("home"), None).unwrap()
     }
 
-    /// Runs Claude Code with a model address where nobody listens.
+    /// Runs Claude Code with a model address without a listener.
     fn claude(&self, args: &[&str], env: &[(&str, &str)]) -> String {
         let mut command = command(&claude(), &self.path("home"), &self.path("project"));
         command.args(args).envs(env.iter().copied());

@@ -1,8 +1,8 @@
-//! What Codex itself says about our installation: every hook trusted, the server known, and the trust of
-//! other tools intact before and after.
+//! What Codex itself says about our installation: every hook is trusted, the server is known, and
+//! the trust of other tools is intact before and after.
 
 use baton_agents::codex::install::{Codex, hook_rows};
-use baton_agents::install::{Guard, Install, Plan, Scope};
+use baton_agents::install::{GuardHooks, Install, Plan, Scope};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -53,7 +53,8 @@ impl Sandbox {
         list["hooks"].as_array().unwrap().clone()
     }
 
-    /// Puts a group of another tool at the end of an event and trusts it, as Codex's own dialog would.
+    /// Puts a group of another tool at the end of an event and trusts it, as Codex's own dialog
+    /// would.
     fn add_other_tool(&self, file: &Path, event: &str, command: &str) {
         let mut hooks: Value =
             fs::read(file).map_or(json!({}), |bytes| serde_json::from_slice(&bytes).unwrap());
@@ -99,7 +100,7 @@ fn codex_trusts_our_hooks_and_keeps_trusting_the_others() {
     let original = (fs::read(target.hooks_path()).unwrap(), fs::read(sandbox.config()).unwrap());
 
     Plan::install(&target).unwrap().apply().unwrap();
-    sandbox.assert_trusted(hook_rows(Guard::On).len(), &["first"]);
+    sandbox.assert_trusted(hook_rows(GuardHooks::On).len(), &["first"]);
     let server = &sandbox.servers()[0];
     assert_eq!((&server["name"], &server["enabled"]), (&json!("baton"), &json!(true)));
     assert_eq!(server["transport"]["command"], target_command(&sandbox));
@@ -109,11 +110,11 @@ fn codex_trusts_our_hooks_and_keeps_trusting_the_others() {
     Plan::remove(&target).unwrap().apply().unwrap();
     assert_eq!((fs::read(target.hooks_path()).unwrap(), fs::read(sandbox.config()).unwrap()), original);
 
-    // And by value, after another tool has come behind us.
+    // By value, after another tool has come after us.
     Plan::install(&target).unwrap().apply().unwrap();
     sandbox.add_other_tool(target.hooks_path(), "Stop", "second");
     sandbox.add_other_tool(target.hooks_path(), "PostToolUse", "third");
-    sandbox.assert_trusted(hook_rows(Guard::On).len(), &["first", "second", "third"]);
+    sandbox.assert_trusted(hook_rows(GuardHooks::On).len(), &["first", "second", "third"]);
     Plan::remove(&target).unwrap().apply().unwrap();
     sandbox.assert_trusted(0, &["first", "second", "third"]);
     assert_eq!(sandbox.servers(), json!([]));
@@ -134,7 +135,7 @@ fn codex_trusts_our_hooks_in_a_project() {
     let plan = Plan::install(&target).unwrap();
     assert!(plan.notes().is_empty());
     plan.apply().unwrap();
-    sandbox.assert_trusted(hook_rows(Guard::On).len(), &[]);
+    sandbox.assert_trusted(hook_rows(GuardHooks::On).len(), &[]);
     assert_eq!(sandbox.servers()[0]["name"], "baton");
     sandbox.add_other_tool(target.hooks_path(), "Stop", "other");
     Plan::remove(&target).unwrap().apply().unwrap();
@@ -153,7 +154,7 @@ fn codex_trusts_an_upgrade_in_place() {
     let install = Install::new(Path::new("/usr/bin/baton"), &home, Scope::User).unwrap();
     let newer = Codex::new(install, &sandbox.home(), Some(&sandbox.codex_home())).unwrap();
     Plan::install(&newer).unwrap().apply().unwrap();
-    sandbox.assert_trusted(hook_rows(Guard::On).len(), &["other"]);
+    sandbox.assert_trusted(hook_rows(GuardHooks::On).len(), &["other"]);
     assert_eq!(sandbox.servers()[0]["transport"]["command"], "/usr/bin/baton");
 }
 

@@ -54,7 +54,7 @@ fn json_that_claude_would_not_read_is_refused_with_its_place() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// It takes comments, and nothing else that is not JSON.
+/// It accepts comments, and nothing else that is not JSON.
 #[test]
 fn json_that_gemini_would_not_read_is_refused_with_its_place() {
     let target = gemini();
@@ -78,7 +78,7 @@ fn the_message_says_what_claude_makes_of_the_file() {
     let error = refusal(&target, target.settings_path(), b"{\n  // why\n}");
     assert_eq!(
         format!("failed to {error}"),
-        "failed to edit /home/dev/.claude/settings.json:2:3: JSON has no comments; as the file is, Claude Code ignores all of it, hooks and permission rules included"
+        "failed to edit /home/dev/.claude/settings.json:2:3: JSON allows no comments; with this file, Claude Code ignores all of it, hooks and permission rules included"
     );
 }
 

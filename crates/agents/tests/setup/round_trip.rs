@@ -1,7 +1,7 @@
-//! Installing and removing gives every byte back: by value here, without the help of a backup.
+//! Installing and removing restores every byte: here by value, without a backup.
 
 use baton_agents::claude::install::{Claude, hook_rows};
-use baton_agents::install::{Guard, Records, Scope, Target};
+use baton_agents::install::{GuardHooks, Records, Scope, Target};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -12,7 +12,8 @@ use crate::world::{
     moved_copilot, moved_cursor, moved_gemini,
 };
 
-/// Whether the hooks that the target wants are at the end of each event, and `before`'s are in front.
+/// Whether the hooks that the target wants are at the end of each event, and `before`'s are in
+/// front.
 fn assert_hooks_appended(before: &Value, after: &Value, expected: usize) {
     let mut ours = 0;
     for (event, groups) in after["hooks"].as_object().unwrap() {
@@ -45,12 +46,13 @@ fn claude_settings_come_back_byte_for_byte() {
         assert_hooks_appended(
             &before,
             &after.json(target.settings_path()),
-            hook_rows(&Scope::User, Guard::On).len(),
+            hook_rows(&Scope::User, GuardHooks::On).len(),
         );
     }
 }
 
-/// Copilot reads a project's hooks too, and ignores a file with a hook of a form that it does not know.
+/// Copilot reads a project's hooks too, and ignores a file with a hook of a form that it does not
+/// know.
 #[test]
 fn claude_hooks_of_a_project_are_commands() {
     let scope = Scope::Project("/home/dev/proj".into());
@@ -86,7 +88,7 @@ fn codex_config_comes_back_byte_for_byte() {
     let target = codex();
     for document in TOML {
         let files = Files::with(target.trust_path(), document.as_bytes());
-        // Trust for a hook that is not there gives way to ours, which gets its position.
+        // Trust for a hook that does not exist is replaced by ours, which gets its position.
         if !document.contains(":stop:0:0") {
             let after = assert_round_trip(&target, &files);
             assert!(after.text(target.trust_path()).starts_with(document));
@@ -101,7 +103,7 @@ fn codex_config_comes_back_byte_for_byte() {
 #[test]
 fn gemini_settings_come_back_byte_for_byte() {
     let target = gemini();
-    let rows = baton_agents::gemini::install::hook_rows(Guard::On).len();
+    let rows = baton_agents::gemini::install::hook_rows(GuardHooks::On).len();
     for document in JSON.iter().filter(|d| !d.starts_with('\u{feff}')) {
         let after = assert_round_trip(&target, &Files::with(target.settings_path(), document.as_bytes()));
         let before: Value =
@@ -126,9 +128,9 @@ fn gemini_settings_come_back_byte_for_byte() {
     }
 }
 
-/// To call tools unasked is the person's to allow. Once they have, it stays, and nobody needs to be told.
+/// Only the user may allow tools to run unasked. Once allowed, it stays, and needs no note.
 #[test]
-fn gemini_is_told_to_trust_us_by_the_person_alone() {
+fn only_the_user_makes_gemini_trust_our_tools() {
     let target = gemini();
     let (after, _) = Files::default().installed(&target).unwrap();
     let text = after.text(target.settings_path()).to_owned();
@@ -159,17 +161,17 @@ fn copilot_servers_come_back_byte_for_byte_beside_a_hooks_file_of_ours() {
     }
 }
 
-/// The project's `.mcp.json` is read by others too, and a server of our name may be one of theirs.
+/// Other agents read the project's `.mcp.json` too, and a server of our name may be theirs.
 #[test]
-fn copilot_leaves_the_server_of_somebody_else_in_a_project() {
+fn copilot_leaves_the_server_of_another_baton_in_a_project() {
     let target = copilot(Scope::Project("/home/dev/proj".into()));
     let servers = json!({"mcpServers": {"baton": {"args": ["mcp", "--home", "/another/home"]}}});
     let files = Files::with(target.servers_path(), servers.to_string().as_bytes());
     let after = assert_round_trip(&target, &files);
     assert_eq!(after.json(target.servers_path()), servers);
     let noted = |files: &Files| target.notes(&files.current()).join("\n");
-    assert!(noted(&files).contains("not this baton's") && noted(&files).contains("trust"));
-    assert!(!noted(&Files::default()).contains("not this baton's"));
+    assert!(noted(&files).contains("belongs to another baton") && noted(&files).contains("trust"));
+    assert!(!noted(&Files::default()).contains("belongs to another baton"));
     assert_eq!(
         copilot(Scope::User)
             .add(&Files::with(copilot(Scope::User).servers_path(), servers.to_string().as_bytes()).current())
@@ -382,7 +384,7 @@ proptest! {
     }
 }
 
-/// The document without containers that hold nothing, which may come or go when a manifest is lost.
+/// The document without empty containers, which may come or go when a manifest is lost.
 fn meaning(files: &Files, path: &Path) -> Value {
     let mut value = files.json(path);
     if let Some(hooks) = value.get_mut("hooks").and_then(Value::as_object_mut) {

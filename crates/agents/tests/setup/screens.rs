@@ -1,10 +1,10 @@
-//! Recorded screens of the real programs, and what they are taken for: `tests/screens/AGENT-CASE-WIDTH.screen`, as
-//! `tmux capture-pane -e -p` printed them.
+//! Recorded screens of the real programs, and what they are recognised as:
+//! `tests/screens/AGENT-CASE-WIDTH.screen`, as `tmux capture-pane -e -p` printed them.
 
 use baton_agents::{Screen, by_name};
 use std::path::Path;
 
-/// What is typed to wake an agent.
+/// The line that is typed to wake an agent.
 const LINE: &str = "[baton] Mail is waiting for you.";
 
 type Case = (&'static str, fn() -> Screen);
@@ -16,14 +16,14 @@ const CASES: &[Case] = &[
     ("clear", || Screen::Ready),
     ("sent", || Screen::Ready),
     ("truecolour", || Screen::Ready),
-    // Faint words in an empty box: an example, and what the person might say next.
+    // Faint words in an empty box: an example, and a suggestion for the next prompt.
     ("hint", || Screen::Ready),
     ("suggestion", || Screen::Ready),
     ("line", || draft(LINE)),
     ("draft", || draft("hello there")),
     ("truecolour_draft", || draft("hello there\n\nmore")),
     ("menu", || draft("/")),
-    // A line is a command of the shell there.
+    // There a line is a shell command.
     ("shell", || draft("!")),
     ("busy", || Screen::Busy),
     ("busy_draft", || Screen::Busy),
@@ -37,7 +37,7 @@ const CASES: &[Case] = &[
     ("transcript", || Screen::Unknown),
 ];
 
-/// Where an agent's screen is taken for something else, though for nothing that is typed into.
+/// Screens that are recognised as something else, but never as ready.
 const OTHERWISE: &[Case] = &[
     ("claude-search", || Screen::Dialog),
     ("gemini-search", || draft("(r:) Type your message or @path/to/file")),
@@ -73,7 +73,8 @@ fn recordings() -> Vec<(String, String, String, String)> {
     found
 }
 
-/// Our line is broken where the pane is narrow, so blanks don't count. A menu may complete what is typed, or be drawn next to it.
+/// A narrow pane breaks our line, so blanks don't count. A menu may complete what is typed, or be
+/// drawn next to it.
 fn joined(screen: Screen) -> Screen {
     match screen {
         Screen::Draft(text) if text.starts_with('/') => draft("/"),
@@ -98,7 +99,9 @@ fn recorded_screens_are_taken_for_what_they_show() {
 #[test]
 fn every_agent_that_is_typed_into_has_its_screens_recorded() {
     let all = recordings();
-    for agent in ["claude", "codex", "gemini", "copilot", "opencode", "pi"] {
+    // The others have no real program in the tests, and are never typed into.
+    for agent in baton_agents::ALL.iter().filter(|agent| agent.verified().is_some()).map(|agent| agent.name())
+    {
         for case in ["start", "ready", "line", "draft", "menu", "shell", "busy", "busy_draft"] {
             assert!(all.iter().any(|known| known.0 == agent && known.1 == case), "{agent} {case}");
         }
@@ -114,7 +117,7 @@ fn no_agent_is_ready_on_the_screen_of_another_or_on_a_part_of_its_own() {
         for other in baton_agents::ALL.iter().filter(|other| other.name() != agent) {
             assert_ne!(other.screen(&screen), Screen::Ready, "{agent}-{case}-{width} for {}", other.name());
         }
-        // A dialog whose upper or lower half has not been drawn yet is still none of ours to answer.
+        // A dialog whose upper or lower half is not drawn yet must not be answered either.
         if matches!(expected(&agent, &case), Some(Screen::Dialog)) {
             let lines: Vec<&str> = screen.lines().collect();
             for at in 0..lines.len() {

@@ -1,4 +1,5 @@
-//! A project's `.mcp.json`, which two agents read: one entry serves both, and whoever leaves last takes it out.
+//! A project's `.mcp.json`, which two agents read: one entry serves both, and the last agent that
+//! is removed removes it.
 
 use baton_agents::claude::install::Claude;
 use baton_agents::copilot::install::Copilot;
@@ -35,7 +36,7 @@ impl Project {
         Install::new(Path::new(baton), &home, Scope::Project(self.folder())).unwrap()
     }
 
-    /// The two, with baton at a place.
+    /// Both agents, with baton at a place.
     fn both(&self, baton: &str) -> [Box<dyn Target>; 2] {
         let user = self.0.path().join("user");
         let claude = Claude::new(self.install(baton), &user, None).unwrap();
@@ -76,7 +77,7 @@ fn take_out(target: &dyn Target) {
     Plan::remove(target).unwrap().apply().unwrap();
 }
 
-/// Documents that Copilot takes too.
+/// Documents that Copilot accepts too.
 fn documents() -> impl Iterator<Item = Option<&'static str>> {
     [None].into_iter().chain(JSON.iter().copied().filter(|text| !text.starts_with('\u{feff}')).map(Some))
 }
@@ -106,7 +107,7 @@ fn one_entry_serves_both_in_any_order_of_coming_and_going() {
 }
 
 #[test]
-fn whoever_is_not_set_up_has_nothing_to_take_out() {
+fn an_agent_that_is_not_set_up_has_nothing_to_remove() {
     for (here, not_here) in [(0, 1), (1, 0)] {
         let project = Project::with(None);
         let both = project.both("/bin/baton");

@@ -102,7 +102,7 @@ impl Files {
             );
             files.0.insert(edit.path.clone(), edit.after.clone());
         }
-        // A file that is not there and one that was never mentioned are the same.
+        // A missing file and one that was never mentioned are the same.
         files.0.retain(|_, bytes| bytes.is_some());
         files
     }
@@ -114,7 +114,7 @@ impl Files {
         Ok((self.edited(&edits), made.collect()))
     }
 
-    /// The files with baton taken out by value.
+    /// The files with baton removed by value.
     pub fn removed(&self, target: &dyn Target, records: &Records) -> Result<Self, InstallError> {
         Ok(self.edited(&target.take_out(&self.current(), records)?))
     }

@@ -1,17 +1,15 @@
 //! `approvals`, `approve` and `deny`: what agents wait for, and the person's answer.
 
-use super::Session;
+use super::CommandContext;
 use super::job::host;
-use crate::print::{Out, Tone, done, table};
+use crate::print::{Out, Text, Tone, done, stderr_is_terminal, table, text};
 use baton_approvals::inbox::{self, Pending};
 use baton_approvals::watch::Watcher;
 use baton_approvals::{notify, reviewers};
-use baton_core::approval::Answer;
+use baton_core::approval::{Answer, Digest, State, in_one_line};
 use baton_core::error::Exit;
-use baton_core::frame::shown;
 use baton_core::{Code, Error, limits};
-use baton_jobs::Host;
-use baton_jobs::worker::head;
+use baton_jobs::Runtime;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::IsTerminal as _;
@@ -20,7 +18,11 @@ use std::time::{Duration, Instant};
 // `baton approvals`
 #[derive(Debug, Args)]
 pub struct Approvals {
-    /// Go on, and hold what is asked for an answer as long as this runs
+    /// Show all of this one question: the whole command, every file, the whole change
+    #[arg(conflicts_with = "watch")]
+    id: Option<String>,
+    /// Keep watching; while this runs, agents wait here for your answer instead of showing their
+    /// dialog
     #[arg(long)]
     watch: bool,
 }
@@ -28,15 +30,18 @@ pub struct Approvals {
 // `baton approve`
 #[derive(Debug, Args)]
 pub struct Approve {
-    /// The question, or the job that waits for one
+    /// The question's id; if you give only its beginning, or its job, you confirm what is shown
     id: String,
-    /// And whatever is like it from now on; shows what that is, and asks
+    /// Also allow similar requests from now on (shows the exact rule and asks for confirmation)
     #[arg(long)]
     always: bool,
-    /// With --always: don't ask
-    #[arg(long, requires = "always")]
+    /// With --always and --digest: don't ask for confirmation
+    #[arg(long, requires = "always", requires = "digest")]
     yes: bool,
-    /// The words that it waits for
+    /// The digest of what you have seen, from `baton approvals ID`; the answer counts only for that
+    #[arg(long, value_name = "DIGEST")]
+    digest: Option<String>,
+    /// The text that the question waits for
     #[arg(long, value_name = "TEXT", conflicts_with = "always")]
     answer: Option<String>,
 }
@@ -46,24 +51,28 @@ pub struct Approve {
 pub struct Deny {
     /// The question, or the job that waits for one
     id: String,
-    /// What the agent is told
+    /// The reason that the agent gets
     #[arg(long, default_value = "the person said no", value_name = "TEXT")]
     reason: String,
 }
 
 impl Approvals {
-    /// Lists what waits.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let host = host(session)?;
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let host = host(context)?;
         if self.watch {
             return watch(&host, out);
+        }
+        if let Some(id) = &self.id {
+            let one = inbox::find(&host, id)?;
+            out.data(&inbox::describe(&one), || in_full(out, &one))?;
+            return done();
         }
         let waiting = inbox::pending(&host)?;
         out.data(&Value::from_iter(waiting.iter().map(inbox::describe)), || {
             if waiting.is_empty() {
-                return "nothing waits for an answer".to_owned();
+                return Text::from("nothing waits for an answer");
             }
-            let now = baton_mail::now();
+            let now = baton_machine::clock::now();
             let rows: Vec<Vec<String>> = waiting
                 .iter()
                 .map(|one| {
@@ -73,19 +82,23 @@ impl Approvals {
                         one.agent().to_owned(),
                         one.state().as_str().to_owned(),
                         now.since(one.since()).coarse(),
-                        shown(&head(&one.question().what, 80), 100),
+                        one.line().text,
                     ]
                 })
                 .collect();
             let head = ["ID", "WHO", "AGENT", "STATE", "SINCE", "WHAT"];
-            table(*out, &head, &rows, &[Some(Tone::Bold)])
+            let mut text = table(&head, &rows, &[Some(Tone::Bold)]);
+            if waiting.iter().any(|one| !one.line().is_whole) {
+                text.push(out.tone(Tone::Dim, "`baton approvals ID` shows all of what does not fit here"));
+            }
+            text
         })?;
         done()
     }
 }
 
 /// Shows each question when it comes and when it is over. A document a line for programs.
-fn watch(host: &Host, out: &Out) -> Result<Exit, Error> {
+fn watch(host: &Runtime, out: &Out) -> Result<Exit, Error> {
     let mut bell = baton_approvals::listen(&host.home)?;
     let _watcher = Watcher::begin(&host.home)
         .map_err(|error| Error::new(Code::StoreUnavailable, format!("can't watch: {error}")))?;
@@ -94,9 +107,12 @@ fn watch(host: &Host, out: &Out) -> Result<Exit, Error> {
     loop {
         let waiting = inbox::pending(host)?;
         let is_new = |one: &Pending| !known.iter().any(|old| old.id() == one.id());
-        if waiting.iter().any(is_new) && rung.is_none_or(|rung| rung.elapsed() >= BELL) && rings(host) {
+        if waiting.iter().any(is_new)
+            && rung.is_none_or(|rung| rung.elapsed() >= BELL_INTERVAL)
+            && rings(host)
+        {
             rung = Some(Instant::now());
-            eprint!("\x07");
+            out.ring();
         }
         for one in &waiting {
             let before = known.iter().find(|old| old.id() == one.id());
@@ -109,103 +125,151 @@ fn watch(host: &Host, out: &Out) -> Result<Exit, Error> {
         for gone in known.iter().filter(|old| !waiting.iter().any(|one| one.id() == old.id())) {
             let end = inbox::end_of(host, gone)?;
             out.data(&json!({"event": "over", "id": gone.id(), "state": end}), || {
-                format!("{}  {}", out.tone(Tone::Bold, &gone.id()), end.as_deref().unwrap_or("over"))
+                let end = end.as_deref().unwrap_or("over").to_owned();
+                text![out.tone(Tone::Bold, &gone.id()), "  ", end]
             })?;
         }
         known = waiting;
-        bell.wait(Instant::now() + limits::SWEEP.to_std());
+        bell.wait(Instant::now() + limits::SWEEP_INTERVAL.to_std());
     }
 }
 
 /// The bell of the terminal rings this often at most.
-const BELL: Duration = Duration::from_secs(5);
+const BELL_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Whether somebody wants to hear the bell, and could.
-fn rings(host: &Host) -> bool {
-    std::io::stderr().is_terminal() && host.gate().approvals().is_ok_and(|policy| policy.notify.bell)
+/// Whether the bell is wanted, and stderr is a terminal.
+fn rings(host: &Runtime) -> bool {
+    stderr_is_terminal() && host.guard().approvals().is_ok_and(|policy| policy.notify.bell)
 }
 
-/// Everything about one question, for people.
-fn in_full(out: &Out, one: &Pending) -> String {
-    let question = one.question();
-    let mut text = format!(
-        "{}  {} ({}) in {}: {}",
+/// Everything about one question, for people: nothing of it is cut.
+fn in_full(out: &Out, one: &Pending) -> Text {
+    let mut text = text![
         out.tone(Tone::Bold, &one.id()),
-        one.who(),
-        one.agent(),
-        shown(one.cwd(), 200),
-        shown(&question.what, 400)
-    );
-    let more = [
-        ("state", (one.state() != baton_core::approval::State::Waiting).then(|| one.state().to_string())),
-        ("why", one.why().map(str::to_owned)),
-        ("files", (!question.paths.is_empty()).then(|| question.paths.join(", "))),
-        ("choices", (!question.choices.is_empty()).then(|| question.choices.join(", "))),
-        ("always", question.always.clone()),
+        format_args!("  {} ({}) in ", one.who(), one.agent()),
+        Text::from(in_one_line(one.cwd())),
+        ":"
     ];
-    for (name, value) in more {
-        if let Some(value) = value {
-            text.push_str(&format!("\n    {name}: {}", shown(&value, 400)));
-        }
+    let mut line = |line: &str| text.push(text!["\n", Text::indented(line, "    ")]);
+    if one.state() != State::Waiting {
+        line(&format!("state: {}", one.state()));
     }
-    if let Some(detail) = question.detail.as_deref().filter(|detail| *detail != question.what) {
-        for line in detail.lines().take(40) {
-            text.push_str(&format!("\n    {}", out.tone(Tone::Dim, &shown(line, 200))));
-        }
+    if let Some(why) = one.why() {
+        line(&format!("why: {}", in_one_line(why)));
+    }
+    one.question().subject.in_full().iter().for_each(|part| line(part));
+    if let Some(digest) = one.digest() {
+        line(&format!("digest: {digest}"));
     }
     text
 }
 
 impl Approve {
-    /// Says yes.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let answer = match (self.answer, self.always) {
             (Some(words), _) => Answer::Words(words),
             (None, true) => Answer::AllowAlways,
             (None, false) => Answer::Allow,
         };
-        give(session, out, &self.id, &answer, self.yes)
+        let seen = match self.digest.as_deref().map(|digest| (Digest::parse(digest), self.yes)) {
+            None => Seen::Unknown,
+            Some((Some(digest), yes)) => Seen::This { digest, yes },
+            Some((None, _)) => {
+                return Err(Error::new(Code::Usage, "a digest has 32 characters of 0-9 and a-f")
+                    .hint("`baton approvals ID` prints it"));
+            }
+        };
+        give(context, out, &self.id, &answer, &seen)
     }
 }
 
 impl Deny {
-    /// Says no.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        give(session, out, &self.id, &Answer::Deny(self.reason), true)
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        give(context, out, &self.id, &Answer::Deny(self.reason), &Seen::Unknown)
     }
 }
 
-/// The person answers, and whom the person has named: never an agent what is its own, never a script.
-fn give(session: &Session, out: &Out, id: &str, answer: &Answer, sure: bool) -> Result<Exit, Error> {
-    let mut store = session.store()?;
-    let me = session.identity(&mut store)?;
-    let host = host(session)?;
-    reviewers::check_kind(&me)?;
+/// What the caller says to have seen of the question.
+enum Seen {
+    /// The caller does not say.
+    Unknown,
+    /// The subject with this digest; with `yes` it also agrees to the rule in it.
+    This { digest: Digest, yes: bool },
+}
+
+/// The person answers, and whom the person has named: never an agent what is its own, never a
+/// script.
+fn give(context: &CommandContext, out: &Out, id: &str, answer: &Answer, seen: &Seen) -> Result<Exit, Error> {
+    let mut store = context.store()?;
+    let me = context.identity(&mut store)?;
+    let host = host(context)?;
     let pending = inbox::find(&host, id)?;
     reviewers::check(&host, &store, &me, &pending, answer)?;
-    if *answer == Answer::AllowAlways {
-        let always = pending.question().always.as_deref().unwrap_or("whatever is like it, in that session");
-        out.say(&format!("always allows: {}", shown(always, 400)));
-        if !sure && !agreed() {
-            return Err(Error::new(Code::Usage, "nothing was answered")
-                .hint("say y, give --yes, or leave --always out to allow it this once"));
-        }
-    }
-    let effect = inbox::answer(&host, &pending, answer, &me.participant.name)?;
+    inbox::check(&pending, answer)?;
+    let digest = pending
+        .digest()
+        .ok_or_else(|| Error::new(Code::UnknownApproval, "this question can't be answered here"))?;
+    show(out, id, &pending, (&digest, answer), seen)?;
+    let effect = inbox::answer(&host, &pending, &digest, answer, &me.participant.name)?;
     let word = effect.state.as_str();
-    let document = json!({"id": effect.id, "answer": word, "effective": true, "job_status": effect.job});
-    out.data(&document, || format!("{word}: {}", shown(&head(&pending.question().what, 100), 120)))?;
+    let document = json!({
+        "id": effect.id, "answer": word, "effective": true, "job_status": effect.job, "digest": digest.to_string(),
+    });
+    out.data(&document, || format!("{word}: {}", pending.line().text))?;
     done()
 }
 
-/// Asks the person once more; nobody there is a no.
-fn agreed() -> bool {
-    if !std::io::stdin().is_terminal() {
-        return false;
+/// Shows what is granted, and asks where it is not certain that the caller has seen this very
+/// question whole. A no needs none of that.
+fn show(
+    out: &Out,
+    typed: &str,
+    pending: &Pending,
+    (digest, answer): (&Digest, &Answer),
+    seen: &Seen,
+) -> Result<(), Error> {
+    if matches!(answer, Answer::Deny(_)) {
+        return Ok(());
     }
-    eprint!("go on? [y/N] ");
+    let subject = &pending.question().subject;
+    let always = *answer == Answer::AllowAlways;
+    let is_certain = match seen {
+        Seen::This { digest: other, .. } if other != digest => {
+            return Err(Error::new(Code::QuestionChanged, "it now asks something else than what was shown")
+                .hint(format!("`baton approvals {}` shows what it asks now", pending.id())));
+        }
+        Seen::This { yes, .. } => !always || *yes,
+        // A whole id names one question for good, and each list that has it shows the head beside
+        // it.
+        Seen::Unknown => !always && typed.trim() == pending.id() && pending.line().is_whole,
+    };
+    if is_certain {
+        out.say(in_full(out, pending));
+        return Ok(());
+    }
+    out.insist(in_full(out, pending));
+    if always {
+        let rule = in_one_line(subject.always().unwrap_or_default());
+        out.insist(format!("this allows from now on: {rule}"));
+    }
+    match agreed(out) {
+        Some(true) => Ok(()),
+        Some(false) => Err(Error::new(Code::Usage, "nothing was answered").hint("say y to go on")),
+        None => Err(Error::new(Code::NotShown, "not all of this question was shown to you").hint(format!(
+            "read `baton approvals {0}`, then `baton approve {0} --digest …` with what it prints",
+            pending.id()
+        ))),
+    }
+}
+
+/// Asks the person once more; `None` where there is no terminal to ask in.
+fn agreed(out: &Out) -> Option<bool> {
+    if !std::io::stdin().is_terminal() || !stderr_is_terminal() {
+        return None;
+    }
+    out.prompt("go on? [y/N] ");
     let mut line = String::new();
-    std::io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes")
+    Some(std::io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes"))
 }
 
 // `baton tell-waiting`
@@ -217,14 +281,14 @@ pub struct TellWaiting {
 
 impl TellWaiting {
     /// Tells people of it, if it still waits.
-    pub fn run(self, session: &Session) -> Result<Exit, Error> {
-        // Whatever becomes of whoever has started us; refused only to who leads a group already.
+    pub fn run(self, context: &CommandContext) -> Result<Exit, Error> {
+        // So that it outlives its starter. Fails only for a process that already leads a group.
         rustix::process::setsid().ok();
         std::thread::spawn(|| {
-            std::thread::sleep(notify::LONGEST);
+            std::thread::sleep(notify::NOTIFIER_LIFETIME);
             std::process::exit(0);
         });
-        notify::tell(&host(session)?, &self.id)?;
+        notify::send(&host(context)?, &self.id)?;
         done()
     }
 }

@@ -1,27 +1,27 @@
 //! `ask`: a message, and the wait for its answer.
 
-use super::{Session, body, inbox};
-use crate::print::{Out, done};
+use super::{CommandContext, body, inbox};
+use crate::print::{Out, Text, done};
 use baton_core::error::Exit;
 use baton_core::id::MessageId;
 use baton_core::mail::proof;
 use baton_core::time::Span;
 use baton_core::wake::Attention;
 use baton_core::{Code, Error};
-use baton_mail::ask::{self, Waited};
+use baton_machine::process;
+use baton_mail::ask::{self, WaitOutcome};
 use baton_mail::identity::Identity;
-use baton_mail::inbox::{refuse_subagent, shell_place};
+use baton_mail::inbox::shell_place;
 use baton_mail::post::{self, Draft};
-use baton_mail::process;
 use baton_store::Store;
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Instant;
 
 // `baton ask`
 #[derive(Debug, Args)]
 pub struct Ask {
-    /// Whom to ask
+    /// The participant to ask
     #[arg(required_unless_present = "resume")]
     to: Option<String>,
     /// The question; - or nothing reads stdin
@@ -29,7 +29,7 @@ pub struct Ask {
     /// How long to wait
     #[arg(long, default_value = "45s", value_name = "DURATION")]
     timeout: String,
-    /// Go on waiting for an ask that timed out
+    /// Wait again for an ask that timed out
     #[arg(long, value_name = "REQUEST_ID", conflicts_with_all = ["to", "body", "key"])]
     resume: Option<String>,
     /// A key that makes a retry safe
@@ -38,21 +38,19 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Asks and waits.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let timeout = Span::parse(&self.timeout)?;
-        let rules = session.limits()?;
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
-        refuse_subagent(&me)?;
-        let ask = match (&self.resume, &self.to) {
+        let rules = context.limits()?;
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
+        let (ask, again) = match (&self.resume, &self.to) {
             (Some(request), _) => {
                 let id = MessageId::from_input(request).map_err(|_| {
-                    Error::new(Code::RequestNotFound, "that is no request id")
+                    Error::new(Code::RequestNotFound, "that is not a request id")
                         .hint("a request id looks like r7k2qx9abcd3e")
                 })?;
-                ask::wait_again(&mut store, &me, &id)?;
-                id
+                ask::record_waiter(&mut store, &me, &id)?;
+                (id, false)
             }
             (None, Some(to)) => {
                 let body = body(self.body)?;
@@ -65,64 +63,91 @@ impl Ask {
                     ttl: None,
                     attention: Attention::Ordinary,
                 };
-                let accepted = post::ask(&mut store, &session.home, &me, &draft, process::this(), &rules)?;
-                if accepted.again {
-                    ask::wait_again(&mut store, &me, &accepted.id)?;
-                }
-                post::wake(&mut store, &session.home, &accepted, true, &rules);
-                accepted.id
+                let accepted = post::ask(&mut store, &context.home, &me, &draft, process::this(), &rules)?;
+                post::wake_recipients(&mut store, &context.home, &accepted, true, &rules);
+                (accepted.id, accepted.again)
             }
             (None, None) => {
-                return Err(Error::new(Code::Usage, "whom to ask?").hint("baton ask NAME \"question\""));
+                return Err(Error::new(Code::Usage, "no participant to ask is named")
+                    .hint("baton ask NAME \"question\""));
             }
         };
         store.tidy();
         let deadline = Instant::now() + timeout.to_std();
         let place = shell_place(&me);
-        let waited = ask::wait(&mut store, &session.home, &me, &ask, place.as_ref(), deadline)?;
-        report(&mut store, &me, &ask, waited, out)
+        let waiting = if again { ask::record_waiter(&mut store, &me, &ask) } else { Ok(()) };
+        let waited = waiting
+            .and_then(|()| ask::wait(&mut store, &context.home, &me, &ask, place.as_ref(), deadline))
+            .and_then(|waited| describe(&store, &me, &ask, &waited).map(|document| (waited, document)));
+        match waited {
+            Ok((waited, document)) => report(&mut store, &me, &ask, waited, document, out),
+            // It never was a question of this caller's.
+            Err(error) if error.code() == Code::RequestNotFound => Err(error),
+            Err(error) => broke_off(&ask, &error, out),
+        }
     }
+}
+
+/// The question is there, whatever became of the wait for its answer.
+fn broke_off(ask: &MessageId, error: &Error, out: &Out) -> Result<Exit, Error> {
+    let request = ask.request();
+    let error = Error::new(
+        Code::WaitFailed,
+        format!(
+            "the question {request} was accepted, but waiting for its answer failed: {}",
+            error.message()
+        ),
+    )
+    .hint(format!("don't ask again; the answer comes as mail, or wait again: baton ask --resume {request}"));
+    out.wait_failed(json!({"request_id": request.as_str(), "message_id": ask.as_str()}), &error)
+}
+
+/// The answer as JSON, where there is one.
+fn describe(store: &Store, me: &Identity, ask: &MessageId, waited: &WaitOutcome) -> Result<Value, Error> {
+    let WaitOutcome::Answer { letter, nonce, .. } = waited else { return Ok(Value::Null) };
+    let mut document = inbox::describe(store, letter, me)?;
+    document["request_id"] = json!(ask.request().as_str());
+    if let Some(nonce) = nonce {
+        document["offer"] = json!(proof::mark(nonce));
+    }
+    Ok(document)
 }
 
 fn report(
     store: &mut Store,
     me: &Identity,
     ask: &MessageId,
-    waited: Waited,
+    waited: WaitOutcome,
+    document: Value,
     out: &Out,
 ) -> Result<Exit, Error> {
     match waited {
-        Waited::Answer(letter, row, nonce) => {
-            let mut document = inbox::describe(store, &letter, me)?;
-            document["request_id"] = json!(ask.request().as_str());
-            if let Some(nonce) = &nonce {
-                document["offer"] = json!(proof::mark(nonce));
-            }
+        WaitOutcome::Answer { letter, row, nonce } => {
             out.mail(&document, || match &nonce {
                 Some(nonce) => inbox::framed(me, std::slice::from_ref(&letter), 0, nonce),
                 None => letter.body.clone(),
             })?;
             // What an agent takes is proven by its transcript instead.
             if nonce.is_none() {
-                store.mark_read(me.participant.id, &[row], baton_mail::now())?;
+                out.afterwards(store.mark_read(me.participant.id, &[row], baton_machine::clock::now()));
             }
             store.tidy();
             done()
         }
-        Waited::Elsewhere(id, state) => {
+        WaitOutcome::Elsewhere { id, state } => {
             let document = json!({"request_id": ask.request().as_str(), "message_id": id.as_str(), "state": state.as_str()});
             out.data(&document, || {
                 format!("the answer {id} was delivered to you already ({})", state.as_str())
             })?;
             done()
         }
-        Waited::Ended(state) => Err(ask::ended(ask, state)),
-        Waited::TimedOut => {
+        WaitOutcome::Ended(state) => Err(ask::ended_error(ask, state)),
+        WaitOutcome::TimedOut => {
             let document = json!({"request_id": ask.request().as_str(), "message_id": ask.as_str()});
             let error = Error::new(Code::TimedOut, "no answer yet; it will come as mail")
-                .hint(format!("go on waiting: baton ask --resume {}", ask.request()));
+                .hint(format!("wait again: baton ask --resume {}", ask.request()));
             if out.is_json() {
-                out.data(&document, String::new)?;
+                out.data(&document, Text::default)?;
                 return Ok(Exit::NotYet);
             }
             Err(error)

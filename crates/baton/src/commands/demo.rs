@@ -1,96 +1,52 @@
 //! `demo`: what baton does, shown with two scripted agents on a throw-away home.
 //!
-//! The two are scripts, and say so. Everything else is real: each step runs this very program the way an agent would, hooks with native
-//! payloads on stdin, commands with the agent's environment, and transcripts written as the agents write them.
+//! The two agents are scripts, and the demo says so. Everything else is real: each step runs this
+//! same program the way an agent or a person would, with hooks and commands below a process of the
+//! agent, native payloads on stdin, transcripts as the agents write them, a job with its worker,
+//! and a held hook. Nothing outside of the throw-away home is written.
 
 mod actor;
+mod chapters;
+mod show;
+mod stage;
+mod stand_in;
 
-use super::Session;
-use crate::print::{Out, Tone, done};
-use actor::{Actor, Stage};
+use super::CommandContext;
+use crate::print::{Out, done};
 use baton_core::error::Exit;
 use baton_core::{Code, Error};
-use serde_json::Value;
+use clap::Args;
+use show::Show;
+use stage::Stage;
 
-/// Plays the demo.
-pub fn run(_session: &Session, out: &Out) -> Result<Exit, Error> {
-    let stage = Stage::build()?;
-    let played = play(&stage, *out);
-    stage.clear();
-    played?;
-    done()
+// `baton demo`
+#[derive(Debug, Args)]
+pub struct Demo {
+    /// Without pauses, as it runs anyway where standard output is no terminal
+    #[arg(long)]
+    fast: bool,
+    /// Stand in for an agent: carry out orders from stdin
+    #[arg(long, hide = true)]
+    stand_in: bool,
 }
 
-fn play(stage: &Stage, out: Out) -> Result<(), Error> {
-    let step = |number: u32, title: &str| {
-        say(out, &format!("\n{}", out.tone(Tone::Bold, &format!("{number}. {title}"))))
-    };
-    say(out, "Two scripted agents, one throw-away store. Every line below is this program at work.")?;
-
-    step(1, "Two sessions start, and their hooks register them")?;
-    let mut ada = Actor::claude(stage, "ada")?;
-    let mut lin = Actor::codex(stage, "lin")?;
-    show(out, &stage.baton(None, &["who"], "")?)?;
-
-    step(2, "lin works; ada sends; the mail comes with lin's next tool result")?;
-    lin.prompt("fix the parser")?;
-    let sent = stage.baton(
-        Some(&ada),
-        &["send", "lin", "src/parse.rs: the empty line case is on purpose, keep it", "--json"],
-        "",
-    )?;
-    show(out, &sent)?;
-    let delivered = lin.tool()?;
-    show(out, &delivered)?;
-
-    step(3, "A hook is killed with kill -9 after it claimed a message: the message comes again, once")?;
-    let sent = stage.baton(
-        Some(&ada),
-        &["send", "lin", "and please run the tests before you stop", "--json"],
-        "",
-    )?;
-    show(out, &sent)?;
-    lin.stop_killed()?;
-    say(out, &out.tone(Tone::Dim, "(the stop hook was killed; the person types the next prompt)"))?;
-    let again = lin.prompt("go on")?;
-    let again = if again.is_empty() { lin.tool()? } else { again };
-    show(out, &again)?;
-    let stopped = lin.stop()?;
-    expect(stopped.is_empty(), "nothing is delivered twice")?;
-
-    step(4, "ada asks, lin answers, and the ask returns with exactly that answer")?;
-    ada.prompt("check with lin")?;
-    let answer = stage.ask_and_answer(&mut ada, &mut lin, "did the tests pass?", "all 214 passed")?;
-    show(out, &answer)?;
-
-    step(5, "What happened to every message")?;
-    ada.stop()?;
-    show(out, &stage.baton(None, &["mail"], "")?)?;
-    let mail: Value = serde_json::from_str(&stage.baton(None, &["mail", "--json"], "")?)
-        .map_err(|error| Error::new(Code::Internal, format!("the demo can't read its own mail: {error}")))?;
-    let seen =
-        mail.as_array().into_iter().flatten().filter(|row| row["deliveries"][0]["state"] == "seen").count();
-    expect(seen == 4, "every message reaches its end")?;
-    say(
-        out,
-        &format!("\n{seen} messages were delivered, each once, each proven by the agent's own transcript."),
-    )
-}
-
-fn expect(held: bool, promise: &str) -> Result<(), Error> {
-    if held {
-        Ok(())
-    } else {
-        Err(Error::new(Code::Internal, format!("the demo broke a promise: {promise}"))
-            .hint("this is a bug; please report it"))
+impl Demo {
+    /// Plays all chapters, up to the first that fails.
+    pub fn run(self, _context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        if self.stand_in {
+            return stand_in::run();
+        }
+        let stage = Stage::build()?;
+        let mut show = Show::new(*out, self.fast);
+        chapters::play(&stage, &mut show).map_err(|error| {
+            let message = format!("the demo stopped in \"{}\": {}", show.chapter_name(), error.message());
+            let hint = error.hint_text().unwrap_or("run it again; if it stops there again, please report it");
+            Error::new(error.code(), message).hint(hint)
+        })?;
+        done()
     }
 }
 
-fn say(out: Out, text: &str) -> Result<(), Error> {
-    out.data(&Value::String(text.to_owned()), || text.to_owned())
-}
-
-fn show(out: Out, text: &str) -> Result<(), Error> {
-    let shown: Vec<_> = text.trim_end().lines().map(|line| format!("   {line}")).collect();
-    say(out, &shown.join("\n"))
+fn broken(what: &str, error: impl std::fmt::Display) -> Error {
+    Error::new(Code::Internal, format!("the demo can't {what}: {error}"))
 }

@@ -7,7 +7,7 @@ mod log;
 mod replay;
 mod switch;
 
-use super::Session;
+use super::CommandContext;
 use crate::print::Out;
 use baton_core::error::Exit;
 use baton_core::frame::shown;
@@ -30,32 +30,31 @@ enum What {
     Enable(switch::Switch),
     /// Switch a rule off (only the person at a terminal may)
     Disable(switch::Switch),
-    /// What a rule means, with examples; or what a command would do and which rules speak against it
+    /// What a rule means, with examples; or what a command would do, and which rules refuse it
     Explain(explain::Explain),
-    /// Judge the tool call of a native payload on stdin; nothing is logged and nobody is told
+    /// Judge the tool call of a native payload on stdin; nothing is logged
     Check(check::Check),
-    /// What was refused, asked about or taken out, and what ran without having been judged
+    /// What was refused, asked about or redacted, and what ran unjudged
     Log(log::Log),
-    /// What the rules would have said about the calls of past conversations
+    /// What the rules would have decided about calls of past conversations
     Replay(replay::ReplayPast),
 }
 
 impl Guard {
-    /// Does what is asked.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         match self.what {
-            What::List => list::run(session, out),
-            What::Enable(switch) => switch.run(switch::To::On, session, out),
-            What::Disable(switch) => switch.run(switch::To::Off, session, out),
-            What::Explain(explain) => explain.run(session, out),
-            What::Check(check) => check.run(session, out),
-            What::Log(log) => log.run(session, out),
-            What::Replay(replay) => replay.run(session, out),
+            What::List => list::run(context, out),
+            What::Enable(switch) => switch.run(switch::To::On, context, out),
+            What::Disable(switch) => switch.run(switch::To::Off, context, out),
+            What::Explain(explain) => explain.run(context, out),
+            What::Check(check) => check.run(context, out),
+            What::Log(log) => log.run(context, out),
+            What::Replay(replay) => replay.run(context, out),
         }
     }
 }
 
-/// The rule of a name that somebody has written.
+/// The rule with this id, or an error for a person.
 fn rule(id: &str) -> Result<&'static Rule, Error> {
     baton_guard::rules::by_id(id).ok_or_else(|| {
         Error::new(Code::Usage, format!("there is no rule {}", shown(id, 60)))

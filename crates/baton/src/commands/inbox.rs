@@ -1,17 +1,17 @@
 //! `inbox`: reading what waits.
 
-use super::Session;
-use crate::print::{Out, Tone, done};
+use super::CommandContext;
+use crate::print::{Out, Text, Tone, done, text};
 use baton_core::error::Exit;
 use baton_core::frame::{self, Answers, Budget, Letter, Recipient, Unit};
 use baton_core::id::Nonce;
 use baton_core::mail::proof;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
-use baton_mail::bell::Bell;
+use baton_machine::bell::Bell;
+use baton_mail::hook_event;
 use baton_mail::identity::Identity;
 use baton_mail::inbox::{self, Taken};
-use baton_mail::line;
 use baton_store::Store;
 use clap::Args;
 use serde_json::{Value, json};
@@ -20,36 +20,35 @@ use std::time::Instant;
 // `baton inbox`
 #[derive(Debug, Args)]
 pub struct Inbox {
-    /// Show without taking
+    /// Show mail without taking it
     #[arg(long)]
     peek: bool,
     /// Wait for mail if there is none
     #[arg(long, value_name = "DURATION")]
     wait: Option<String>,
-    /// At most so many
+    /// Read up to this many messages
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
     limit: u16,
 }
 
-/// Letters that one reading in an agent's shell brings at most. Agents cut longer output in the middle or at its end, and with it perhaps the
-/// proof: Codex shows 12,000 bytes of a tool's result, Claude Code 30,000 characters.
-const SHELL_BYTES: usize = 8_000;
+/// Letters that one reading in an agent's shell brings at most. Agents cut longer output in the
+/// middle or at its end, and with it perhaps the proof: Codex shows 12,000 bytes of a tool's
+/// result, Claude Code 30,000 characters.
+const MAX_SHELL_BYTES: usize = 8_000;
 /// The same with the frame around the letters.
-const SHELL_TEXT: usize = 10_000;
+const MAX_SHELL_CHARS: usize = 10_000;
 
 impl Inbox {
-    /// Reads.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let deadline =
             self.wait.as_deref().map(Span::parse).transpose()?.map(|wait| Instant::now() + wait.to_std());
-        let rules = session.limits()?;
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
-        inbox::refuse_subagent(&me)?;
+        let rules = context.limits()?;
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
         let place = inbox::shell_place(&me);
-        let bytes = if place.is_some() { SHELL_BYTES } else { usize::MAX };
+        let bytes = if place.is_some() { MAX_SHELL_BYTES } else { usize::MAX };
         let most = usize::from(self.limit);
-        let mut bell = deadline.map(|_| Bell::listen(&session.home, me.participant.id)).transpose()?;
+        let mut bell = deadline.map(|_| Bell::listen(&context.home, me.participant.id)).transpose()?;
         let taken = loop {
             let taken = if self.peek {
                 inbox::peek(&mut store, &me, most)?
@@ -64,15 +63,15 @@ impl Inbox {
         };
         if taken.letters.is_empty() && deadline.is_some() {
             return Err(Error::new(Code::TimedOut, "no mail came")
-                .hint("mail also comes by itself, with your agent's next step"));
+                .hint("mail also arrives by itself, with your agent's next step"));
         }
         let printed = self.print(&store, &me, &taken, *out);
         match (&printed, &taken.offer) {
-            (Err(_), Some((_, offer))) => line::give_back(&mut store, *offer)?,
+            (Err(_), Some(offer)) => out.afterwards(hook_event::give_back(&mut store, offer.id)),
             (Err(_), None) => {}
-            (Ok(()), _) => inbox::mark_read(&mut store, &me, &taken)?,
+            (Ok(()), _) => out.afterwards(inbox::mark_read(&mut store, &me, &taken)),
         }
-        store.upkeep(&rules, baton_mail::now())?;
+        out.afterwards(store.upkeep(&rules, baton_machine::clock::now()).map(drop));
         store.tidy();
         printed?;
         done()
@@ -81,18 +80,18 @@ impl Inbox {
     fn print(&self, store: &Store, me: &Identity, taken: &Taken, out: Out) -> Result<(), Error> {
         let mut list: Vec<Value> =
             taken.letters.iter().map(|letter| describe(store, letter, me)).collect::<Result<_, _>>()?;
-        if let (Some((nonce, _)), Some(last)) = (&taken.offer, list.last_mut()) {
+        if let (Some(offer), Some(last)) = (&taken.offer, list.last_mut()) {
             // The proof of an agent's reading, as the last thing printed.
-            last["offer"] = json!(proof::mark(nonce));
+            last["offer"] = json!(proof::mark(&offer.nonce));
         }
         let document = Value::Array(list);
         out.mail(&document, || {
             if taken.letters.is_empty() {
                 out.say("no mail");
-                return String::new();
+                return Text::default();
             }
             match &taken.offer {
-                Some((nonce, _)) => framed(me, &taken.letters, taken.more, nonce),
+                Some(offer) => framed(me, &taken.letters, taken.more, &offer.nonce).into(),
                 None => for_people(out, &taken.letters, taken.more),
             }
         })
@@ -107,19 +106,20 @@ pub fn framed<L: std::borrow::Borrow<Letter>>(
     nonce: &Nonce,
 ) -> String {
     let letters: Vec<Letter> = letters.iter().map(|letter| letter.borrow().clone()).collect();
-    let budget = Budget { messages: letters.len(), size: SHELL_TEXT, unit: Unit::Bytes };
+    let budget = Budget { messages: letters.len(), size: MAX_SHELL_CHARS, unit: Unit::Bytes };
     let agent = baton_agents::by_name(&me.participant.agent);
-    let answers = agent.map_or(Answers::default(), |agent| agent.answers());
+    let answers = agent.map_or(Answers::default(), |agent| agent.quirks().answers);
     let to = Recipient { name: &me.participant.name, answers };
     frame::render(to, &letters, letters.len() + more, nonce, budget).text
 }
 
-/// One message as JSON, in the shape of cli.md. An agent gets the body without anything that could pose as a proof of delivery.
+/// One message as JSON. An agent gets the body without anything that could pose as a proof of
+/// delivery.
 pub fn describe(store: &Store, letter: &Letter, me: &Identity) -> Result<Value, Error> {
     let mut body = if me.session().is_some() { frame::defuse(&letter.body) } else { letter.body.clone() };
     let mut cut = Value::Null;
     if me.session().is_some()
-        && let Some(end) = frame::json_end(&body, SHELL_BYTES)
+        && let Some(end) = frame::json_end(&body, MAX_SHELL_BYTES)
     {
         body.truncate(end);
         cut = json!(format!(
@@ -143,8 +143,8 @@ pub fn describe(store: &Store, letter: &Letter, me: &Identity) -> Result<Value, 
     }))
 }
 
-fn for_people(out: Out, letters: &[Letter], more: usize) -> String {
-    let mut text = String::new();
+fn for_people(out: Out, letters: &[Letter], more: usize) -> Text {
+    let mut text = Text::default();
     for letter in letters {
         let asks = if letter.ask { "  waits for your answer" } else { "" };
         let head = format!(
@@ -154,13 +154,11 @@ fn for_people(out: Out, letters: &[Letter], more: usize) -> String {
             letter.kind,
             letter.sent_at.to_rfc3339()
         );
-        text.push_str(&out.tone(Tone::Bold, &head));
-        text.push('\n');
-        text.push_str(&frame::defuse(&letter.body));
-        text.push_str("\n\n");
+        let body = Text::from(frame::defuse(&letter.body));
+        text.push(text![out.tone(Tone::Bold, &head), "\n", body, "\n\n"]);
     }
     if more > 0 {
-        out.say(&format!("{more} more; `baton inbox` again reads them"));
+        out.say(format!("{more} more; run `baton inbox` again to read them"));
     }
     text
 }

@@ -6,15 +6,15 @@ mod wait;
 mod worker;
 
 pub use start::Run;
-pub use wait::{Limit, Style, report, watch};
+pub use wait::{Limit, Style, broke_off, report, watch};
 pub use worker::{JobWorker, KeepServer};
 
-use super::Session;
+use super::CommandContext;
 use crate::environment;
 use crate::print::Out;
 use baton_core::Error;
 use baton_core::error::Exit;
-use baton_jobs::Host;
+use baton_jobs::Runtime;
 use clap::Subcommand;
 
 // `baton job …`
@@ -25,47 +25,46 @@ pub enum Job {
     Start(start::Start),
     /// The jobs of this project, the newest first
     List(look::List),
-    /// How a job stands, or all that run
+    /// The status of a job, or of all that run
     Status(look::Status),
     /// Wait for jobs to end
     Wait(wait::Wait),
-    /// What a job has come to
+    /// The result of a job
     Result(look::ShowResult),
-    /// What a job has done so far
+    /// The log of a job
     Logs(look::Logs),
     /// Stop a job
     Cancel(look::Cancel),
-    /// Look at every job that has not ended, and end those that are dead
+    /// Check every job that has not ended, and end those that are dead
     Heal(look::Heal),
-    /// Forget ended jobs that are old and were read, and worktrees that hold nothing
+    /// Remove old jobs whose results were read, and worktrees that hold nothing
     Prune(look::Prune),
 }
 
 impl Job {
-    /// Does it.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         match self {
-            Self::Start(start) => start.run(session, out),
-            Self::List(list) => list.run(session, out),
-            Self::Status(status) => status.run(session, out),
-            Self::Wait(wait) => wait.run(session, out),
-            Self::Result(result) => result.run(session, out),
-            Self::Logs(logs) => logs.run(session, out),
-            Self::Cancel(cancel) => cancel.run(session, out),
-            Self::Heal(heal) => heal.run(session, out),
-            Self::Prune(prune) => prune.run(session, out),
+            Self::Start(start) => start.run(context, out),
+            Self::List(list) => list.run(context, out),
+            Self::Status(status) => status.run(context, out),
+            Self::Wait(wait) => wait.run(context, out),
+            Self::Result(result) => result.run(context, out),
+            Self::Logs(logs) => logs.run(context, out),
+            Self::Cancel(cancel) => cancel.run(context, out),
+            Self::Heal(heal) => heal.run(context, out),
+            Self::Prune(prune) => prune.run(context, out),
         }
     }
 }
 
 /// Where jobs run.
-pub fn host(session: &Session) -> Result<Host, Error> {
+pub fn host(context: &CommandContext) -> Result<Runtime, Error> {
     let program = environment::own_program()?;
-    Ok(Host {
-        home: session.home.clone(),
+    Ok(Runtime {
+        home: context.home.clone(),
         program,
         environment: environment::all(),
-        limits: session.limits()?,
-        gate: crate::gate::open,
+        limits: context.limits()?,
+        guard: crate::guard::open,
     })
 }

@@ -1,8 +1,8 @@
 //! `link`: the long-lived other end of an agent's plugin.
 
-use super::Session;
+use super::CommandContext;
 use crate::settings::Settings;
-use crate::{environment, gate, hook, print};
+use crate::{environment, guard, hook, print};
 use baton_core::error::Exit;
 use baton_core::limits::Limits;
 use baton_core::{Code, Error};
@@ -20,13 +20,13 @@ pub struct Link {
 
 impl Link {
     /// Serves until stdin closes.
-    pub fn run(self, session: &Session) -> Result<Exit, Error> {
-        let (home, gated, log) = (session.home.clone(), session.home.clone(), session.home.clone());
-        let of_jobs = session.home.clone();
+    pub fn run(self, context: &CommandContext) -> Result<Exit, Error> {
+        let (home, gated, log) = (context.home.clone(), context.home.clone(), context.home.clone());
+        let of_jobs = context.home.clone();
         // Nobody reads what would be printed; the plugin starts us again.
-        std::panic::set_hook(Box::new(move |panic| hook::note(&log, &format!("internal: {panic}"))));
+        std::panic::set_hook(Box::new(move |panic| hook::append_log(&log, &format!("internal: {panic}"))));
         let options = baton_link::Options {
-            home: session.home.clone(),
+            home: context.home.clone(),
             agent: baton_agents::by_name(&self.agent)?,
             program: environment::own_program().ok(),
             env: environment::get,
@@ -34,22 +34,25 @@ impl Link {
             limits: Box::new(|cwd: &Path| {
                 Settings::load(cwd).map_or_else(|_| Limits::default(), |settings| settings.limits)
             }),
-            gate: Box::new(move || gate::open(&gated)),
-            jobs: Box::new(move |asker, seen| {
+            guard: Box::new(move || guard::open(&gated)),
+            jobs: Box::new(move |jobs| {
                 // What goes wrong here is found by the next one who looks.
                 let store = Store::open(&of_jobs, Role::Hook);
                 store
                     .and_then(|mut store| {
-                        hook::look_after_jobs(&of_jobs, &mut store, asker, seen, Limits::default())
+                        hook::look_after_jobs(&of_jobs, &mut store, jobs, Limits::default())
                     })
                     .ok();
             }),
-            log: Box::new(move |line| hook::note(&home, line)),
+            log: Box::new(move |line| hook::append_log(&home, line)),
         };
-        // Not std's own, which is buffered: the kernel must know better than we what there is to read.
+        // Not std's own, which is buffered: the kernel must know better than we what there is to
+        // read.
         let input = std::io::stdin().as_fd().try_clone_to_owned().map(std::fs::File::from);
         let input = input.map_err(|error| Error::new(Code::Internal, format!("no stdin: {error}")))?;
-        baton_link::serve(options, input, std::io::stdout())?;
+        #[expect(clippy::disallowed_methods, reason = "lines of JSON for a plugin")]
+        let output = std::io::stdout();
+        baton_link::serve(options, input, output)?;
         print::done()
     }
 }

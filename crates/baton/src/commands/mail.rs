@@ -1,8 +1,9 @@
 //! `mail`: one message in full, or the history with the state of every delivery.
 
-use super::Session;
-use crate::print::{Out, Tone, done, table};
+use super::CommandContext;
+use crate::print::{Out, Text, Tone, done, table, text};
 use baton_core::error::Exit;
+use baton_core::foreign::Foreign;
 use baton_core::frame;
 use baton_core::id::MessageId;
 use baton_core::{Code, Error};
@@ -17,41 +18,44 @@ use serde_json::{Value, json};
 pub struct Mail {
     /// A message to show in full
     message: Option<String>,
-    /// Only with this name on the other side
+    /// Only messages to or from this name
     #[arg(long, value_name = "NAME")]
     with: Option<String>,
-    /// Only in this thread
+    /// Only messages of this thread
     #[arg(long)]
     thread: Option<String>,
-    /// Only with this text in the body
+    /// Only messages with this text in the body
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
-    /// Every project's, not only this one's (a session sees its own mail either way)
+    /// Mail of every project, not only this one (a session sees its own mail either way)
     #[arg(long)]
     all: bool,
-    /// At most so many, the newest
+    /// Show up to this many messages, the newest
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     limit: u32,
 }
 
 impl Mail {
-    /// Shows.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let rules = session.limits()?;
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
-        reconcile::offers(&mut store, None)?;
-        store.upkeep(&rules, baton_mail::now())?;
-        // The person and scripts see everybody's; a session sees what it sent and got, wherever that is.
-        let of = me.session().map(|_| me.participant.id);
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let rules = context.limits()?;
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
+        let kept_up = reconcile::settle_offers(&mut store, None)
+            .and_then(|_| store.upkeep(&rules, baton_machine::clock::now()).map(drop));
+        // The person and scripts see everybody's; a session sees what it sent and got, wherever
+        // that is. So does a stranger, who may be any agent.
+        let of = matches!(me.kind, Kind::Session { .. } | Kind::Stranger(_)).then_some(me.participant.id);
         if let Some(text) = &self.message {
             let id = MessageId::from_input(text)?;
             let found = store.message(&id)?.filter(|mail| may_see(&me, mail)).ok_or_else(|| {
                 Error::new(Code::MessageNotFound, format!("no message {id}")).hint("`baton mail` lists yours")
             })?;
             out.data(&describe(&store, &found, &me)?, || in_full(*out, &found, &me))?;
+            // Other mail may be damaged; this message can be read.
+            out.afterwards(kept_up);
             return done();
         }
+        kept_up?;
         let filter = MailFilter {
             of,
             project: (of.is_none() && !self.all).then_some(&*me.project),
@@ -76,6 +80,8 @@ fn may_see(me: &Identity, mail: &MailRow) -> bool {
             mail.sender == Some(mine) || mail.deliveries.iter().any(|delivery| delivery.participant == mine)
         }
         Kind::Person | Kind::Script => true,
+        // It may be any agent, and none may read what others wrote to each other.
+        Kind::Stranger(_) => false,
     }
 }
 
@@ -107,29 +113,31 @@ fn describe(store: &Store, mail: &MailRow, me: &Identity) -> Result<Value, Error
     }))
 }
 
-fn in_full(out: Out, mail: &MailRow, me: &Identity) -> String {
+fn in_full(out: Out, mail: &MailRow, me: &Identity) -> Text {
     let states: Vec<_> = mail
         .deliveries
         .iter()
         .map(|delivery| format!("{} {}", delivery.to, delivery.state.as_str()))
         .collect();
     let head = format!("{}  {} ({})  {}", mail.id, mail.from, mail.kind, mail.sent_at.to_rfc3339());
-    format!(
-        "{}\n{}\n\n{}\n",
+    text![
         out.tone(Tone::Bold, &head),
+        "\n",
         out.tone(Tone::Dim, &format!("to {}", states.join(", "))),
-        shown_body(mail, me)
-    )
+        "\n\n",
+        Foreign::new(shown_body(mail, me)).lines(),
+        "\n"
+    ]
 }
 
-fn listing(out: Out, rows: &[MailRow], of_project: bool) -> String {
+fn listing(out: Out, rows: &[MailRow], of_project: bool) -> Text {
     if rows.is_empty() {
         out.say(if of_project {
             "no mail in this project yet; --all shows every project's"
         } else {
             "no mail yet"
         });
-        return String::new();
+        return Text::default();
     }
     let cells: Vec<Vec<String>> = rows
         .iter()
@@ -148,7 +156,6 @@ fn listing(out: Out, rows: &[MailRow], of_project: bool) -> String {
         })
         .collect();
     table(
-        out,
         &["MESSAGE", "SENT", "FROM", "TO", "STATE", "", "BODY"],
         &cells,
         &[Some(Tone::Bold), Some(Tone::Dim)],

@@ -1,13 +1,13 @@
 //! `mcp`: the MCP server on stdio.
 
-use super::Session;
+use super::CommandContext;
 use crate::settings::Settings;
-use crate::{environment, gate, hook, print};
+use crate::{environment, guard, hook, print};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::limits::Limits;
 use baton_core::{Code, Error};
-use baton_mail::process;
+use baton_machine::process;
 use clap::Args;
 
 // `baton mcp`
@@ -20,23 +20,23 @@ pub struct Mcp {
 
 impl Mcp {
     /// Serves until stdin closes.
-    pub fn run(self, session: &Session) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext) -> Result<Exit, Error> {
         let agent = match &self.agent {
             Some(name) => baton_agents::by_name(name)?,
             None => around_us()?,
         };
-        let cwd = session.cwd.clone();
-        let home = session.home.clone();
+        let cwd = context.cwd.clone();
+        let home = context.home.clone();
         baton_mcp::serve(baton_mcp::Options {
-            home: session.home.clone(),
+            home: context.home.clone(),
             agent,
-            cwd: session.cwd.clone(),
+            cwd: context.cwd.clone(),
             env: Box::new(environment::get),
             program: environment::own_program()?,
             environment: environment::all(),
-            gate: gate::open,
+            guard: guard::open,
             // A malformed file must not stop the mail; doctor shows it.
-            log: Box::new(move |line| hook::note(&home, line)),
+            log: Box::new(move |line| hook::append_log(&home, line)),
             limits: Box::new(move || {
                 Settings::load(&cwd).map_or_else(|_| Limits::default(), |settings| settings.limits)
             }),
@@ -45,8 +45,8 @@ impl Mcp {
     }
 }
 
-/// The agent that started us: the nearest one above, else the one whose environment we have. That one may be an agent's in whose shell
-/// the other was started.
+/// The agent that started us: the nearest one above, else the one whose environment we have. That
+/// one may be an agent's in whose shell the other was started.
 fn around_us() -> Result<&'static dyn Agent, Error> {
     let by_process = process::ancestors().iter().find_map(|above| {
         let arguments = process::arguments(above.pid);
@@ -54,7 +54,7 @@ fn around_us() -> Result<&'static dyn Agent, Error> {
     });
     let by_environment = || ALL.iter().copied().find(|agent| agent.shell(&environment::get).is_some());
     by_process.or_else(by_environment).ok_or_else(|| {
-        Error::new(Code::UnknownAgent, "no agent is around this server")
-            .hint("say which one starts it: baton mcp --agent NAME")
+        Error::new(Code::UnknownAgent, "no agent started this server")
+            .hint("name the agent: baton mcp --agent NAME")
     })
 }

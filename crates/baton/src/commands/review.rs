@@ -1,42 +1,47 @@
 //! `review`: another agent reviews what has changed, and changes nothing.
 
-use super::Session;
-use super::job::{Limit, Style, host, report, watch};
-use crate::print::{Out, Tone, done};
+use super::CommandContext;
+use super::job::{Limit, Style, broke_off, host, report, watch};
+use crate::print::{Out, Text, Tone, done, text};
 use baton_core::error::Exit;
 use baton_core::frame;
 use baton_core::job::Status;
 use baton_core::{Code, Error};
 use baton_jobs::describe;
-use baton_jobs::review::changes::{self, Changes, Diff};
+use baton_jobs::review::changes::{Changes, Diff, Repository};
 use baton_jobs::review::{self, Opinion, Order, Review as Opinions, Severity};
 use baton_jobs::wait::Until;
 use baton_store::{JobRow, Jobs};
 use clap::Args;
 use serde_json::json;
+use std::time::Instant;
 
 // `baton review`
 #[derive(Debug, Args)]
 pub struct Review {
-    /// Review the branch since it left that commit, instead of what is not committed
+    /// Review the branch since it left this commit, instead of uncommitted changes
     #[arg(long, value_name = "REF")]
     base: Option<String>,
-    /// Who reviews (else another agent than the one that asks)
+    /// The agent that reviews (default: another one than the one that asks)
     #[arg(long)]
     agent: Option<String>,
-    /// Wait so long at most; the review goes on as a job (exit 2)
+    /// The longest time to wait; then the review goes on as a job (exit 2)
     #[arg(long, value_name = "DURATION")]
     max_wait: Option<String>,
 }
 
 impl Review {
-    /// Has it reviewed, and shows what was found. Findings are data: the exit status is 0 with them too.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    /// Has it reviewed, and shows what was found. Findings are data: the exit status is 0 with them
+    /// too.
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let limit = self.max_wait.as_deref().map(Limit::parse).transpose()?;
-        let host = host(session)?;
-        let changes = changes::since(&session.cwd, self.base.as_deref())?;
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
+        let host = host(context)?;
+        let began = Instant::now();
+        let repository =
+            Repository::in_command(&context.cwd, &host.environment, limit.map(|limit| limit.left(began)))?;
+        let changes = repository.since(self.base.as_deref())?;
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
         let order = Order {
             agent: self.agent.as_deref(),
             cwd: &changes.root,
@@ -45,11 +50,11 @@ impl Review {
         };
         let (agent, job) = review::ask(&host, &mut store, &me, &order, &changes)?;
         let how = if changes.diff == Diff::TooLong {
-            ", too much for a prompt: it is told where to look"
+            ", too much for a prompt: the prompt says where to look"
         } else {
             ""
         };
-        out.say(&out.tone(
+        out.say(out.tone(
             Tone::Dim,
             &format!(
                 "{agent} reviews {} files changed since {}{how} (job {})",
@@ -58,11 +63,25 @@ impl Review {
                 job.id
             ),
         ));
-        let mut jobs = Jobs::open(&host.home)?;
+        let mut jobs = match Jobs::open(&host.home) {
+            Ok(jobs) => jobs,
+            Err(error) => return broke_off(std::slice::from_ref(&job.id), &error, out),
+        };
         let style = Style { out: *out, follow: false };
-        let watched = watch(&host, &mut jobs, std::slice::from_ref(&job.id), Until::All, limit, style)?;
+        let watched = watch(
+            &host,
+            &mut jobs,
+            std::slice::from_ref(&job.id),
+            Until::All,
+            limit.map(|limit| limit.after(began)),
+            style,
+        );
+        let watched = match watched {
+            Ok(watched) => watched,
+            Err(error) => return broke_off(std::slice::from_ref(&job.id), &error, out),
+        };
         if watched.interrupted {
-            out.say(&format!("the review goes on; `baton job result {}` has what it says", job.id));
+            out.say(format!("the review goes on; `baton job result {}` shows its result", job.id));
             return Ok(Exit::NotYet);
         }
         match watched.rows.as_slice() {
@@ -85,7 +104,7 @@ fn show(jobs: &mut Jobs, row: &JobRow, agent: &str, changes: &Changes, out: &Out
     document["elapsed_ms"] = json!(describe::elapsed(row).0);
     document["files"] = json!(changes.files.len());
     out.data(&document, || in_words(&review, out))?;
-    jobs.set_read(&row.id, baton_mail::now())?;
+    out.afterwards(jobs.set_read(&row.id, baton_machine::clock::now()));
     jobs.tidy();
     done()
 }
@@ -105,16 +124,16 @@ fn show_raw(
         "error": {"code": Code::BadReview.as_str(), "message": message, "hint": hint},
         "job_id": row.id.as_str(), "agent": agent, "raw": answer,
     });
-    eprintln!("error: {message}\nhint: {hint}");
+    out.trouble(&message, Some(&hint));
     out.data(&document, || answer.to_owned())?;
-    jobs.set_read(&row.id, baton_mail::now())?;
+    out.afterwards(jobs.set_read(&row.id, baton_machine::clock::now()));
     jobs.tidy();
     Ok(Exit::Failed)
 }
 
-fn in_words(review: &Opinions, out: &Out) -> String {
+fn in_words(review: &Opinions, out: &Out) -> Text {
     let tone = if review.opinion == Opinion::Approve { Tone::Good } else { Tone::Bad };
-    let mut text = format!("{}  {}\n", out.tone(tone, review.opinion.as_str()), line(&review.summary));
+    let mut text = text![out.tone(tone, review.opinion.as_str()), "  ", line(&review.summary), "\n"];
     for finding in &review.findings {
         let tone = match finding.severity {
             Severity::Critical | Severity::High => Tone::Bad,
@@ -123,10 +142,11 @@ fn in_words(review: &Opinions, out: &Out) -> String {
         };
         let severity = out.tone(tone, &format!("{:<8}", finding.severity.as_str()));
         let sure = out.tone(Tone::Dim, &format!("({:.0} % sure)", finding.confidence * 100.0));
-        text.push_str(&format!("\n{severity}  {}  {} {sure}\n", finding.place(), line(&finding.title)));
-        text.push_str(&format!("          {}\n", line(&finding.body)));
+        let place = format!("  {}  {} ", finding.place(), line(&finding.title));
+        text.push(text!["\n", severity, place, sure, "\n"]);
+        text.push(text!["          ", line(&finding.body), "\n"]);
         if !finding.recommendation.trim().is_empty() {
-            text.push_str(&format!("          → {}\n", line(&finding.recommendation)));
+            text.push(text!["          → ", line(&finding.recommendation), "\n"]);
         }
     }
     text

@@ -1,7 +1,7 @@
 //! `send` and `reply`.
 
-use super::{Session, body};
-use crate::print::{Out, Tone, done};
+use super::{CommandContext, body};
+use crate::print::{Out, Text, Tone, done, text};
 use baton_core::Error;
 use baton_core::error::Exit;
 use baton_core::time::Span;
@@ -18,22 +18,22 @@ pub struct Send {
     to: String,
     /// The text; - or nothing reads stdin
     body: Option<String>,
-    /// The message that this refers to
+    /// The message that this one is about
     #[arg(long, value_name = "MSG")]
     reply_to: Option<String>,
-    /// The thread that it belongs to
+    /// The thread of the message
     #[arg(long)]
     thread: Option<String>,
     /// A key that makes a retry safe
     #[arg(long)]
     key: Option<String>,
-    /// How long it may wait, such as 7d
+    /// How long the message may wait, such as 7d
     #[arg(long, value_name = "DURATION")]
     ttl: Option<String>,
     /// Whether to wake an idle recipient
     #[arg(long, value_enum, default_value = "auto")]
     wake: Wake,
-    /// Let it pass a wish not to be disturbed (only the person may)
+    /// Deliver it even to a session in do-not-disturb (only the person may)
     #[arg(long)]
     urgent: bool,
 }
@@ -57,13 +57,12 @@ pub struct Reply {
 }
 
 impl Send {
-    /// Sends.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let body = body(self.body)?;
         let ttl = self.ttl.as_deref().map(Span::parse).transpose()?;
-        let rules = session.limits()?;
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
+        let rules = context.limits()?;
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
         let draft = Draft {
             to: &self.to,
             body: &body,
@@ -77,22 +76,22 @@ impl Send {
                 (false, Wake::Auto) => Attention::Ordinary,
             },
         };
-        let accepted = post::send(&mut store, &session.home, &me, &draft, &rules)?;
-        let woken = post::wake(&mut store, &session.home, &accepted, self.wake == Wake::Auto, &rules);
+        let accepted = post::send(&mut store, &context.home, &me, &draft, &rules)?;
+        let woken =
+            post::wake_recipients(&mut store, &context.home, &accepted, self.wake == Wake::Auto, &rules);
         report(&mut store, &accepted, &woken, out)
     }
 }
 
 impl Reply {
-    /// Answers.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let body = body(self.body)?;
-        let rules = session.limits()?;
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
+        let rules = context.limits()?;
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
         let accepted =
-            post::reply(&mut store, &session.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
-        let woken = post::wake(&mut store, &session.home, &accepted, true, &rules);
+            post::reply(&mut store, &context.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
+        let woken = post::wake_recipients(&mut store, &context.home, &accepted, true, &rules);
         report(&mut store, &accepted, &woken, out)
     }
 }
@@ -100,9 +99,9 @@ impl Reply {
 fn report(store: &mut Store, accepted: &Accepted, woken: &[Outcome], out: &Out) -> Result<Exit, Error> {
     let document = if out.is_json() { describe(accepted, woken) } else { Value::Null };
     let shown = out.data(&document, || {
-        let names: Vec<_> = accepted.to.iter().map(|to| out.tone(Tone::Bold, &to.name)).collect();
+        let names = Text::join(accepted.to.iter().map(|to| out.tone(Tone::Bold, &to.name)), ", ");
         let again = if accepted.again { " (accepted before, under this key)" } else { "" };
-        format!("{} to {}{again}", accepted.id, names.join(", "))
+        text![format_args!("{} to ", accepted.id), names, again]
     });
     // Accepted is accepted, whether or not anybody reads the answer.
     store.tidy();

@@ -1,47 +1,61 @@
 //! `setup`: hooks and MCP entry in the agents' own configuration, and out of it again.
 
-use super::Session;
-use crate::print::{Out, Tone, done};
-use crate::{environment, gate, started};
-use baton_agents::install::{Guard, Install, InstallError, OwnCommand, Plan, Scope, StopGate};
+use super::CommandContext;
+use crate::print::{Out, Text, Tone, done, text};
+use crate::{environment, guard, started};
+use baton_agents::install::{GuardHooks, Install, InstallError, OwnCommand, Plan, Scope, StopGate};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::{Code, Error};
-use baton_gate::policy::{Mode, OnFailure};
-use baton_mail::project;
+use baton_guard_runtime::policy::{Mode, OnFailure};
+use baton_machine::project;
 use clap::Args;
 use serde_json::{Value, json};
+
+/// The rules that only the person can want: not everyone has a cloud or a database.
+const OPTIONAL_RULES_NOTE: &str = "Rules for clouds and databases are off by default. `baton guard enable RULE` switches one on: block-aws-cli, block-az-cli, block-gcloud, block-helm, block-kubectl, block-terraform, warn-destructive-sql.";
 
 // `baton setup`
 #[derive(Debug, Args)]
 pub struct Setup {
-    /// The agents; all that are installed here if none is named
+    /// The agents (default: all that are installed)
     agents: Vec<String>,
-    /// In this project's files instead of the user's
+    /// Write to this project's files instead of the user's
     #[arg(long)]
     project: bool,
     /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Take everything out again
+    /// Remove everything that setup wrote
     #[arg(long)]
     remove: bool,
 }
 
 impl Setup {
-    /// Plans for every agent first, so that a file that can't be edited stops all of it before anything is written.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    /// Plans for every agent first, so that a file that can't be edited stops all of it before
+    /// anything is written.
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let agents = self.chosen()?;
-        for agent in &agents {
-            plan(session, *agent, self.project, self.remove)?;
+        let is_damaged = environment::recorded_config_file(&context.home).is_err();
+        if is_damaged && !self.remove && !self.dry_run {
+            // The configuration says what to set up, and it is the file of the person who runs
+            // this.
+            record(context)?;
         }
+        for agent in &agents {
+            plan(context, *agent, self.project, self.remove)?;
+        }
+        let offers = !self.remove && !self.dry_run && wanted_guard(context)? != GuardHooks::Off;
         let mut documents = Vec::new();
         for agent in agents {
             // Anew: some agents share a file, which the one before may have changed.
-            let plan = plan(session, agent, self.project, self.remove)?;
-            documents.push(self.carry_out(agent, plan, *out)?);
+            let plan = plan(context, agent, self.project, self.remove)?;
+            documents.push(self.carry_out(context, agent, plan, *out)?);
         }
-        out.data(&Value::Array(documents), String::new)?;
+        if offers {
+            out.say(text![OPTIONAL_RULES_NOTE]);
+        }
+        out.data(&Value::Array(documents), Text::default)?;
         done()
     }
 
@@ -57,12 +71,18 @@ impl Setup {
         if found.is_empty() {
             let names: Vec<_> = ALL.iter().map(|agent| agent.name()).collect();
             return Err(Error::new(Code::AgentMissing, "no agent is installed on this machine's PATH")
-                .hint(format!("name one to set it up all the same: {}", names.join(", "))));
+                .hint(format!("to set one up anyway, name it: {}", names.join(", "))));
         }
         Ok(found)
     }
 
-    fn carry_out(&self, agent: &dyn Agent, plan: Plan, out: Out) -> Result<Value, Error> {
+    fn carry_out(
+        &self,
+        context: &CommandContext,
+        agent: &dyn Agent,
+        plan: Plan,
+        out: Out,
+    ) -> Result<Value, Error> {
         let diff = plan.diff();
         let mut notes = plan.notes().to_vec();
         let program = environment::find_program(agent.program());
@@ -80,7 +100,7 @@ impl Setup {
                 plan.edits().filter_map(|edit| Some((edit, edit.by.as_ref().filter(|by| by.is_needed())?)));
             notes.extend(by.filter(|_| program.is_some()).map(|(edit, command)| {
                 let words = command.shown(agent.program());
-                format!("`{words}` would change {}, and may format it anew", edit.path.display())
+                format!("`{words}` would change {}, and may change its format", edit.path.display())
             }));
         } else {
             let run = |command: &OwnCommand| match &program {
@@ -88,6 +108,9 @@ impl Setup {
                 None => Err(format!("there is no {} on the PATH", agent.program())),
             };
             notes.extend(plan.apply_with(Some(&run)).map_err(|error| refused(agent, &error))?.notes);
+            if !self.remove {
+                record(context)?;
+            }
         }
         let what = match (changed, self.dry_run, self.remove) {
             (false, ..) => "nothing to change",
@@ -95,9 +118,9 @@ impl Setup {
             (true, false, false) => "set up",
             (true, false, true) => "removed",
         };
-        out.say(&format!("{}: {what} {}", out.tone(Tone::Bold, agent.title()), files.join(", ")));
+        out.say(text![out.tone(Tone::Bold, agent.title()), ": ", what, " ", files.join(", ")]);
         for note in &notes {
-            out.say(&format!("note: {note}"));
+            out.say(text!["note: ", note]);
         }
         Ok(
             json!({"agent": agent.name(), "changed": changed && !self.dry_run, "files": files, "diff": self.dry_run.then_some(diff), "notes": notes}),
@@ -105,38 +128,51 @@ impl Setup {
     }
 }
 
+/// Records the person's configuration file in the home.
+fn record(context: &CommandContext) -> Result<(), Error> {
+    environment::record_config_file(&context.home).map_err(|error| {
+        Error::new(Code::StoreUnavailable, format!("the home can't be written: {error}"))
+            .hint("is something else in the place of config-path there?")
+    })
+}
+
 /// What setup would change for an agent; empty when everything is in place.
-pub fn plan(session: &Session, agent: &dyn Agent, in_project: bool, remove: bool) -> Result<Plan, Error> {
-    let scope = if in_project { Scope::Project(project::of(&session.cwd).into()) } else { Scope::User };
+pub fn plan(
+    context: &CommandContext,
+    agent: &dyn Agent,
+    in_project: bool,
+    remove: bool,
+) -> Result<Plan, Error> {
+    let scope = if in_project { Scope::Project(project::of(&context.cwd).into()) } else { Scope::User };
     let program = std::env::current_exe()
         .and_then(|program| program.canonicalize())
-        .map_err(|error| Error::new(Code::Internal, format!("can't find my own program: {error}")))?;
+        .map_err(|error| Error::new(Code::Internal, format!("baton can't find its own program: {error}")))?;
     let wrong = |error: InstallError| refused(agent, &error);
-    let install = Install::new(&program, &session.home, scope).map_err(wrong)?;
+    let install = Install::new(&program, &context.home, scope).map_err(wrong)?;
     // What is taken out is known by itself, whatever is set now.
     let install = if remove {
         install
     } else {
-        install.with_guard(wanted_guard(session)?).with_stop_gate(wanted_gate(session)?)
+        install.with_guard(wanted_guard(context)?).with_stop_gate(wanted_gate(context)?)
     };
     let target = agent.target(install, &environment::user_home()?, &environment::get).map_err(wrong)?;
     if remove { Plan::remove(&*target) } else { Plan::install(&*target) }.map_err(wrong)
 }
 
 /// The guard as the person has set it.
-fn wanted_guard(session: &Session) -> Result<Guard, Error> {
-    let gate = gate::open(&session.home);
-    let settings = gate.settings()?;
+fn wanted_guard(context: &CommandContext) -> Result<GuardHooks, Error> {
+    let guard = guard::open(&context.home);
+    let settings = guard.settings()?;
     Ok(match (settings.mode.value, settings.on_failure.value) {
-        (Mode::Off, _) => Guard::Off,
-        (Mode::On, OnFailure::Ask) => Guard::On,
-        (Mode::On, OnFailure::Deny) => Guard::Closed,
+        (Mode::Off, _) => GuardHooks::Off,
+        (Mode::On, OnFailure::Ask) => GuardHooks::On,
+        (Mode::On, OnFailure::Deny) => GuardHooks::Closed,
     })
 }
 
 /// The stop gate as the person has set it.
-fn wanted_gate(session: &Session) -> Result<StopGate, Error> {
-    Ok(if session.limits()?.review_gate { StopGate::On } else { StopGate::Off })
+fn wanted_gate(context: &CommandContext) -> Result<StopGate, Error> {
+    Ok(if context.limits()?.review_gate { StopGate::On } else { StopGate::Off })
 }
 
 fn refused(agent: &dyn Agent, error: &InstallError) -> Error {

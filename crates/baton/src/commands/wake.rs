@@ -1,15 +1,18 @@
 //! `wake` and `dnd`.
 
-use super::Session;
-use crate::print::{Out, Tone, done};
+use super::CommandContext;
+use crate::environment;
+use crate::print::{Out, Tone, done, text};
 use baton_core::error::Exit;
+use baton_core::rights;
 use baton_core::time::{Moment, Span};
-use baton_core::wake::{CONFIRM, Outcome};
+use baton_core::wake::{CONFIRM_TIMEOUT, Outcome};
 use baton_core::{Code, Error};
-use baton_mail::bell::Bell;
+use baton_machine::bell::Bell;
+use baton_mail::caller;
 use baton_mail::directory;
 use baton_mail::identity::{Identity, Kind};
-use baton_mail::wake::{self, Wish};
+use baton_mail::wake::{self, WakeRequest};
 use baton_store::{Participant, Store};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -18,12 +21,12 @@ use std::time::Instant;
 // `baton wake`
 #[derive(Debug, Args)]
 pub struct Wake {
-    /// Whom
+    /// The participant to wake
     name: String,
-    /// Never wake that session by itself from now on
+    /// Stop waking that session automatically
     #[arg(long, conflicts_with = "on")]
     off: bool,
-    /// Wake it again when mail comes
+    /// Wake that session automatically again
     #[arg(long)]
     on: bool,
 }
@@ -37,39 +40,39 @@ pub struct Dnd {
 
 #[derive(Debug, Subcommand)]
 enum DndAction {
-    /// Mail waits until further notice
+    /// Pause mail until you switch it back
     On {
-        /// Whose; your own session if left out
+        /// The session (default: your own)
         name: Option<String>,
     },
-    /// Mail comes again
+    /// Resume mail
     Off {
-        /// Whose; your own session if left out
+        /// The session (default: your own)
         name: Option<String>,
     },
-    /// Mail waits so long (30m, 2h) or until then (2026-11-20T08:00:00Z)
+    /// Pause mail for a time (30m, 2h) or until a moment (2026-11-20T08:00:00Z)
     Until {
-        /// How long, or until when
+        /// The time or the moment
         time: String,
-        /// Whose; your own session if left out
+        /// The session (default: your own)
         name: Option<String>,
     },
 }
 
 impl Wake {
-    /// Wakes somebody, and says what came of it.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let rules = session.limits()?;
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
+    /// Wakes the participant, and prints the outcome.
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let rules = context.limits()?;
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
         if self.on || self.off {
             return self.switch(&mut store, &me, out);
         }
         let mut whom = one(&mut store, &me, &self.name)?;
         let by_hand = me.kind == Kind::Person;
-        let wish = Wish { home: &session.home, rules: &rules, wanted: true, by_hand };
-        let mut bell = Bell::listen(&session.home, whom.id)?;
-        let woken = wake::wake(&mut store, &mut whom, &wish)?;
+        let request = WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand };
+        let mut bell = Bell::listen(&context.home, whom.id)?;
+        let woken = wake::wake(&mut store, &mut whom, &request)?;
         let mut confirmed = None;
         if woken.outcome.is_under_way() {
             confirmed = Some(is_confirmed(&mut store, &whom, &mut bell)?);
@@ -88,7 +91,7 @@ impl Wake {
             let then = last.map(|last| format!(", {}", last.as_str())).unwrap_or_default();
             let name = out.tone(Tone::Bold, &whom.name);
             let meaning = last.unwrap_or(woken.outcome).meaning();
-            format!("{name}: {}{route}{then} ({meaning})", woken.outcome.as_str())
+            text![name, format_args!(": {}{route}{then} ({meaning})", woken.outcome.as_str())]
         })?;
         if confirmed == Some(false) { Ok(Exit::NotYet) } else { done() }
     }
@@ -97,41 +100,43 @@ impl Wake {
 impl Wake {
     fn switch(&self, store: &mut Store, me: &Identity, out: &Out) -> Result<Exit, Error> {
         let whom = own_or_any(store, me, Some(&self.name))?;
-        store.set_wake(whom.id, self.on, baton_mail::now())?;
+        store.set_wake(whom.id, self.on, baton_machine::clock::now())?;
         let word = if self.on { "auto" } else { "off" };
         out.data(&json!({"name": whom.name, "wake": word}), || {
             let name = out.tone(Tone::Bold, &whom.name);
             if self.on {
-                format!("{name} is woken when mail comes")
+                text![name, " is woken when mail comes"]
             } else {
-                format!("{name} is not woken any more")
+                text![name, " is not woken any more"]
             }
         })?;
         done()
     }
 }
 
-/// The caller's own session, or for the person anybody's.
+/// The caller's own context, or for the person anybody's.
 fn own_or_any(store: &mut Store, me: &Identity, name: Option<&str>) -> Result<Participant, Error> {
     let whom = match name {
         None => me.participant.clone(),
         Some(name) if *name == me.participant.name => me.participant.clone(),
-        Some(name) if me.kind == Kind::Person => one(store, me, name)?,
-        Some(_) => {
-            return Err(Error::new(Code::NotAPerson, "only the person says that for somebody else")
-                .hint("leave the name out, or give your own, to say it for yourself"));
+        Some(name) => {
+            rights::may(caller::of(&me.kind, &environment::get), &rights::DISTURB_OTHERS)?;
+            one(store, me, name)?
         }
     };
-    if whom.project.is_empty() {
-        return Err(Error::new(Code::NotASession, format!("{} is never disturbed by mail", whom.name))
-            .hint("name a session; `baton who` lists them"));
+    if whom.is_outsider() {
+        return Err(Error::new(
+            Code::NotASession,
+            format!("{} is not a session, so there is nothing to pause", whom.name),
+        )
+        .hint("name a session; `baton who` lists them"));
     }
     Ok(whom)
 }
 
 /// Waits until an event of the session confirms its wake.
 fn is_confirmed(store: &mut Store, whom: &Participant, bell: &mut Bell) -> Result<bool, Error> {
-    let deadline = Instant::now() + CONFIRM.to_std();
+    let deadline = Instant::now() + CONFIRM_TIMEOUT.to_std();
     loop {
         let last = store.last_wake(whom.id)?;
         if last.is_some_and(|last| last.outcome == Some(Outcome::Confirmed)) {
@@ -147,31 +152,29 @@ fn one(store: &mut Store, me: &Identity, name: &str) -> Result<Participant, Erro
     let mut found = directory::resolve(store, &me.project, me.participant.id, name)?;
     match (found.pop(), found.is_empty()) {
         (Some(one), true) => Ok(one),
-        _ => {
-            Err(Error::new(Code::AmbiguousTarget, "that is more than one participant")
-                .hint("name one of them"))
-        }
+        _ => Err(Error::new(Code::AmbiguousTarget, "that address names more than one participant")
+            .hint("name one of them")),
     }
 }
 
 impl Dnd {
-    /// Sets or ends a wish not to be disturbed.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let now = baton_mail::now();
+    /// Sets or ends a request not to be disturbed.
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let now = baton_machine::clock::now();
         let (name, until) = match &self.action {
             DndAction::On { name } => (name, Some(Moment(i64::MAX))),
             DndAction::Off { name } => (name, None),
             DndAction::Until { time, name } => (name, Some(moment(time, now)?)),
         };
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
         let whom = own_or_any(&mut store, &me, name.as_deref())?;
         store.set_dnd(whom.id, until, now)?;
         if until.is_none() {
             // What has waited is to be noticed now.
-            let rules = session.limits()?;
-            let wish = Wish { home: &session.home, rules: &rules, wanted: true, by_hand: false };
-            wake::wake(&mut store, &mut whom.clone(), &wish)?;
+            let rules = context.limits()?;
+            let request = WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand: false };
+            wake::wake(&mut store, &mut whom.clone(), &request)?;
         }
         let shown = match until {
             Some(Moment(i64::MAX)) => Some("on".to_owned()),
@@ -181,10 +184,10 @@ impl Dnd {
             let name = out.tone(Tone::Bold, &whom.name);
             match &shown {
                 Some(text) if text == "on" => {
-                    format!("mail for {name} waits; `baton dnd off {}` ends that", whom.name)
+                    text!["mail for ", name, " waits; `baton dnd off ", &whom.name, "` ends that"]
                 }
-                Some(text) => format!("mail for {name} waits until {text}"),
-                None => format!("mail for {name} comes again"),
+                Some(moment) => text!["mail for ", name, " waits until ", moment],
+                None => text!["mail for ", name, " comes again"],
             }
         })?;
         done()
@@ -195,7 +198,10 @@ impl Dnd {
 fn moment(text: &str, now: Moment) -> Result<Moment, Error> {
     let then = Span::parse(text).map(|span| now.plus(span)).ok().or_else(|| Moment::parse(text));
     then.filter(|then| *then > now).ok_or_else(|| {
-        Error::new(Code::BadDuration, format!("{} is no time to come", baton_core::frame::shown(text, 40)))
-            .hint("write a duration such as 30m or 2h, or a moment such as 2026-11-20T08:00:00Z")
+        Error::new(
+            Code::BadDuration,
+            format!("{} is not a time in the future", baton_core::frame::shown(text, 40)),
+        )
+        .hint("write a duration such as 30m or 2h, or a moment such as 2026-11-20T08:00:00Z")
     })
 }

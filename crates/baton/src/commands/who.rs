@@ -1,16 +1,18 @@
 //! `who`, `whoami`, `name`, `tag`.
 
-use super::Session;
-use crate::gate;
-use crate::print::{Out, Tone, done, table};
+use super::CommandContext;
+use crate::print::{Out, Text, Tone, done, table, text};
+use crate::{environment, guard};
 use baton_core::error::Exit;
+use baton_core::rights;
 use baton_core::session::State;
 use baton_core::time::Moment;
 use baton_core::wake::Outcome;
 use baton_core::{Code, Error};
+use baton_machine::project;
 use baton_mail::identity::Kind;
-use baton_mail::wake::{self, Outlook, Wish};
-use baton_mail::{directory, project};
+use baton_mail::wake::{self, Forecast, WakeRequest};
+use baton_mail::{caller, directory};
 use baton_store::{Participant, WakeRow};
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
@@ -18,7 +20,7 @@ use serde_json::{Value, json};
 // `baton who`
 #[derive(Debug, Args)]
 pub struct Who {
-    /// Every project, and those that are gone
+    /// Sessions of every project, and those that have ended
     #[arg(long)]
     all: bool,
 }
@@ -39,12 +41,12 @@ pub struct Tag {
 
 #[derive(Debug, Subcommand)]
 enum TagAction {
-    /// Put it on
+    /// Add a tag
     Add {
         /// The tag, without #
         tag: String,
     },
-    /// Take it off
+    /// Remove a tag
     Rm {
         /// The tag, without #
         tag: String,
@@ -52,45 +54,44 @@ enum TagAction {
 }
 
 /// A participant, what a wake would come to, and what the last one did.
-type Row = (Participant, Outlook, Option<WakeRow>);
+type Row = (Participant, Forecast, Option<WakeRow>);
 
 impl Who {
-    /// Shows who is there.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let mut store = session.store()?;
-        let project = project::of(&session.cwd);
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let mut store = context.store()?;
+        let project = project::of(&context.cwd);
         let scope = (!self.all).then_some(project.as_str());
         let everybody = directory::who(&mut store, scope, self.all)?;
-        let rules = session.limits()?;
-        let wish = Wish { home: &session.home, rules: &rules, wanted: true, by_hand: false };
+        let rules = context.limits()?;
+        let request = WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand: false };
         let mut rows = Vec::new();
         for participant in everybody {
-            let outlook = wake::outlook(&store, &participant, &wish)?;
+            let forecast = wake::forecast(&store, &participant, &request)?;
             let last = store.last_wake(participant.id)?;
-            rows.push((participant, outlook, last));
+            rows.push((participant, forecast, last));
         }
         let document =
-            rows.iter().map(|(who, outlook, last)| describe(who, outlook, last.as_ref())).collect();
+            rows.iter().map(|(who, forecast, last)| describe(who, forecast, last.as_ref())).collect();
         out.data(&Value::Array(document), || self.shown(*out, &rows))?;
         done()
     }
 
-    fn shown(&self, out: Out, everybody: &[Row]) -> String {
+    fn shown(&self, out: Out, everybody: &[Row]) -> Text {
         if everybody.is_empty() {
-            out.say("nobody is here yet; `baton setup` connects your agents");
-            return String::new();
+            out.say("no session is here yet; `baton setup` connects your agents");
+            return Text::default();
         }
-        let now = baton_mail::now();
+        let now = baton_machine::clock::now();
         let rows: Vec<Vec<String>> = everybody
             .iter()
-            .map(|(participant, outlook, last)| {
+            .map(|(participant, forecast, last)| {
                 let mut row = vec![
                     participant.name.clone(),
                     participant.agent.clone(),
                     participant.state.as_str().to_owned(),
                     now.since(participant.state_since).coarse(),
                     participant.unread.to_string(),
-                    woken(outlook, last.as_ref(), now),
+                    woken(forecast, last.as_ref(), now),
                     participant.tags.iter().map(|tag| format!("#{tag}")).collect::<Vec<_>>().join(" "),
                 ];
                 if self.all {
@@ -103,15 +104,15 @@ impl Who {
         if self.all {
             head.push("PROJECT");
         }
-        table(out, &head, &rows, &[Some(Tone::Bold)])
+        table(&head, &rows, &[Some(Tone::Bold)])
     }
 }
 
 /// How the session can be woken, or why not, and what the last wake came to.
-fn woken(outlook: &Outlook, last: Option<&WakeRow>, now: Moment) -> String {
-    let now_or_why = match outlook.routes.first().filter(|_| outlook.outcome.is_under_way()) {
+fn woken(forecast: &Forecast, last: Option<&WakeRow>, now: Moment) -> String {
+    let now_or_why = match forecast.routes.first().filter(|_| forecast.outcome.is_under_way()) {
         Some(route) => route.as_str(),
-        None => outlook.outcome.as_str(),
+        None => forecast.outcome.as_str(),
     };
     match last {
         Some(last) => {
@@ -122,8 +123,8 @@ fn woken(outlook: &Outlook, last: Option<&WakeRow>, now: Moment) -> String {
     }
 }
 
-/// A participant as JSON, in the shape of cli.md.
-fn describe(participant: &Participant, outlook: &Outlook, last: Option<&WakeRow>) -> Value {
+/// A participant as JSON.
+fn describe(participant: &Participant, forecast: &Forecast, last: Option<&WakeRow>) -> Value {
     json!({
         "name": participant.name,
         "session_id": participant.native,
@@ -133,10 +134,10 @@ fn describe(participant: &Participant, outlook: &Outlook, last: Option<&WakeRow>
         "state": participant.state.as_str(),
         "state_since": participant.state_since.to_rfc3339(),
         "unread": participant.unread,
-        "pid": participant.process.map(|(pid, _)| pid).filter(|_| participant.state != State::Gone),
+        "pid": participant.process.map(|process| process.pid).filter(|_| participant.state != State::Gone),
         "machine": Value::Null,
-        "wake": outlook.outcome.as_str(),
-        "wake_routes": outlook.routes.iter().map(|route| route.as_str()).collect::<Vec<_>>(),
+        "wake": forecast.outcome.as_str(),
+        "wake_routes": forecast.routes.iter().map(|route| route.as_str()).collect::<Vec<_>>(),
         "last_wake": last.map(|last| json!({
             "at": last.at.to_rfc3339(),
             "route": last.route.as_str(),
@@ -148,9 +149,9 @@ fn describe(participant: &Participant, outlook: &Outlook, last: Option<&WakeRow>
 }
 
 /// Shows who calls.
-pub fn whoami(session: &Session, out: &Out) -> Result<Exit, Error> {
-    let mut store = session.store()?;
-    let mut me = session.identity(&mut store)?;
+pub fn whoami(context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+    let mut store = context.store()?;
+    let mut me = context.identity(&mut store)?;
     if let Some(counted) = store.participant(me.participant.id)? {
         me.participant = counted;
     }
@@ -158,6 +159,7 @@ pub fn whoami(session: &Session, out: &Out) -> Result<Exit, Error> {
         Kind::Session { .. } => "session",
         Kind::Person => "person",
         Kind::Script => "script",
+        Kind::Stranger(_) => "stranger",
     };
     let document = json!({
         "name": me.participant.name,
@@ -169,18 +171,17 @@ pub fn whoami(session: &Session, out: &Out) -> Result<Exit, Error> {
         "tags": me.participant.tags,
     });
     out.data(&document, || {
-        format!(
-            "{} ({kind}, {}) in {}",
+        text![
             out.tone(Tone::Bold, &me.participant.name),
-            me.participant.agent,
-            me.project
-        )
+            format_args!(" ({kind}, {}) in ", me.participant.agent),
+            me.project.to_string()
+        ]
     })?;
     done()
 }
 
 fn only_sessions(me: &baton_mail::identity::Identity) -> Result<(), Error> {
-    if me.participant.project.is_empty() {
+    if me.participant.is_outsider() {
         return Err(Error::new(
             Code::NotASession,
             format!("{} keeps its name and carries no tags", me.participant.name),
@@ -190,39 +191,30 @@ fn only_sessions(me: &baton_mail::identity::Identity) -> Result<(), Error> {
     Ok(())
 }
 
-/// An agent must not become a reviewer by taking its name.
-fn not_a_reviewers(session: &Session, name: &str) -> Result<(), Error> {
-    let policy = gate::open(&session.home).approvals().unwrap_or_default();
-    if policy.reviewers.iter().any(|(_, names)| names.iter().any(|known| known == name)) {
-        return Err(Error::new(
-            Code::NotAPerson,
-            "that is the name of a reviewer, which only the person gives",
-        )
-        .hint("choose another name"));
-    }
-    Ok(())
+/// Whether a name is a reviewer's: an agent must not become one by taking it.
+fn is_a_reviewers(context: &CommandContext, name: &str) -> bool {
+    let policy = guard::open(&context.home).approvals().unwrap_or_default();
+    policy.reviewers.iter().any(|(_, names)| names.iter().any(|known| known == name))
 }
 
 impl Name {
-    /// Renames the caller.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
         only_sessions(&me)?;
-        if matches!(me.kind, Kind::Session { .. }) {
-            not_a_reviewers(session, &self.new)?;
+        if is_a_reviewers(context, &self.new) {
+            rights::may(caller::of(&me.kind, &environment::get), &rights::REVIEWERS_NAME)?;
         }
-        store.rename(me.participant.id, &self.new, baton_mail::now())?;
-        out.data(&json!({"name": self.new}), || format!("you are {} now", out.tone(Tone::Bold, &self.new)))?;
+        store.rename(me.participant.id, &self.new, baton_machine::clock::now())?;
+        out.data(&json!({"name": self.new}), || text!["you are ", out.tone(Tone::Bold, &self.new), " now"])?;
         done()
     }
 }
 
 impl Tag {
-    /// Tags the caller.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
         only_sessions(&me)?;
         match &self.action {
             TagAction::Add { tag } => store.add_tag(me.participant.id, tag)?,

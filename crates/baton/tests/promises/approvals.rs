@@ -1,13 +1,17 @@
-//! Questions of sessions: one inbox, the first answer, handed over once, and never reported before it took effect.
+//! Questions of sessions: one inbox, the first answer, handed over once, and never reported before
+//! it took effect.
 //!
-//! A scripted Claude Code calls the real hook; what it does with the answer it writes into its transcript, as the real one does.
+//! A scripted Claude Code calls the real hook; what it does with the answer it writes into its
+//! transcript, as the real one does.
 
 use crate::puppet::{Puppet, Style};
 use crate::world::{Done, World, done, rounds, run};
+use baton_testkit::process::write_program;
 use baton_testkit::wait;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use std::io::Write as _;
+use std::path::Path;
 use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +19,7 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(30);
 const COMMAND: &str = "npm publish --access public";
 
-/// Whether somebody sits in front of a session, as Claude Code tells its hooks.
+/// Whether a person sits in front of a session, as Claude Code tells its hooks.
 const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
 
 /// One question, with the hook that was asked.
@@ -29,19 +33,53 @@ struct Asked<'p, 'w> {
 impl<'p, 'w> Asked<'p, 'w> {
     /// The session asks, and the question is in the inbox.
     fn new(puppet: &'p mut Puppet<'w>, call: &str, attended: bool) -> Self {
-        let input = json!({"command": COMMAND, "description": call});
+        Self::of(puppet, call, COMMAND, attended)
+    }
+
+    /// The same about another command.
+    fn of(puppet: &'p mut Puppet<'w>, call: &str, command: &str, attended: bool) -> Self {
+        Self::below(puppet, (call, command), attended, None)
+    }
+
+    /// The same, with a program that runs the hook below itself.
+    fn below(
+        puppet: &'p mut Puppet<'w>,
+        (call, command): (&str, &str),
+        attended: bool,
+        agent: Option<&Path>,
+    ) -> Self {
+        let input = json!({"command": command, "description": call});
         puppet.paper.raw(json!({"type": "assistant", "message": {"id": format!("m-{call}"), "role": "assistant", "model": "claude-opus-5-5",
             "content": [{"type": "tool_use", "id": call, "name": "Bash", "input": input}]}}));
         puppet.paper.flush();
-        let before: Vec<String> = ids(puppet.world);
         let more = json!({"tool_name": "Bash", "tool_input": input, "permission_suggestions": [
             {"type": "addRules", "rules": [{"toolName": "Bash", "ruleContent": "npm publish:*"}], "behavior": "allow", "destination": "session"}]});
         let payload = puppet.payload("PermissionRequest", more);
-        let mut command = puppet.hook_command();
+        Self::with(puppet, call, &payload, attended, agent)
+    }
+
+    /// The same with a given payload.
+    fn with(
+        puppet: &'p mut Puppet<'w>,
+        call: &str,
+        payload: &[u8],
+        attended: bool,
+        agent: Option<&Path>,
+    ) -> Self {
+        let before: Vec<String> = ids(puppet.world);
+        let mut command = match agent {
+            Some(agent) => {
+                let hook = puppet.hook_command();
+                let mut command = puppet.world.command(agent);
+                command.arg(hook.get_program()).args(hook.get_args());
+                command
+            }
+            None => puppet.hook_command(),
+        };
         command.env(ATTENDED, if attended { "1" } else { "0" });
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut hook = command.spawn().expect("the hook starts");
-        hook.stdin.take().expect("a pipe").write_all(&payload).expect("it reads");
+        hook.stdin.take().expect("a pipe").write_all(payload).expect("it reads");
         let mut id = String::new();
         let found = wait::until(LIMIT, || {
             id = ids(puppet.world).into_iter().find(|id| !before.contains(id)).unwrap_or_default();
@@ -229,7 +267,7 @@ fn a_person_at_the_terminal_is_not_kept_waiting_unless_somebody_watches() {
     assert_eq!((of("asked"), of("over")), (1, 1), "{shown}");
 }
 
-/// `setsid --wait` stands between us and the program.
+/// `setsid --wait` is between the test and the program.
 fn kill_group(child: &mut Child) {
     let below =
         std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", child.id())).unwrap_or_default();
@@ -252,18 +290,17 @@ fn a_killed_hook_holds_nothing_and_a_dead_asker_is_named() {
     asked.hook.as_mut().expect("held").kill().expect("it can be killed");
     asked.printed();
     let id = asked.id.clone();
-    assert_eq!(state(&world, &id), "only-in-terminal");
-    refuses(&world, &["approve", &id], "only-in-terminal");
+    // No process is known to have asked, so it is over.
+    assert_eq!(state(&world, &id), "closed");
     // Asked again: another question, and the old id does not answer it.
-    let mut again = Asked::new(&mut otter, "toolu_2", false);
+    let agent = world.path("bin/claude");
+    write_program(&agent, b"#!/bin/sh\n\"$@\"\nexit $?\n");
+    let mut again = Asked::below(&mut otter, ("toolu_2", COMMAND), false, Some(&agent));
     assert_ne!(again.id, id);
-    refuses(&world, &["approve", &id], "only-in-terminal");
     assert_eq!(state(&world, &again.id), "waiting");
-    again.puppet.kill();
+    again.hook.as_mut().expect("held").kill().expect("its agent can be killed");
     assert_eq!(again.printed().stdout, "", "a hook whose agent is gone lets go");
-    for id in [&id, &again.id] {
-        refuses(&world, &["approve", id], "asker-gone");
-    }
+    refuses(&world, &["approve", &again.id], "asker-gone");
     assert_eq!(inbox(&world), Vec::<Value>::new());
 }
 
@@ -336,4 +373,148 @@ fn hooks_of_a_job_leave_its_questions_to_its_worker() {
     let done = run(command, &otter.payload("PermissionRequest", more)).expect(0);
     assert_eq!(done.stdout, "");
     assert_eq!(inbox(&world), Vec::<Value>::new());
+}
+
+/// Two lines, of which the second does the harm, and a long third one; more than forty lines in
+/// all.
+fn foul() -> String {
+    format!("echo harmless\nrm -rf /important\necho {}\n{}echo last", "x".repeat(300), "true\n".repeat(60))
+}
+
+#[test]
+fn s1_all_of_a_command_is_on_every_surface_and_what_is_cut_says_so() {
+    let world = World::new();
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let mut asked = Asked::of(&mut otter, "toolu_1", &foul(), false);
+    let row = inbox(&world).remove(0);
+    assert_eq!(row["detail"], foul(), "{row}");
+    assert!(
+        row["what"].as_str().is_some_and(|what| what.starts_with("Bash: echo harmless … (+63 lines, ")),
+        "{row}"
+    );
+    assert!(row["digest"].as_str().is_some_and(|digest| digest.len() == 32), "{row}");
+    let table = world.script(&["approvals"]).expect(0).stdout;
+    assert!(table.contains("echo harmless … (+63 lines") && table.contains("baton approvals ID"), "{table}");
+    let whole = world.script(&["approvals", &asked.id]).expect(0).stdout;
+    for line in ["  | rm -rf /important", "  | echo last"] {
+        assert!(whole.contains(line), "{whole}");
+    }
+    assert!(whole.contains(&"x".repeat(300)), "{whole}");
+    asked.hook.as_mut().expect("held").kill().expect("it can be killed");
+    asked.printed();
+}
+
+#[test]
+fn s18_the_watch_cuts_nothing() {
+    let world = World::new();
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let mut asked = Asked::of(&mut otter, "toolu_1", &foul(), false);
+    let file = world.path("watched");
+    let mut watcher = world.as_script(&["approvals", "--watch"]);
+    let output = std::fs::File::create(&file).expect("a file");
+    let mut watcher = watcher.stdin(Stdio::null()).stdout(output).spawn().expect("it starts");
+    let shown = || std::fs::read_to_string(&file).unwrap_or_default();
+    let whole = wait::until(LIMIT, || shown().contains("  | echo last") && shown().contains("digest: "));
+    kill_group(&mut watcher);
+    watcher.wait().expect("it ends");
+    assert!(whole, "{}", shown());
+    assert!(shown().contains("  | rm -rf /important") && shown().contains(&"x".repeat(300)), "{}", shown());
+    asked.hook.as_mut().expect("held").kill().expect("it can be killed");
+    asked.printed();
+}
+
+#[test]
+fn s1_what_was_not_shown_whole_is_not_approved_unseen_and_a_digest_counts_for_that_alone() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let mut asked = Asked::of(&mut otter, "toolu_1", "echo harmless\nrm -rf /important", false);
+    let id = asked.id.clone();
+    // The terminal of the person says nothing: that is a no.
+    let (exit, document) = person(&world, &["approve", &id]);
+    assert_eq!((exit, &document["error"]["code"]), (Some(64), &json!("usage")), "{document}");
+    let (exit, document) = person(&world, &["approve", &id, "--digest", &"0".repeat(32)]);
+    assert_eq!((exit, &document["error"]["code"]), (Some(3), &json!("question-changed")), "{document}");
+    assert_eq!(state(&world, &id), "waiting");
+    let digest = inbox(&world)[0]["digest"].as_str().expect("a digest").to_owned();
+    thread::scope(|scope| {
+        let answering = scope.spawn(|| person(&world, &["approve", &id, "--digest", &digest]));
+        assert_eq!(decision(&asked.printed())["behavior"], "allow");
+        asked.settles(None);
+        let (exit, answer) = answering.join().expect("it ends");
+        assert_eq!((exit, &answer["digest"]), (Some(0), &json!(digest)), "{answer}");
+    });
+}
+
+#[test]
+fn s3_the_beginning_of_an_id_is_shown_and_confirmed() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let mut asked = Asked::new(&mut otter, "toolu_1", false);
+    let (exit, document) = person(&world, &["approve", &asked.id[..6]]);
+    assert_eq!((exit, &document["error"]["code"]), (Some(64), &json!("usage")), "{document}");
+    assert_eq!(state(&world, &asked.id), "waiting");
+    asked.hook.as_mut().expect("held").kill().expect("it can be killed");
+    asked.printed();
+}
+
+/// The payload of a question about a command, in another folder than the project.
+fn elsewhere(puppet: &Puppet<'_>, folder: &Path, input: &Value) -> Vec<u8> {
+    let payload = puppet.payload("PermissionRequest", json!({"tool_name": "Bash", "tool_input": input}));
+    let mut payload: Value = serde_json::from_slice(&payload).expect("a document");
+    payload["cwd"] = json!(folder);
+    payload.to_string().into_bytes()
+}
+
+#[test]
+fn s1_a_line_without_the_folder_or_the_guards_reason_is_not_whole() {
+    let world = World::new();
+    let mut otter = Puppet::start(&world, Style::Claude, "otter");
+    let below = world.project().join("deep");
+    std::fs::create_dir_all(&below).expect("a folder");
+    let harmless = json!({"command": "cp a.conf b.conf"});
+    let guarded = json!({"command": "git push --force origin main"});
+    let unclear = json!({"description": "harmless"});
+    let home = world.project();
+    let rows: [(&Path, &Value, &str); 5] = [
+        (Path::new("/etc"), &harmless, "runs in /etc"),
+        (&below, &harmless, "runs in "),
+        (&home, &guarded, "the guard says: "),
+        (Path::new("/etc"), &guarded, "the guard says: "),
+        (&home, &unclear, "the guard says: "),
+    ];
+    for (number, (folder, input, says)) in rows.into_iter().enumerate() {
+        let payload = elsewhere(&otter, folder, input);
+        let mut asked = Asked::with(&mut otter, &format!("toolu_{number}"), &payload, false, None);
+        let row = inbox(&world).remove(0);
+        let what = row["what"].as_str().expect("a line").to_owned();
+        assert_eq!(row["what_is_whole"], false, "{row}");
+        assert!(what.contains(" … (") && what.contains(says), "{row}");
+        let table = world.script(&["approvals"]).expect(0).stdout;
+        assert!(table.contains(says) && table.contains("baton approvals ID"), "{table}");
+        if world.has_person() {
+            // Nothing is typed at the terminal: that is a no.
+            let (exit, document) = person(&world, &["approve", &asked.id]);
+            assert_eq!((exit, &document["error"]["code"]), (Some(64), &json!("usage")), "{document}");
+            assert_eq!(state(&world, &asked.id), "waiting");
+        }
+        asked.hook.as_mut().expect("held").kill().expect("it can be killed");
+        asked.printed();
+        assert_eq!(state(&world, &asked.id), "closed");
+    }
+    let payload = elsewhere(&otter, &home, &harmless);
+    let mut asked = Asked::with(&mut otter, "toolu_home", &payload, false, None);
+    let row = inbox(&world).remove(0);
+    assert_eq!(
+        (&row["what"], &row["what_is_whole"]),
+        (&json!("Bash: cp a.conf b.conf"), &json!(true)),
+        "{row}"
+    );
+    asked.hook.as_mut().expect("held").kill().expect("it can be killed");
+    asked.printed();
 }

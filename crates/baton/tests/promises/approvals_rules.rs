@@ -1,4 +1,5 @@
-//! What the person has set about questions: what needs no asking, who may answer, and how people are told. A scripted Claude Code calls the real hook.
+//! What the person has set about questions: what needs no asking, who may answer, and how people
+//! are told. A scripted Claude Code calls the real hook.
 
 use crate::approvals::now;
 use crate::puppet::{Puppet, Style};
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Whether somebody sits in front of a session, as Claude Code tells its hooks.
+/// Whether a person sits in front of a session, as Claude Code tells its hooks.
 const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";
 
 /// The session asks for a tool; its hook runs.
@@ -44,7 +45,7 @@ fn printed(hook: Child) -> Done {
     done(output.status, &output.stdout, &output.stderr)
 }
 
-/// What the hook of somebody who sits at his terminal says at once.
+/// What a hook answers at once if a person sits at the terminal.
 fn said(puppet: &mut Puppet<'_>, call: &str, tool: &str, input: &Value) -> String {
     let said = printed(ask(puppet, call, tool, input, true)).expect(0);
     if said.stdout.is_empty() {
@@ -184,7 +185,7 @@ fn only_the_persons_own_file_counts() {
     let passed_over = |file: &Path| {
         let named = |check: &&Value| {
             let detail = check["detail"].as_str().unwrap_or_default();
-            detail.contains("passed over") && detail.contains(&file.display().to_string())
+            detail.contains("ignored") && detail.contains(&file.display().to_string())
         };
         checks.as_array().expect("a list").iter().filter(named).count()
     };
@@ -226,14 +227,14 @@ fn reviewed(world: &World, names: &str, more: &str) {
 fn a_reviewer_answers_for_others_and_never_for_himself() {
     let world = World::new();
     let mut otter = Puppet::start(&world, Style::Claude, "otter");
-    let mut birch = Puppet::start_in_process(&world, Style::Claude, "birch");
+    let mut birch = Puppet::start(&world, Style::Claude, "birch");
     reviewed(&world, "\"birch\", \"otter\"", "");
     // Somebody sits there, and the reviewer is present: it is held.
     let hook = ask(&mut otter, "toolu_1", "Bash", &bash("npm publish"), true);
     let id = waits(&world)["id"].as_str().expect("an id").to_owned();
     for (name, command) in [
         ("its own", otter.shell_command(&["approve", &id, "--json"])),
-        ("for good", birch.shell_command(&["approve", &id, "--always", "--yes", "--json"])),
+        ("for good", birch.shell_command(&["approve", &id, "--always", "--json"])),
     ] {
         let done = run(command, b"");
         assert_eq!(done.code, Some(3), "{name}: {done:?}");
@@ -258,7 +259,7 @@ fn a_reviewer_answers_for_others_and_never_for_himself() {
     // Named for another project only.
     world.configure("[approvals.reviewers]\n\"/somewhere\" = [\"otter\"]\n");
     run(otter.shell_command(&["approve", &id, "--json"]), b"").expect_error(3, "not-a-reviewer");
-    // And nobody becomes one by taking the name.
+    // And no session becomes a reviewer by taking the name.
     run(otter.shell_command(&["name", "otter", "--json"]), b"").expect_error(3, "not-a-person");
     end(hook);
 }
@@ -272,12 +273,12 @@ fn end(mut hook: Child) {
 fn a_reviewer_who_is_not_there_keeps_nobody_waiting() {
     let world = World::new();
     let mut otter = Puppet::start(&world, Style::Claude, "otter");
-    let mut birch = Puppet::start_in_process(&world, Style::Claude, "birch");
+    let mut birch = Puppet::start(&world, Style::Claude, "birch");
     reviewed(&world, "\"birch\", \"nobody\"", "");
     birch.kill();
     assert_eq!(said(&mut otter, "toolu_1", "Bash", &bash("npm publish")), "");
     assert_eq!(inbox(&world)[0]["state"], "only-in-terminal");
-    // Nor does one who could only answer himself.
+    // Nor does a reviewer that could only answer itself.
     reviewed(&world, "\"otter\"", "");
     assert_eq!(said(&mut otter, "toolu_2", "Bash", &bash("npm publish")), "");
     let checks = world.script(&["doctor", "--json"]).json();
@@ -285,7 +286,7 @@ fn a_reviewer_who_is_not_there_keeps_nobody_waiting() {
     assert!(text.contains("2 wait, 2 of them only in their terminals"), "{text}");
     reviewed(&world, "\"nobody\"", "");
     let text = world.script(&["doctor", "--json"]).json().to_string();
-    assert!(text.contains("nobody is called nobody"), "{text}");
+    assert!(text.contains("no participant is called nobody"), "{text}");
 }
 
 /// A program that writes down what it is called with, a line for each call, the words between tabs.
@@ -370,7 +371,7 @@ fn many_processes_tell_of_one_question_once() {
 fn an_address_of_this_machine_and_a_reviewer_are_told() {
     let world = World::new();
     let mut otter = Puppet::start(&world, Style::Claude, "otter");
-    let birch = Puppet::start_in_process(&world, Style::Claude, "birch");
+    let birch = Puppet::start(&world, Style::Claude, "birch");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
     reviewed(
@@ -433,7 +434,7 @@ fn a_rules_answer_survives_kills_and_a_locked_store() {
         thread::sleep(Duration::from_micros(700 * round as u64));
         hook.kill().ok();
         hook.wait().ok();
-        // Whatever it had come to, nothing is left that somebody could believe in.
+        // However far it got, it leaves no half-written answer.
         assert!(
             inbox(&world).iter().all(|row| row["state"] == "only-in-terminal" || row["state"] == "handed")
         );

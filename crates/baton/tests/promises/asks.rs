@@ -57,7 +57,8 @@ fn m8_an_ask_is_satisfied_by_its_own_reply_only_and_other_mail_keeps_its_order()
             asking(&world, asker.shell_command(&["ask", "peer", "which port?", "--timeout", "30s"]));
         let mut child = child;
         peer.event(Moment::Prompt);
-        // Chatter from the peer, chatter in the same thread, an answer to something else, another's mail: none of it is the answer.
+        // Chatter from the peer, chatter in the same thread, an answer to something else, another's
+        // mail: none of it is the answer.
         let mut sent = vec![peer.send("asker", "by the way"), other.send("asker", "hello")];
         let loud = peer
             .shell(&["send", "asker", "8080?", "--reply-to", &ask, "--thread", &ask, "--json"])
@@ -167,7 +168,7 @@ fn m8_an_asker_killed_while_it_waits_gets_the_reply_as_mail() {
             let answer =
                 || text(&peer.shell(&["reply", &ask, "here", "--json"]).expect(0).json()["message_id"]);
             let reply = if replied_first {
-                // Perhaps it has printed already: nobody will ever see that.
+                // It may have printed already, but no one reads that.
                 let reply = answer();
                 child.kill().unwrap();
                 reply
@@ -262,13 +263,15 @@ fn m9_every_id_that_a_recipient_sees_can_be_answered_by_it_and_by_nobody_else() 
     let asked = asker.shell(&["ask", "peer", "well?", "--timeout", "10ms", "--json"]).expect(2).json();
     let scripted =
         text(&world.script(&["send", "peer", "from a script", "--json"]).expect(0).json()["message_id"]);
-    // Before it was ever shown, it does not exist for a stranger, and its sender is told that it is its own.
+    // Before it was ever shown, it does not exist for a stranger, and its sender gets the error for
+    // its own message.
     stranger.shell(&["reply", &plain, "me too", "--json"]).expect_error(1, "message-not-found");
     asker.shell(&["reply", &plain, "me too", "--json"]).expect_error(3, "not-recipient");
     let printed = peer.event(Moment::Prompt);
     let seen = messages_in(&peer.understood(&printed[0]).unwrap());
     assert_eq!(seen.len(), 3);
-    // As soon as it is shown, before anything is proven, and again later; by message and by request id; with blanks around it.
+    // As soon as it is shown, before anything is proven, and again later; by message and by request
+    // id; with blanks around it.
     for id in
         seen.iter().map(String::as_str).chain([asked["request_id"].as_str().unwrap(), &format!(" {plain} ")])
     {

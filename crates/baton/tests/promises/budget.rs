@@ -42,7 +42,8 @@ fn m6_twenty_messages_an_event_and_the_text_says_how_many_wait() {
 
 #[test]
 fn m6_a_long_text_is_cut_within_the_agents_own_count_and_can_be_read_in_full() {
-    // ASCII, two bytes, three bytes, two UTF-16 units; with line breaks and tags that grow when they are defused.
+    // ASCII, two bytes, three bytes, two UTF-16 units; with line breaks and tags that grow when
+    // they are defused.
     let bodies = [
         "x".repeat(30_000),
         "é".repeat(20_000),
@@ -105,7 +106,8 @@ fn m6_nothing_is_dropped_at_any_size() {
     }
 }
 
-/// What an agent reads in its shell must fit into what its shell tool shows: Claude Code shows 30,000 characters.
+/// What an agent reads in its shell must fit into what its shell tool shows: Claude Code shows
+/// 30,000 characters.
 #[test]
 fn m6_an_inbox_in_an_agents_shell_fits_into_a_tool_result() {
     for style in Style::BOTH {

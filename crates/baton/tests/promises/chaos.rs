@@ -1,7 +1,9 @@
-//! Everything at once, at random: sends, turns, killed and doubled hooks, late transcripts, Esc, clears, compactions, killed agents.
+//! Everything at once, at random: sends, turns, killed and doubled hooks, late transcripts, Esc,
+//! clears, compactions, killed agents.
 //!
-//! The same play as the model in `crates/core/tests/interleavings.rs`, with real processes and files. Each round has a seed that a failure
-//! names; `BATON_ROUNDS` says how many, `BATON_SEED` where to start.
+//! The same play as the model in `crates/core/tests/interleavings.rs`, with real processes and
+//! files. Each round has a seed that a failure names; `BATON_ROUNDS` says how many, `BATON_SEED`
+//! where to start.
 
 use crate::paper::heard;
 use crate::puppet::{Moment, Printed, Puppet, Style};
@@ -13,10 +15,10 @@ use std::process::Stdio;
 use std::time::Duration;
 
 /// A small generator: the same seed, the same play.
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+    pub fn roll(&mut self, sides: u64) -> u64 {
         // xorshift64*
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -24,7 +26,7 @@ impl Dice {
         (self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 33) % sides
     }
 
-    fn happens(&mut self, percent: u64) -> bool {
+    pub fn happens(&mut self, percent: u64) -> bool {
         self.roll(100) < percent
     }
 }

@@ -1,5 +1,6 @@
-//! What `doctor` says about the agents is what is there: programs that lie, hang or are missing, files that are half there or of another
-//! baton, hooks that are not trusted, plugins that nobody has loaded.
+//! What `doctor` says about the agents is what is there: programs that lie, hang or are missing,
+//! files that are half there or of another baton, hooks that are not trusted, plugins that no agent
+//! has loaded.
 
 use crate::world::{Done, World, program, run};
 use baton_agents::{ALL, Agent};
@@ -13,7 +14,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Nothing but the sandbox's own programs is on the search path: whatever this machine has is not ours to start.
+/// Nothing but the sandbox's own programs is on the search path: whatever this machine has is not
+/// ours to start.
 fn only_ours(world: &World, mut command: Command) -> Command {
     command.env("PATH", world.path("bin"));
     command
@@ -70,7 +72,7 @@ fn setup_check(agent: &dyn Agent) -> String {
 }
 
 fn is_running(pid: i32) -> bool {
-    // One that has ended and that nobody has asked after yet has no command line any more.
+    // A process that has ended and was not reaped has no command line any more.
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty())
 }
 
@@ -105,8 +107,8 @@ fn a_program_says_its_version_or_doctor_says_why_not() {
     checks.expect("gemini program", "warn", "did not say its version within 15s");
     checks.expect("copilot program", "warn", "exit status: 3");
     checks.expect("cursor program", "note", "version 2025.09.12-4852336; verified with none");
-    checks.expect("pi program", "warn", "says no version, but yes");
-    checks.expect("opencode program", "warn", "says no version");
+    checks.expect("pi program", "warn", "prints no version, but yes");
+    checks.expect("opencode program", "warn", "prints no version");
     assert!(!checks.one("opencode program").1.chars().any(char::is_control));
     assert_eq!(checks.one("gemini program").2, "see what `gemini --version` says");
     // Five seconds for the one that hangs, not for each of them.
@@ -315,7 +317,7 @@ fn a_plugin_has_loaded_once_a_prompt_came_through_it() {
         let checks = Checks::of(&world);
         checks.expect(&loaded, "pass", "a prompt came through");
         checks.expect(&format!("{agent} seen"), "pass", "last prompt ");
-        // Written anew since: whether that one loads, nobody knows yet.
+        // Written again since: it is not known yet whether that one loads.
         let later = SystemTime::now() + Duration::from_secs(60);
         let file = fs::File::options().append(true).open(world.path(file)).unwrap();
         file.set_modified(later).unwrap();

@@ -1,11 +1,13 @@
-//! Every way in which send, ask, reply, inbox and mail say no: the code, the exit, the hint, with and without `--json`.
+//! Every way in which send, ask, reply, inbox and mail say no: the code, the exit, the hint, with
+//! and without `--json`.
 
 use crate::puppet::{Puppet, Style};
 use crate::world::{Done, World, done, program, run};
 use serde_json::json;
 use std::process::{Command, Stdio};
 
-/// Runs the same words without and with `--json`: the exit code is the same, data goes to stdout and words to stderr.
+/// Runs the same words without and with `--json`: the exit code is the same, data goes to stdout
+/// and words to stderr.
 #[track_caller]
 fn both(puppet: &Puppet<'_>, words: &[&str], exit: i32, code: &str) -> String {
     let plain = puppet.shell(words).expect(exit);
@@ -170,7 +172,8 @@ fn errors_of_bodies_that_can_not_be_read() {
     assert_eq!(world.mail().len(), 0);
 }
 
-/// Runs a line of shell in namespaces of its own, where it may mount; `None` and a reason where the machine forbids it.
+/// Runs a line of shell in namespaces of its own, where it may mount; `None` and a reason where the
+/// machine forbids it.
 #[cfg(target_os = "linux")]
 fn in_namespace(world: &World, script: &str, environment: &[(&'static str, String)]) -> Option<Done> {
     let mut probe = Command::new("unshare");
@@ -189,7 +192,8 @@ fn in_namespace(world: &World, script: &str, environment: &[(&'static str, Strin
 const READ_ONLY: &str =
     "mount --bind \"$BATON_HOME\" \"$BATON_HOME\" && mount -o remount,ro,bind \"$BATON_HOME\" && ";
 
-/// Codex's sandbox keeps its shell from the store: whatever is tried, it says so and names the way that works.
+/// Codex's sandbox keeps its shell from the store: whatever is tried, it says so and names the way
+/// that works.
 #[cfg(target_os = "linux")]
 #[test]
 fn errors_of_a_sandboxed_shell() {
@@ -208,7 +212,8 @@ fn errors_of_a_sandboxed_shell() {
         "name linus",
         "tag add x",
     ];
-    // As hooks leave the store behind, with its WAL and index; and after somebody folded and closed it.
+    // As hooks leave the store behind, with its WAL and index; and after a process folded and
+    // closed it.
     for left in ["", "-shm -wal"] {
         for suffix in left.split_whitespace() {
             std::fs::remove_file(world.home().join(format!("baton.db{suffix}"))).ok();

@@ -1,4 +1,5 @@
-//! M12: whatever is wrong with baton's own world, a hook exits 0, says nothing, and takes two seconds at most.
+//! M12: whatever is wrong with baton's own world, a hook exits 0, says nothing, and takes two
+//! seconds at most.
 
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::{Done, World, done, run};
@@ -123,7 +124,7 @@ fn m12_input_that_never_ends() {
     drop(stdin);
     assert_eq!((output.status.code(), output.stdout, output.stderr), (Some(0), vec![], vec![]));
     logged(&world, 1, "could not be read");
-    // Input that drips, for ever.
+    // Input that drips without end.
     let mut child = puppet.hook_command().stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = child.stdin.take().unwrap();
     let drip = thread::spawn(move || {
@@ -196,7 +197,8 @@ fn m12_a_store_that_a_writer_holds_for_longer_than_two_seconds() {
     );
 }
 
-/// Files of a home that are damaged in every way; each hook is silent and the file is left as it is.
+/// Files of a home that are damaged in every way; each hook is silent and the file is left as it
+/// is.
 #[test]
 fn m12_a_damaged_store_and_one_from_the_future() {
     let world = World::new();
@@ -264,7 +266,8 @@ fn a_command_waits_for_a_writer_that_holds_the_store_for_more_than_two_seconds()
     assert_eq!(world.mail().len(), 2);
 }
 
-/// Answers that an agent took in its shell and never showed: a stop waits a moment for their proof, once for all of them.
+/// Answers that an agent took in its shell and never showed: a stop waits a moment for their proof,
+/// once for all of them.
 #[test]
 fn m12_many_answers_on_their_way_do_not_add_up() {
     let world = World::talkative();
@@ -287,7 +290,8 @@ fn m12_many_answers_on_their_way_do_not_add_up() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
-/// Settings that nobody can read are a command's error, not a hook's: the mail comes, within the defaults.
+/// Settings that can't be read are a command's error, not a hook's: the mail comes, within the
+/// defaults.
 #[test]
 fn m12_malformed_settings_do_not_stop_the_mail() {
     let world = World::new();
@@ -306,7 +310,7 @@ fn m12_the_log_is_bounded_and_holds_one_line_each() {
     fs::write(&log, "x\n".repeat(600_000)).unwrap();
     silent(puppet.hook_command(), b"bad", "a full log");
     assert_eq!(world.hook_log().len(), 1);
-    // A log that can't be written is nobody's problem.
+    // A log that can't be written stops nothing.
     fs::remove_file(&log).unwrap();
     fs::create_dir(&log).unwrap();
     silent(puppet.hook_command(), b"bad", "a folder for a log");
@@ -317,7 +321,8 @@ fn m12_the_log_is_bounded_and_holds_one_line_each() {
     assert!(lines.len() == 1 && lines[0].len() < 2000 && !lines[0].contains('\u{202e}'), "{lines:?}");
 }
 
-/// Transcripts that are not there, are no files, or are full of nonsense: mail is not lost, and nothing waits.
+/// Transcripts that are not there, are no files, or are full of nonsense: mail is not lost, and
+/// nothing waits.
 #[test]
 fn m12_transcripts_that_can_not_be_read() {
     let world = World::talkative();
@@ -386,7 +391,8 @@ pub fn in_namespace_with(
     Some(done(output.status, &output.stdout, &output.stderr))
 }
 
-/// A disk without room: a hook is silent, a command says so and accepts nothing, and with room again all is well.
+/// A disk without room: a hook is silent, a command says so and accepts nothing, and with room
+/// again all is well.
 #[cfg(target_os = "linux")]
 #[test]
 fn m12_a_full_disk() {
@@ -397,7 +403,7 @@ fn m12_a_full_disk() {
     let script = r#"
         set -e
         cp -r "$BATON_HOME" "$TMPDIR/copy"
-        mount -t tmpfs -o size=2m tmpfs "$BATON_HOME"
+        mount -t tmpfs -o size=2m,mode=700 tmpfs "$BATON_HOME"
         cp "$TMPDIR/copy"/* "$BATON_HOME"
         head -c 3000000 /dev/zero > "$BATON_HOME/filler" 2>/dev/null || true
         set +e

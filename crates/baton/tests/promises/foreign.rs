@@ -1,5 +1,6 @@
 //! Agents that run each other's hooks, calls that a hook signs, and a session without any proof.
 
+use crate::processes::Shepherd;
 use crate::world::{Done, World, run};
 use serde_json::{Value, json};
 
@@ -23,8 +24,13 @@ fn hooks_of_claude_stay_silent_when_another_agent_runs_them() {
     let copilot = [("COPILOT_CLI", "1"), ("COPILOT_PROJECT_DIR", "/p")];
     let mut cursor = claude("SessionStart");
     cursor["cursor_version"] = json!("2.4.0");
-    for (environment, payload) in [(&copilot[..], claude("SessionStart")), (&[], cursor)] {
-        assert_eq!(hook(&world, &["claude"], environment, &payload).stdout, "");
+    for (name, environment, payload) in
+        [("copilot", &copilot[..], claude("SessionStart")), ("cursor-agent", &[], cursor)]
+    {
+        let agent = Shepherd::start(&world, name);
+        let mut command = world.baton(&["hook", "claude"]);
+        command.envs(environment.iter().copied());
+        assert_eq!(agent.run(&command, payload.to_string().as_bytes()).expect(0).stdout, "");
         assert_eq!(everybody(&world), json!([]));
     }
     // In a shell of Copilot's, Claude Code is itself.
@@ -44,7 +50,8 @@ fn a_hook_signs_a_call_without_any_store() {
     assert!(!world.home().join("baton.db").exists(), "nothing was opened for it");
 }
 
-/// Cursor leaves nothing that proves anything: what it may have taken comes once more, and says so; then the sender is told.
+/// Cursor leaves nothing that proves anything: mail that it may have taken comes once more, marked
+/// so; then the sender gets a note.
 #[test]
 fn without_any_proof_mail_comes_twice_at_most_and_says_so() {
     let world = World::new();

@@ -1,4 +1,5 @@
-//! M15 (bodies), M16, M23 and M25: what a message looks like, what it may contain, and what counts as proof.
+//! M15 (bodies), M16, M23 and M25: what a message looks like, what it may contain, and what counts
+//! as proof.
 
 use crate::paper::messages_in;
 use crate::puppet::{Moment, Printed, Puppet, Style};
@@ -176,7 +177,8 @@ fn m23_a_delivery_shows_sender_ids_and_reply_handle_and_says_what_it_is() {
             script["message_id"].as_str().unwrap()
         )));
         puppet.answer(0);
-        // The handle works as it is printed, and so does the request's id; the answer names what it answers.
+        // The handle works as it is printed, and so does the request's id; the answer names what it
+        // answers.
         puppet.shell(&["reply", request, "well."]).expect(0);
         let mut peer = peer.clone();
         let answer = delivered(&mut peer);
@@ -271,7 +273,7 @@ fn m25(style: Style, moment: Moment, place: Quoted) {
     puppet.assert_heard_once(&message, &format!("{style:?}, {moment:?}, {place:?}"));
 }
 
-/// A nonce that somebody made up, or saw in another offer, settles nothing.
+/// A nonce that was made up, or copied from another offer, settles nothing.
 #[test]
 fn m25_another_offers_mark_is_no_proof() {
     for style in Style::BOTH {

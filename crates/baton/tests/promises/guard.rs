@@ -1,4 +1,5 @@
-//! The guard's hooks: judged without a store, held where nothing can be judged, loosened by nobody but the person.
+//! The guard's hooks: judged without a store, held where nothing can be judged, loosened only by
+//! the person.
 
 use crate::world::{Done, World, run};
 use serde_json::{Value, json};
@@ -46,7 +47,7 @@ fn claude(world: &World, command: &str) -> Done {
     run(hook(world, "claude", "PreToolUse"), &payload(world, "claude", "PreToolUse", command)).expect(0)
 }
 
-/// What Claude Code is told: the decision and why.
+/// The answer to Claude Code: the decision and its reason.
 fn decision(done: &Done) -> (String, String) {
     if done.stdout.is_empty() {
         return ("allow".to_owned(), String::new());
@@ -61,7 +62,8 @@ fn log(world: &World) -> Vec<Value> {
     printed.as_array().unwrap().clone()
 }
 
-/// An entry of an older version gives the hook less time than a person needs, and in most agents what takes too long runs.
+/// An entry of an older version gives the hook less time than a person needs, and in most agents
+/// what takes too long runs.
 #[test]
 fn only_a_hook_that_may_wait_waits_for_the_person_and_then_says_what_it_said_before() {
     let world = World::new();
@@ -303,7 +305,8 @@ fn g7_a_turn_is_held_three_times_and_then_let_go() {
         let said: Vec<bool> = [false, true, true, true, true]
             .map(|active| stop(&world, agent, active).stdout.contains("require-commit-before-stop"))
             .to_vec();
-        // Gemini CLI does not always say that it was held, so it is let go for good until a turn has ended.
+        // Gemini CLI does not always say that it was held, so it is let go for good until a turn
+        // has ended.
         let expected = if agent == "gemini" {
             vec![true, true, true, false, true]
         } else {
@@ -311,7 +314,8 @@ fn g7_a_turn_is_held_three_times_and_then_let_go() {
         };
         assert_eq!(said, expected, "{agent}: {:?}", world.hook_log());
     }
-    // A new turn is a new count, whatever became of the last; mail or another hook that held it is none of ours.
+    // A new turn is a new count, whatever became of the last; mail or another hook that held it is
+    // none of ours.
     assert!(stop(&world, "claude", false).stdout.contains("in no commit"));
     assert!(stop(&world, "claude", false).stdout.contains("in no commit"));
     git(&world, &["add", "new.txt"]);
@@ -453,7 +457,8 @@ fn g9_a_call_that_ran_without_a_decision_is_written_down() {
         assert_eq!(unjudged(), already + 1, "{agent}: its hook did not run");
         let entry = log(&world).last().unwrap().clone();
         assert_eq!([&entry["agent"], &entry["rule"], &entry["session"]], [agent, "", "s"]);
-        // A call that was refused and ran is not looked for; one that was refused does not stand for another.
+        // A call that was refused and ran is not looked for; one that was refused does not stand
+        // for another.
         call(agent, before, "four", "sudo id");
         call(agent, after, "five", "sudo id");
         assert_eq!(unjudged(), already + 2, "{agent}");

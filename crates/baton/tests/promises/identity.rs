@@ -208,7 +208,8 @@ fn m11_hooks_of_a_subagent_never_take_the_parents_mail() {
     }
 }
 
-/// A subagent's shell: Codex says so; Claude Code's can't be told apart, and what it takes goes back to its parent.
+/// A subagent's shell: Codex says so; Claude Code's can't be told apart, and what it takes goes
+/// back to its parent.
 #[test]
 fn m11_a_subagents_inbox_never_keeps_the_parents_mail() {
     let world = World::talkative();
@@ -243,7 +244,8 @@ fn m11_a_subagents_inbox_never_keeps_the_parents_mail() {
     claude.assert_heard_once(&second, "claude");
 }
 
-/// Runs words of baton below a program that is called like an agent, with an empty environment but for the home.
+/// Runs words of baton below a program that is called like an agent, with an empty environment but
+/// for the home.
 fn below(world: &World, agent: &str, words: &str) -> Done {
     let fake = world.path("bin").join(agent);
     // It must stay the parent, so it may not end with the command.
@@ -299,7 +301,7 @@ fn m15_nobody_below_an_agent_is_the_person_even_on_a_terminal() {
         );
         let told = below(&world, style.name(), &terminal);
         let kind = serde_json::from_str::<Value>(told.stdout.trim()).unwrap()["kind"].clone();
-        assert_eq!(kind, "script", "{style:?}: {told:?}");
+        assert_eq!(kind, "stranger", "{style:?}: {told:?}");
         let refused = below(&world, style.name(), "send user hi --as user");
         assert_eq!(refused.code, Some(3), "{refused:?}");
     }
@@ -364,7 +366,8 @@ fn m18_two_projects_do_not_see_each_other_unless_asked_for() {
     here.shell(&["send", "codex-there", "hi", "--json"]).expect_error(1, "other-project");
     here.shell(&["send", "agent:codex", "hi", "--json"]).expect_error(1, "unknown-recipient");
     here.shell(&["ask", "there", "hi", "--json"]).expect_error(1, "other-project");
-    // Asked for by its full address, or by the folder's name, it works, and says where it comes from.
+    // Asked for by its full address, or by the folder's name, it works, and says where it comes
+    // from.
     let sent = [here.send(&full, "by path"), here.send("other:there", "by name")];
     let printed = there.event(Moment::Prompt);
     let text = there.understood(&printed[0]).unwrap();
@@ -378,7 +381,8 @@ fn m18_two_projects_do_not_see_each_other_unless_asked_for() {
     let mut here = here;
     here.settle_down();
     here.assert_heard_once(reply["message_id"].as_str().unwrap(), "across projects");
-    // What a script sees is its project's, and everything if it asks; a session sees its own mail wherever it went.
+    // What a script sees is its project's, and everything if it asks; a session sees its own mail
+    // wherever it went.
     let inside = there.shell(&["send", "user", "for you", "--json"]).expect(0).json();
     let bodies = |done: Done| -> Vec<String> {
         let rows = done.expect(0).json();
@@ -394,7 +398,7 @@ fn m18_two_projects_do_not_see_each_other_unless_asked_for() {
     assert_eq!(bodies(here.shell(&["mail", "--json"])), both);
     assert_eq!(bodies(here.shell(&["mail", "--all", "--json"])), both, "not other sessions' mail");
     world.script(&["mail", inside["message_id"].as_str().unwrap(), "--json"]).expect(0);
-    // What is nobody's project's is everybody's.
+    // A participant without a project is in every project.
     let noted = world.script(&["send", "user", "no project", "--json"]).expect(0).json();
     assert_eq!(bodies(world.script(&["mail", "--json"])), ["by path", "by name", "back", "no project"]);
     assert_eq!(noted["to"][0]["name"], "user");

@@ -1,4 +1,5 @@
-//! J1 to J31 against the real program, with a scripted agent: a shell program that speaks Claude Code's lines and does what the prompt says.
+//! J1 to J31 against the real program, with a scripted agent: a shell program that speaks Claude
+//! Code's lines and does what the prompt says.
 
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::{Done, World, rounds, run};
@@ -69,7 +70,7 @@ impl Jobs {
         format!("{}:{}", self.world.path("bin").display(), std::env::var("PATH").unwrap_or_default())
     }
 
-    fn run(&self, arguments: &[&str]) -> Done {
+    pub fn run(&self, arguments: &[&str]) -> Done {
         run(self.command(&[arguments, &["--json"]].concat()), b"")
     }
 
@@ -135,7 +136,8 @@ pub fn kill(pid: i32) {
     kill_process(Pid::from_raw(pid).unwrap(), Signal::KILL).unwrap();
 }
 
-/// Whether any thread of a process is left: a killed one holds its files until the last is gone, though its first may be a zombie by then.
+/// Whether any thread of a process is left: a killed one holds its files until the last is gone,
+/// though its first may be a zombie by then.
 fn is_alive(pid: i32) -> bool {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
     threads
@@ -272,7 +274,7 @@ fn j5_a_waiter_hears_of_a_killed_worker_at_once() {
 #[test]
 fn j5_a_starter_killed_before_the_worker_leaves_a_job_that_failed() {
     let jobs = Jobs::new();
-    // A record and a lock that nobody holds: what is left if the starter dies between the two.
+    // A record, and a lock that no process holds: what is left if the starter dies between the two.
     let id = jobs.start("quick");
     jobs.run(&["job", "wait", &id]).expect(0);
     let database = rusqlite::Connection::open(jobs.world.home().join("jobs.db")).unwrap();
@@ -343,15 +345,16 @@ fn j11_what_a_job_waits_for_is_shown_and_answered_by_the_person_alone() {
         let started = jobs.run(&["job", "start", "claude", "ASK-FIRST", "--allow", "ask"]).expect(0).json();
         let id = started["job_id"].as_str().unwrap().to_owned();
         let row = jobs.until(&id, "blocked");
-        assert_eq!(row["questions"][0]["what"], "bash: rm -r target", "{row}");
+        assert_eq!(row["questions"][0]["what"], "Bash: rm -r target", "{row}");
         let waiting = jobs.run(&["approvals"]).expect(0).json();
         assert_eq!(waiting[0]["job_id"], id.as_str(), "{waiting}");
+        let question = waiting[0]["id"].as_str().unwrap().to_owned();
         jobs.run(&["approve", &id]).expect_error(3, "not-a-person");
         let asker = Puppet::start(&jobs.world, Style::Claude, &format!("agent-{result}"));
         let refused = run(asker.shell_command(&["approve", &id, "--json"]), b"");
         refused.expect_error(3, "not-a-reviewer");
         let words: Vec<&str> =
-            arguments.iter().copied().filter(|word| !word.is_empty()).chain([id.as_str()]).collect();
+            arguments.iter().copied().filter(|word| !word.is_empty()).chain([question.as_str()]).collect();
         let done = jobs.world.person(&words);
         assert_eq!(done.code, Some(0), "{done:?}");
         let row = jobs.run(&["job", "wait", &id]).expect(0).json();
@@ -376,7 +379,7 @@ fn j11_a_rule_of_the_persons_answers_for_him_and_what_it_does_not_permit_is_told
     let row = jobs.run(&["run", "claude", "ASK-FIRST", "--allow", "ask"]).expect(0).json();
     assert_eq!(row["result"], "allowed", "{row}");
     let trail = jobs.run(&["log"]).expect(0).stdout;
-    assert!(trail.contains("allow by rule: bash: rm -r target: bash: rm -r target"), "{trail}");
+    assert!(trail.contains("allow by rule: bash: rm -r target: Bash: rm -r target"), "{trail}");
     let id = row["job_id"].as_str().unwrap();
     let log = run(jobs.command(&["job", "logs", id]), b"").expect(0).stdout;
     assert!(log.contains("by rule bash: rm -r target"), "{log}");
@@ -459,7 +462,7 @@ fn a_full_disk_neither_hides_an_end_nor_leaves_a_job_running() {
     let script = r#"
         set -e
         cp -r "$BATON_HOME" "$TMPDIR/copy"
-        mount -t tmpfs -o size=2m tmpfs "$BATON_HOME"
+        mount -t tmpfs -o size=2m,mode=700 tmpfs "$BATON_HOME"
         cp -r "$TMPDIR/copy"/* "$BATON_HOME"
         id=$("$1" job start claude WAIT-FOR-GO)
         until "$1" job status "$id" | grep -q running; do sleep 0.05; done
@@ -803,7 +806,7 @@ fn j32_doctor_knows_the_backends_and_heals_what_is_stuck() {
     let looked = found(&[], true);
     assert!(looked("stuck", "warn", &id), "looking heals nothing");
     assert!(looked("left over", "warn", "1 folders and 0 worktrees"));
-    assert!(looked("server", "note", "gone"));
+    assert!(looked("server", "note", "no longer runs"));
     assert!(is_alive(child));
     let fixed = found(&["--fix"], true);
     assert!(fixed("healed", "pass", &id) && fixed("left over", "pass", "removed"));

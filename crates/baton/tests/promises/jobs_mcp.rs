@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 /// No answer takes longer, on a machine that is busy with others.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Sooner than the sweep of whoever watches over the jobs: it was told by the kernel.
+/// Shorter than the sweep of the job watcher: the kernel must have reported it.
 const AT_ONCE: Duration = Duration::from_secs(15);
 const SESSION: &str = "claude-asker";
 
@@ -211,6 +211,19 @@ fn whatever_is_wrong_with_a_job_is_a_tools_error() {
 }
 
 #[test]
+fn s4_start_job_gives_no_more_than_the_person_has_set() {
+    let jobs = Jobs::new();
+    jobs.world.configure("[jobs]\nallow = \"ask\"\n");
+    let mut server = Server::start(&jobs);
+    for wider in ["edits", "all"] {
+        let arguments = json!({"agent": "claude", "prompt": "quick", "allow": wider});
+        assert_eq!(server.refused("start_job", &arguments), "not-a-person", "{wider}");
+    }
+    let id = server.start_job("quick");
+    server.call("wait_job", &json!({"jobs": [id]}));
+}
+
+#[test]
 fn a_reviewer_lists_and_answers_through_its_tools_and_never_what_its_own_jobs_ask() {
     let jobs = Jobs::new();
     let mut server = Server::start(&jobs);
@@ -225,7 +238,7 @@ fn a_reviewer_lists_and_answers_through_its_tools_and_never_what_its_own_jobs_as
     let listed = server.call("list_approvals", &json!({}));
     let entry = &listed["approvals"][0];
     assert_eq!((&entry["job_id"], &entry["kind"]), (&json!(other), &json!("permission")), "{listed}");
-    assert_eq!((&entry["what"], &entry["yours_to_answer"]), (&json!("bash: rm -r target"), &json!(false)));
+    assert_eq!((&entry["what"], &entry["yours_to_answer"]), (&json!("Bash: rm -r target"), &json!(false)));
     let (allow, deny) =
         (json!({"id": other, "answer": "allow"}), json!({"id": other, "answer": "deny", "text": "no"}));
     assert_eq!(server.refused("answer_approval", &allow), "not-a-reviewer");
@@ -254,6 +267,36 @@ fn a_reviewer_lists_and_answers_through_its_tools_and_never_what_its_own_jobs_as
     assert_eq!(ended["jobs"][0]["result"], "refused", "{ended}");
     assert_eq!(server.refused("answer_approval", &allow), "asker-gone");
     server.call("cancel_job", &json!({"job": own}));
+}
+
+#[test]
+fn s3_a_reviewer_s_yes_names_what_it_has_read() {
+    let jobs = Jobs::new();
+    let mut server = Server::start(&jobs);
+    let me = server.call("who", &json!({}))["you"].as_str().unwrap().to_owned();
+    let project = jobs.world.project().canonicalize().unwrap().display().to_string();
+    jobs.world.configure(&format!("[approvals.reviewers]\n{project:?} = [{me:?}]\n"));
+    let job = run(jobs.command(&["job", "start", "claude", "ASK-FIRST", "--allow", "ask", "--json"]), b"");
+    let job = job.expect(0).json()["job_id"].as_str().unwrap().to_owned();
+    jobs.until(&job, "blocked");
+    let listed = server.call("list_approvals", &json!({}));
+    let entry = &listed["approvals"][0];
+    let (id, digest) = (&entry["id"], entry["digest"].as_str().unwrap_or_else(|| panic!("{listed}")));
+    let yes = |digest: Value| json!({"id": id, "answer": "allow", "digest": digest});
+    let other: String = digest.chars().rev().collect();
+    for (given, code) in [
+        (Value::Null, "not-shown"),
+        (json!(""), "not-shown"),
+        (json!(other), "question-changed"),
+        (json!(digest[..8]), "question-changed"),
+    ] {
+        assert_eq!(server.refused("answer_approval", &yes(given.clone())), code, "{given}");
+    }
+    let again = server.call("list_approvals", &json!({}));
+    assert_eq!(again["approvals"][0]["id"], *id, "it still waits: {again}");
+    let answered = server.call("answer_approval", &yes(json!(digest)));
+    assert_eq!(answered["state"], "approved", "{answered}");
+    server.call("wait_job", &json!({"jobs": [job]}));
 }
 
 #[test]
@@ -303,7 +346,8 @@ fn j26_a_tools_result_with_a_job_in_it_is_explained_once() {
     );
     assert_eq!(after("Agent", SESSION, said("Started, waiting.")), "", "once");
     server.call("cancel_job", &json!({"job": id}));
-    // What the tool itself has explained is not explained again, and where nothing runs nothing is said.
+    // What the tool itself has explained is not explained again, and where nothing runs nothing is
+    // said.
     let id = server.start_job("HANG");
     assert_eq!(after("mcp__baton__start_job", SESSION, printed(&id)), "");
     assert!(after("Agent", SESSION, said("Started, waiting.")).contains("is not the result"));

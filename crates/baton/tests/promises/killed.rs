@@ -1,7 +1,7 @@
 //! M2 and M3: `kill -9` before each system call of a hook or a sender.
 //!
-//! `strace` counts the calls of one undisturbed run (about 200), then kills at the n-th. By default every eighth point is tried, and the
-//! first of each kind of call; `BATON_ALL_POINTS=1` tries all.
+//! `strace` counts the calls of one undisturbed run (about 200), then kills at the n-th. By default
+//! every eighth point is tried, and the first of each kind of call; `BATON_ALL_POINTS=1` tries all.
 
 use crate::paper::messages_in;
 use crate::puppet::{Moment, Printed, Puppet, Style};
@@ -104,7 +104,8 @@ fn m2_codex_tool_hook_in_a_script_killed_anywhere_delivers_once() {
 /// The message that is read, and the words that read it.
 type Reading = (String, Vec<String>);
 
-/// An agent reads its inbox, or the answer to its ask, in its shell; what the killed command had printed is what the model sees.
+/// An agent reads its inbox, or the answer to its ask, in its shell; what the killed command had
+/// printed is what the model sees.
 fn killed_reading_delivers_once(style: Style, prepare: fn(&Puppet<'_>, &Puppet<'_>) -> Reading) {
     let world = World::talkative();
     let sender = Puppet::start(&world, Style::Claude, "sender");
@@ -170,7 +171,8 @@ fn m8_an_ask_killed_anywhere_delivers_its_answer_once() {
     }
 }
 
-/// Either the caller got an id and the message arrives once, or a retry with the same key makes it exactly one.
+/// Either the caller got an id and the message arrives once, or a retry with the same key makes it
+/// exactly one.
 #[test]
 fn m3_sender_killed_anywhere_and_a_retry_with_the_same_key_give_one_message() {
     let world = World::talkative();

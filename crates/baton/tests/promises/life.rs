@@ -1,6 +1,7 @@
 //! M24: what happens to mail when a person or a crash changes the course of a session.
 //!
-//! Each row of the table says where a message is heard afterwards. In every case it is heard exactly once, and the store knows it.
+//! Each row of the table says where a message is heard afterwards. In every case it is heard
+//! exactly once, and the store knows it.
 
 use crate::puppet::{Moment, Printed, Puppet, Style};
 use crate::world::World;
@@ -76,7 +77,8 @@ fn expected(style: Style, change: Change, mail: Mail) -> Option<Heard> {
     };
     use Mail::{OfferedAtPrompt, OfferedAtTools, Queued, Seen};
     Some(match (style, change, mail) {
-        // A rewind is Claude Code's, only it is late to write, and only a prompt without an answer is taken back by Esc.
+        // A rewind is Claude Code's, only it is late to write, and only a prompt without an answer
+        // is taken back by Esc.
         (Style::Codex, Rewind | KillUnwritten, _) | (_, Escape, OfferedAtTools | Seen | Queued) => {
             return None;
         }
@@ -190,7 +192,8 @@ fn outcome(style: Style, what: Change, mail: Mail) {
     let row = format!("{style:?}, {what:?}, {mail:?}");
     let before = puppet.offers(&message);
     let fork = change(&mut puppet, what);
-    // Where a session starts, it brings what is known to be lost, and does not wait for the next prompt.
+    // Where a session starts, it brings what is known to be lost, and does not wait for the next
+    // prompt.
     let at_start = matches!(what, Change::Clear | Change::ClearAbruptly | Change::KillUnwritten);
     if at_start && expected == Heard::Again {
         assert_eq!(puppet.offers(&message), before + 1, "{row}: it comes with the start");
@@ -228,7 +231,8 @@ fn m24_the_fate_of_mail_in_codex() {
     }
 }
 
-/// Asks on both sides stay open through every change; after a clear or a compaction they are listed again, and that is no delivery.
+/// Asks on both sides stay open through every change; after a clear or a compaction they are listed
+/// again, and that is no delivery.
 #[test]
 fn m24_the_fate_of_asks() {
     for style in Style::BOTH {
@@ -297,7 +301,8 @@ fn m24_the_fate_of_asks() {
     }
 }
 
-/// A prompt that is typed into a running turn may be held for minutes or taken back without a trace: it brings nothing.
+/// A prompt that is typed into a running turn may be held for minutes or taken back without a
+/// trace: it brings nothing.
 #[test]
 fn m24_a_prompt_typed_ahead_brings_nothing_in_claude_code() {
     let world = World::talkative();
@@ -315,7 +320,8 @@ fn m24_a_prompt_typed_ahead_brings_nothing_in_claude_code() {
     puppet.assert_heard_once(&message, "with the tools");
 }
 
-/// A prompt that another program's hook blocked is never written down; what came with it was not taken.
+/// A prompt that another program's hook blocked is never written down; what came with it was not
+/// taken.
 #[test]
 fn m24_a_blocked_prompt_does_not_take_mail() {
     for style in Style::BOTH {
@@ -331,7 +337,8 @@ fn m24_a_blocked_prompt_does_not_take_mail() {
     }
 }
 
-/// The transcript is written 100 ms late: a stop waits for the proof of what came before it, and brings the rest.
+/// The transcript is written 100 ms late: a stop waits for the proof of what came before it, and
+/// brings the rest.
 #[test]
 fn m24_a_stop_waits_for_a_late_transcript() {
     let world = World::talkative();
@@ -360,7 +367,8 @@ fn m24_a_stop_waits_for_a_late_transcript() {
     puppet.assert_heard_once(&second, "second");
 }
 
-/// A transcript that is shorter than it was is another file: there is nothing to look at, and the mail behind the offer must not wait for ever.
+/// A transcript that is shorter than it was is another file: there is nothing to look at, and the
+/// mail behind the offer must not wait without end.
 #[test]
 fn m24_a_transcript_that_was_replaced_does_not_hold_the_mail_up() {
     for style in Style::BOTH {
@@ -382,8 +390,9 @@ fn m24_a_transcript_that_was_replaced_does_not_hold_the_mail_up() {
     }
 }
 
-/// In Codex's daemon no process tells which thread a new one follows: after `/clear` it is a participant of its own, and what waits for the old
-/// one waits until that thread is resumed, or expires with a note. A guess would hand mail to a stranger.
+/// In Codex's daemon no process tells which thread a new one follows: after `/clear` it is a
+/// participant of its own, and what waits for the old one waits until that thread is resumed, or
+/// expires with a note. A guess would hand mail to a stranger.
 #[test]
 fn m24_a_clear_in_codexs_daemon_leaves_the_mail_with_the_old_thread() {
     let world = World::talkative();
@@ -403,7 +412,8 @@ fn m24_a_clear_in_codexs_daemon_leaves_the_mail_with_the_old_thread() {
     puppet.assert_heard_once(&message, "the old thread, resumed");
 }
 
-/// A turn of a hundred screenshots: its transcript is larger than one look reads, and mail that comes late in it is proven all the same.
+/// A turn of a hundred screenshots: its transcript is larger than one look reads, and mail that
+/// comes late in it is proven all the same.
 #[test]
 fn m24_mail_late_in_a_huge_turn_is_proven() {
     let world = World::talkative();

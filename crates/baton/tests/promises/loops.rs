@@ -1,4 +1,4 @@
-//! M13 and M17: nothing goes on for ever.
+//! M13 and M17: nothing goes on without end.
 
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::World;
@@ -11,7 +11,7 @@ fn m13_mail_keeps_a_session_from_stopping_five_times_in_a_row_and_no_more() {
         let mut puppet = Puppet::start(&world, style, "reader");
         puppet.turn_in_peace();
         for _ in 0..2 {
-            // A person's prompt starts the count anew.
+            // A person's prompt starts the count again.
             puppet.event(Moment::Prompt);
             let mut kept_going = 0;
             for n in 0..12 {

@@ -1,69 +1,58 @@
-//! The promises of mail, each with tests that try to break it, against the real program.
+//! The promises, each with tests that try to break it, against the real program.
 //!
-//! A test is named after its promise (`m1_…` to `m25_…`, see `docs/promises.md`). Two variables make them stricter: `BATON_ROUNDS=N` repeats
-//! what races or is random N times, and `BATON_ALL_POINTS=1` kills at every system call instead of a sample.
+//! A test is named after its promise: `m1_…` for mail, `g1_…` for the guard, `j1_…` for jobs (see
+//! `docs/promises.md`). Two variables make them stricter: `BATON_ROUNDS=N` repeats what races or is
+//! random N times, and `BATON_ALL_POINTS=1` kills at every system call instead of a sample.
 
-#[cfg(test)]
+#![expect(clippy::disallowed_macros, reason = "a test says why it was skipped")]
+#![expect(clippy::unwrap_used, reason = "a helper of tests may fail the test")]
+
 mod moments;
-#[cfg(test)]
 mod paper;
-#[cfg(test)]
 mod processes;
-#[cfg(test)]
 mod puppet;
-#[cfg(test)]
 mod world;
 
-#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod approvals;
 mod approvals_rules;
-#[cfg(test)]
 mod asks;
-#[cfg(test)]
 mod budget;
-#[cfg(test)]
 mod chaos;
-#[cfg(test)]
+mod contention;
+mod crowd;
+mod damaged;
+mod demo;
+mod docs;
 mod doctor;
-#[cfg(test)]
 mod errors;
-#[cfg(test)]
 mod failing;
-#[cfg(test)]
 mod foreign;
-#[cfg(test)]
 mod frame;
-#[cfg(test)]
 mod guard;
-#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod hostile_text;
 #[cfg(target_os = "linux")]
 mod identity;
-#[cfg(test)]
 mod jobs;
-#[cfg(test)]
 mod jobs_mcp;
-#[cfg(test)]
 #[cfg(target_os = "linux")]
 mod killed;
-#[cfg(test)]
 mod life;
-#[cfg(test)]
 mod loops;
-#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod machine;
 #[cfg(target_os = "linux")]
 mod output;
-#[cfg(test)]
 mod parallel;
-#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod presence;
 mod reference;
-#[cfg(test)]
 mod review;
-#[cfg(test)]
+mod rights;
+mod selfprotection;
 mod senders;
-#[cfg(test)]
+mod setup;
 mod unknown;
-#[cfg(test)]
 mod upkeep;
-#[cfg(test)]
 mod wake;

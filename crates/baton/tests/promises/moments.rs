@@ -37,7 +37,7 @@ pub struct Printed {
 }
 
 impl Printed {
-    /// A hook that never ran, or whose output nobody read.
+    /// A hook that never ran, or whose output was not read.
     pub fn nothing() -> Printed {
         Printed { text: String::new(), killed: true }
     }

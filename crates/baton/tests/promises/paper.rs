@@ -1,9 +1,12 @@
-//! A transcript as the agents write it, and what a reader of all transcripts finds: what the model really heard.
+//! A transcript as the agents write it, and what a reader of all transcripts finds: what the model
+//! really heard.
 //!
-//! Claude Code records each request too: every message of it once (`api-request-blob`), and which messages a request had
-//! (`api-request`). A taken-back prompt stays in the file and is missing in the next request. Lines carry keys of ours that no reader of
-//! baton knows: mail that came into the conversation has an `x_id` and its messages in `x_mail`, and a response says in `x_heard` which of
-//! these its request held. The model heard a message as often as it stands in mail that a response names.
+//! Claude Code records each request too: every message of it once (`api-request-blob`), and which
+//! messages a request had (`api-request`). A taken-back prompt stays in the file and is missing in
+//! the next request. Lines carry keys of ours that no reader of baton knows: mail that came into
+//! the conversation has an `x_id` and its messages in `x_mail`, and a response says in `x_heard`
+//! which of these its request held. The model heard a message as often as it is in mail that a
+//! response names.
 
 use crate::puppet::Style;
 use crate::world::World;
@@ -21,7 +24,7 @@ struct Said {
     message: Value,
     /// The mail in it.
     mail: Option<String>,
-    /// The line that it stands in.
+    /// The line that it is in.
     line: Option<String>,
 }
 
@@ -39,7 +42,8 @@ pub struct Paper {
     conversation: Vec<Said>,
     /// The last request and how many messages it had.
     request: Option<(String, usize)>,
-    /// Where the lines of the present prompt begin among the unwritten ones: an interactive Claude Code writes its request before them.
+    /// Where the lines of the present prompt begin among the unwritten ones: an interactive Claude
+    /// Code writes its request before them.
     prompt_lines: usize,
     taken_back: bool,
     /// The mail in the request that the present response answers.
@@ -108,7 +112,7 @@ impl Paper {
         self.flush_some(usize::MAX);
     }
 
-    /// Writes the next so many lines.
+    /// Writes this many of the next lines.
     pub fn flush_some(&mut self, count: usize) {
         let count = count.min(self.unwritten.len());
         if count == 0 {
@@ -160,8 +164,8 @@ impl Paper {
         }
     }
 
-    /// A copy for a fork: the same conversation under another name. Claude Code copies the lines, without the records of requests; Codex
-    /// only says where they are.
+    /// A copy for a fork: the same conversation under another name. Claude Code copies the lines,
+    /// without the records of requests; Codex only says where they are.
     pub fn copy_to(&mut self, file: PathBuf) -> Paper {
         self.flush();
         let mut copy = Paper { file, request: None, unwritten: Vec::new(), ..self.clone() };
@@ -264,7 +268,8 @@ impl Paper {
         }
     }
 
-    /// The conversation goes to the model. An interactive Claude Code writes that down before the prompt's own lines.
+    /// The conversation goes to the model. An interactive Claude Code writes that down before the
+    /// prompt's own lines.
     pub fn request(&mut self, interactive: bool) {
         let id = self.fresh("request");
         let (base, keep) = self
@@ -348,7 +353,8 @@ impl Paper {
         self.chained(line);
     }
 
-    /// The person took the last prompt back: what came with it hangs on a dead branch, and the next request goes without it.
+    /// The person took the last prompt back: what came with it hangs on a dead branch, and the next
+    /// request goes without it.
     pub fn take_back(&mut self) {
         self.leaf.clone_from(&self.before_prompt.0);
         self.conversation.truncate(self.before_prompt.1);
@@ -458,7 +464,8 @@ fn mail_in(style: Style, line: &Value) -> Vec<String> {
         Style::Codex => transcript::codex_contexts(std::slice::from_ref(line)),
     };
     let taken = line["x_mail"].as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned);
-    // Codex escapes what a stop hook says; a body that holds an escape of its own is escaped once more.
+    // Codex escapes what a stop hook says; a body that holds an escape of its own is escaped once
+    // more.
     let plain = |text: &str| {
         if text.starts_with("<hook_prompt ") { text.replace("&lt;", "<") } else { text.to_owned() }
     };

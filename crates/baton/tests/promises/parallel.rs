@@ -98,7 +98,8 @@ fn m1_prompt_tools_and_stop_at_one_instant_print_once() {
     }
 }
 
-/// Claude Code makes its transcript only with the first prompt's lines: there is nothing to look at yet, and that is no reason to repeat.
+/// Claude Code makes its transcript only with the first prompt's lines: there is nothing to look at
+/// yet, and that is no reason to repeat.
 #[test]
 fn m1_two_hooks_at_the_first_prompt_of_all_print_once() {
     for style in Style::BOTH {
@@ -143,7 +144,8 @@ fn m22_forty_sessions_that_start_at_one_instant_without_a_store_are_all_register
     }
 }
 
-/// SQLite looks twice for a file, first to write and then to read; baton once more. Somebody else makes the store after each of these looks.
+/// SQLite looks twice for a file, first to write and then to read; baton once more. Somebody else
+/// makes the store after each of these looks.
 #[cfg(target_os = "linux")]
 #[test]
 fn m22_a_store_that_somebody_makes_while_we_look_for_it_is_opened() {

@@ -1,4 +1,5 @@
-//! The processes that stand for agents: one that is only there, and one that runs hooks below itself.
+//! The processes that stand for agents: one that is only there, and one that runs hooks below
+//! itself.
 
 use crate::world::{Done, World, quoted};
 use baton_testkit::process::write_program;
@@ -26,7 +27,7 @@ pub fn agent_process(world: &World) -> Rc<Running> {
     Rc::new(running)
 }
 
-/// A program that is called `codex` and runs the hooks that it is told to, one after the other.
+/// A program with an agent's name that runs the commands it is given, one after the other.
 pub struct Shepherd {
     child: RefCell<Child>,
     orders: RefCell<ChildStdin>,
@@ -35,20 +36,29 @@ pub struct Shepherd {
 }
 
 impl Shepherd {
-    pub fn start(world: &World) -> Shepherd {
-        let program = world.path("bin").join("codex");
+    pub fn start(world: &World, name: &str) -> Shepherd {
+        let program = world.path("bin").join(name);
         if !program.exists() {
             // Renamed into place: another one may be running it.
-            let draft = next_log(world, "codex");
+            let draft = next_log(world, name);
             write_program(&draft, b"#!/bin/sh\nwhile read -r order; do sh \"$order\"; done\n");
             fs::rename(&draft, &program).expect("a program");
         }
-        let folder = next_log(world, "orders");
-        fs::create_dir(&folder).expect("a folder");
         let mut command = world.command(&program);
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("it starts");
+        Self::of(world, command.stdout(Stdio::null()))
+    }
+
+    /// Any program that takes orders like this.
+    pub fn of(world: &World, command: &mut Command) -> Shepherd {
+        let folder = next_log(world, "orders");
+        fs::create_dir_all(&folder).expect("a folder");
+        let mut child = command.stdin(Stdio::piped()).spawn().expect("it starts");
         let orders = child.stdin.take().expect("a pipe");
         Shepherd { child: RefCell::new(child), orders: RefCell::new(orders), folder, count: Cell::new(0) }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.borrow().id()
     }
 
     /// Runs a command below this process.

@@ -1,12 +1,14 @@
-//! A scripted agent, one step at a time: it calls the real hooks as Claude Code 2.1.325 and Codex 0.166.0 do, and takes, drops
-//! and writes down what they print as those do.
+//! A scripted agent, one step at a time: it calls the real hooks as Claude Code 2.1.325 and Codex
+//! 0.166.0 do, and takes, drops and writes down what they print as those do.
 //!
-//! What differs: Claude Code writes its transcript about 100 ms late (here: when the test says so), runs one hook per
-//! batch of tools, takes what a killed hook had printed if it is complete, and loses unwritten lines when it is killed. Codex writes at
-//! once, runs one hook per tool, all at the same time, and drops what a killed hook had printed.
+//! What differs: Claude Code writes its transcript about 100 ms late (here: when the test says so),
+//! runs one hook per batch of tools, takes what a killed hook had printed if it is complete, and
+//! loses unwritten lines when it is killed. Codex writes at once, runs one hook per tool, all at
+//! the same time, and drops what a killed hook had printed.
 //!
-//! Each event is two calls: [`Puppet::open`] does what the agent does before its hooks and gives their payloads, [`Puppet::close`]
-//! what it does with their output. In between a test may run, kill, double or forget the hooks.
+//! Each event is two calls: [`Puppet::open`] does what the agent does before its hooks and gives
+//! their payloads, [`Puppet::close`] what it does with their output. In between a test may run,
+//! kill, double or forget the hooks.
 
 pub use crate::moments::{Moment, Printed, Style};
 use crate::paper::{self, Paper};
@@ -29,8 +31,9 @@ pub struct Puppet<'w> {
     pub paper: Paper,
     /// The process that stands for the agent. Codex in its daemon has none that names a session.
     process: Option<Rc<Running>>,
-    /// Codex without its daemon: a process that runs the hooks.
-    codex: Option<Rc<Shepherd>>,
+    /// A process that runs the hooks and the shell commands: Claude Code, or Codex without its
+    /// daemon.
+    runner: Option<Rc<Shepherd>>,
     turn: Option<String>,
     counter: Rc<Cell<u32>>,
     calls: Vec<String>,
@@ -39,9 +42,11 @@ pub struct Puppet<'w> {
     stop_active: bool,
     /// A terminal session writes its request down before the prompt that it sends.
     pub interactive: bool,
-    /// Codex's model writes a script that calls tools: what their hooks call them never stands in the transcript.
+    /// Codex's model writes a script that calls tools: the names that their hooks use are never in
+    /// the transcript.
     pub code_mode: bool,
-    /// Codex's tools run while the response is still coming in: the hook of one may run before the next call is written.
+    /// Codex's tools run while the response is still coming in: the hook of one may run before the
+    /// next call is written.
     pub streaming: bool,
 }
 
@@ -54,10 +59,12 @@ impl<'w> Puppet<'w> {
         puppet
     }
 
-    /// The same, with a process of its own for Codex too: without its daemon, the program is an ancestor of its hooks.
+    /// The same, with a process of its own for Codex too: without its daemon, the program is an
+    /// ancestor of its hooks.
     pub fn start_in_process(world: &'w World, style: Style, name: &str) -> Puppet<'w> {
         let mut puppet = Self::begin(world, style, &format!("{}-{name}", style.name()), name);
-        puppet.codex = (style == Style::Codex).then(|| Rc::new(Shepherd::start(world)));
+        puppet.process = None;
+        puppet.runner = Some(Rc::new(Shepherd::start(world, style.name())));
         puppet.session_start("startup");
         puppet.shell(&["name", name]).expect(0);
         puppet
@@ -74,7 +81,7 @@ impl<'w> Puppet<'w> {
             name: name.to_owned(),
             paper,
             process,
-            codex: None,
+            runner: None,
             turn: None,
             counter: Rc::default(),
             calls: Vec::new(),
@@ -97,8 +104,7 @@ impl<'w> Puppet<'w> {
             Style::Claude => {
                 let mut environment =
                     vec![("CLAUDECODE", "1".to_owned()), ("CLAUDE_CODE_SESSION_ID", self.session.clone())];
-                environment
-                    .extend(self.process.as_ref().map(|process| ("CLAUDE_PID", process.pid().to_string())));
+                environment.extend(self.pid().map(|pid| ("CLAUDE_PID", pid.to_string())));
                 environment
             }
             Style::Codex => {
@@ -116,7 +122,15 @@ impl<'w> Puppet<'w> {
 
     /// Runs a command of baton in its shell.
     pub fn shell(&self, arguments: &[&str]) -> Done {
-        run(self.shell_command(arguments), b"")
+        match &self.runner {
+            Some(runner) => runner.run(&self.shell_command(arguments), b""),
+            None => run(self.shell_command(arguments), b""),
+        }
+    }
+
+    /// Runs any command below its process.
+    pub fn below(&self, command: &Command) -> Done {
+        self.runner.as_ref().expect("a process of its own").run(command, b"")
     }
 
     /// Sends a message from its shell; gives the id.
@@ -152,8 +166,8 @@ impl<'w> Puppet<'w> {
     /// Runs a hook.
     #[track_caller]
     pub fn hook(&self, payload: &[u8]) -> Printed {
-        match &self.codex {
-            Some(codex) => codex.run(&self.hook_command(), payload).into(),
+        match &self.runner {
+            Some(runner) => runner.run(&self.hook_command(), payload).into(),
             None => run(self.hook_command(), payload).into(),
         }
     }
@@ -219,7 +233,8 @@ impl<'w> Puppet<'w> {
         }
     }
 
-    /// What the agent does with what its hooks printed. True if the turn goes on because of a stop hook.
+    /// What the agent does with what its hooks printed. True if the turn goes on because of a stop
+    /// hook.
     pub fn close(&mut self, moment: Moment, printed: &[Printed]) -> bool {
         let texts: Vec<String> = printed.iter().filter_map(|printed| self.understood(printed)).collect();
         match moment {
@@ -264,7 +279,8 @@ impl<'w> Puppet<'w> {
         moment == Moment::Stop && goes_on
     }
 
-    /// An event from beginning to end, with the transcript written before; gives what its hooks printed.
+    /// An event from beginning to end, with the transcript written before; gives what its hooks
+    /// printed.
     #[track_caller]
     pub fn event(&mut self, moment: Moment) -> Vec<Printed> {
         self.paper.flush();
@@ -274,7 +290,7 @@ impl<'w> Puppet<'w> {
         printed
     }
 
-    /// The model answers, with so many tool calls.
+    /// The model answers, with this many tool calls.
     pub fn answer(&mut self, tools: usize) {
         let response = self.fresh("msg");
         self.calls = (0..tools).map(|_| self.fresh(if self.code_mode { "exec" } else { "call" })).collect();
@@ -288,7 +304,8 @@ impl<'w> Puppet<'w> {
         self.paper.response(&response, &self.written[..now]);
     }
 
-    /// The hooks of a batch of Codex's tools, one by one as the response comes in; gives what is still to be closed.
+    /// The hooks of a batch of Codex's tools, one by one as the response comes in; gives what is
+    /// still to be closed.
     pub fn tools_one_by_one(&mut self, hook: &mut dyn FnMut(&Self, &[u8]) -> Vec<Printed>) {
         for (at, payload) in self.open(Moment::Tools).into_iter().enumerate() {
             if self.streaming && at > 0 && at < self.written.len() {
@@ -354,7 +371,8 @@ impl<'w> Puppet<'w> {
         }
     }
 
-    /// The person presses Esc before the first word of the answer: Claude Code takes the prompt and what came with it back.
+    /// The person presses Esc before the first word of the answer: Claude Code takes the prompt and
+    /// what came with it back.
     pub fn escape(&mut self) {
         match self.style {
             Style::Claude => self.paper.take_back(),
@@ -369,22 +387,22 @@ impl<'w> Puppet<'w> {
     pub fn kill(&mut self) {
         self.paper.forget_unwritten();
         self.process = None;
-        self.codex = None;
+        self.runner = None;
     }
 
     /// The same session in a new process, while the old one may still run.
     #[track_caller]
     pub fn move_on(&mut self) {
-        let (process, codex) = (self.process.take(), self.codex.take());
+        let (process, runner) = (self.process.take(), self.runner.take());
         self.resume();
-        drop((process, codex));
+        drop((process, runner));
     }
 
     /// The same session goes on in a new process.
     #[track_caller]
     pub fn resume(&mut self) {
-        self.process = (self.style == Style::Claude).then(|| agent_process(self.world));
-        self.codex = (self.style == Style::Codex).then(|| Rc::new(Shepherd::start(self.world)));
+        self.process = None;
+        self.runner = Some(Rc::new(Shepherd::start(self.world, self.style.name())));
         self.turn = None;
         self.calls.clear();
         self.paper.reopen();
@@ -417,8 +435,8 @@ impl<'w> Puppet<'w> {
         let mut fork = self.clone();
         name.clone_into(&mut fork.name);
         fork.session = format!("{}-{name}", self.style.name());
-        fork.process = (self.style == Style::Claude).then(|| agent_process(self.world));
-        fork.codex = (self.style == Style::Codex).then(|| Rc::new(Shepherd::start(self.world)));
+        fork.process = None;
+        fork.runner = Some(Rc::new(Shepherd::start(self.world, self.style.name())));
         fork.paper = self.paper.copy_to(self.paper.file.with_file_name(format!("{}.jsonl", fork.session)));
         fork.turn = None;
         fork
@@ -426,7 +444,8 @@ impl<'w> Puppet<'w> {
 
     /// The process that stands for the agent.
     pub fn pid(&self) -> Option<u32> {
-        self.process.as_ref().map(|process| process.pid())
+        let runner = self.runner.as_ref().map(|runner| runner.pid());
+        runner.or(self.process.as_ref().map(|process| process.pid()))
     }
 
     /// How often a message was offered to it so far, by the trail.

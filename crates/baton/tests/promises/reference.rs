@@ -46,6 +46,7 @@ const COMMANDS: &[&[&str]] = &[
     &["guard", "explain"],
     &["guard", "check"],
     &["guard", "log"],
+    &["guard", "replay"],
     &["config"],
     &["doctor"],
     &["setup"],
@@ -55,7 +56,8 @@ const COMMANDS: &[&[&str]] = &[
     &["hook"],
 ];
 
-/// `docs/cli-reference.txt` is what `--help` says. To write it anew: `BATON_WRITE_REFERENCE=1 cargo test -p baton reference`.
+/// `docs/cli-reference.txt` is what `--help` says. To write it again: `BATON_WRITE_REFERENCE=1
+/// cargo test -p baton reference`.
 #[test]
 fn the_reference_is_what_help_says() {
     let world = World::new();

@@ -1,4 +1,5 @@
-//! `baton review` and J31, the stop gate, against the real program with a scripted reviewer: what stands in the change says what it answers.
+//! `baton review` and J31, the stop gate, against the real program with a scripted reviewer: the
+//! text of the change says what it answers.
 
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::{Done, World, run};
@@ -228,7 +229,7 @@ fn j31_findings_hold_a_session_twice_in_a_row_at_most() {
     reviews.change("mended\n");
     assert_eq!(reviews.stop(&session, true), "");
     assert_eq!(reviews.asked(), 4);
-    // The session is told by the gate, not by mail as well.
+    // The gate tells the session; mail does not do so as well.
     assert_eq!(reviews.world.mail(), Vec::<Value>::new());
     assert!(reviews.nothing_runs());
 }
@@ -240,9 +241,9 @@ fn j31_a_review_that_could_not_run_never_holds_a_session() {
     let mut session = Puppet::start(&reviews.world, Style::Claude, "worker");
     session.event(Moment::Prompt);
     for (text, reason) in [
-        ("SAYS-NONSENSE\n", "is no review"),
+        ("SAYS-NONSENSE\n", "is not a review"),
         ("FAILS-LOUDLY\n", "429"),
-        ("HANGS-FOR-EVER\n", "was still at it"),
+        ("HANGS-FOR-EVER\n", "had not finished"),
     ] {
         reviews.change(text);
         let begun = Instant::now();
@@ -301,4 +302,31 @@ fn j31_setup_installs_the_gate_only_where_it_is_on() {
     let world = World::new();
     world.configure("[review]\ngate = \"on\"\ntimeout = \"10m\"\n");
     world.script(&["config", "--json"]).expect_error(1, "config-malformed");
+}
+
+#[test]
+fn s15_a_git_that_hangs_keeps_no_review_longer_than_it_may_wait() {
+    for file in ["index", "HEAD", "config"] {
+        let reviews = Reviews::new();
+        reviews.change("new");
+        let place = reviews.world.project().join(".git").join(file);
+        fs::remove_file(&place).ok();
+        let made = Command::new("mkfifo").arg(&place).status().unwrap();
+        assert!(made.success());
+        let began = Instant::now();
+        let done = reviews.review(&["--max-wait", "1s"]);
+        assert!(began.elapsed() < Duration::from_secs(15), "{file}: {:?}, {done:?}", began.elapsed());
+        assert_ne!(done.code, Some(0), "{file}: {done:?}");
+        let works_there = |process: &fs::DirEntry| {
+            fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == reviews.world.project())
+        };
+        let left: Vec<String> = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter(works_there)
+            .filter_map(|process| fs::read_to_string(process.path().join("comm")).ok())
+            .filter(|name| name.starts_with("git"))
+            .collect();
+        assert_eq!(left, Vec::<String>::new(), "{file}");
+    }
 }

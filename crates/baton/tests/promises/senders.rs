@@ -10,7 +10,8 @@ use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-/// Eight processes send to one recipient whose hooks run meanwhile, some of them killed: each message once, in order per sender.
+/// Eight processes send to one recipient whose hooks run meanwhile, some of them killed: each
+/// message once, in order per sender.
 fn storm(style: Style) {
     let each = rounds(25).min(100);
     let world = World::talkative();
@@ -87,7 +88,8 @@ fn storm(style: Style) {
     }
 }
 
-/// A hook that is killed at some moment of its short life; what it printed until then is what the agent has.
+/// A hook that is killed at some moment of its short life; what it printed until then is what the
+/// agent has.
 fn kill_early(puppet: &Puppet<'_>, payload: &[u8], step: u64) -> Printed {
     let mut command = puppet.hook_command();
     let mut child =
@@ -110,7 +112,8 @@ fn m19_eight_senders_and_a_reader_whose_hooks_are_killed_codex() {
     storm(Style::Codex);
 }
 
-/// An offer on its way holds back what came later: if it is lost, the later one must not have overtaken it.
+/// An offer on its way holds back what came later: if it is lost, the later one must not have
+/// overtaken it.
 #[test]
 fn m19_nothing_overtakes_an_offer_that_is_on_its_way() {
     for style in Style::BOTH {
@@ -127,7 +130,8 @@ fn m19_nothing_overtakes_an_offer_that_is_on_its_way() {
             puppet.paper.flush();
             let payload = puppet.open(moment).remove(0);
             puppet.paper.flush();
-            // Its hook prints, and another one of the same event runs before anybody knows what became of it.
+            // Its hook prints, and another one of the same event runs before anybody knows what
+            // became of it.
             assert!(!puppet.hook(&payload).text.is_empty());
             let second = sender.send("reader", "second");
             let row = format!("{style:?}, {moment:?}");

@@ -1,4 +1,5 @@
-//! Events and tools that no table knows leave a trace that `doctor` shows, and cost a write only when they are new.
+//! Events and tools that no table knows leave a trace that `doctor` shows, and cost a write only
+//! when they are new.
 
 use crate::puppet::{Puppet, Style};
 use crate::world::World;
@@ -27,7 +28,8 @@ fn row(check: &str, detail: &str) -> (String, String) {
     (check.to_owned(), detail.to_owned())
 }
 
-/// Every file of the home with its size and time, but for SQLite's shared memory, which readers touch.
+/// Every file of the home with its size and time, but for SQLite's shared memory, which readers
+/// touch.
 fn files(folder: &Path) -> BTreeMap<String, (u64, SystemTime)> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap().flatten() {

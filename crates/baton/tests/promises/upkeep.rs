@@ -1,4 +1,5 @@
-//! M21: mail that nobody takes expires and its sender is told; what is old is trimmed, unseen mail never, and no hook does any of it.
+//! M21: mail that is not taken expires with a note to its sender; what is old is trimmed, unseen
+//! mail never, and no hook does any of it.
 
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::World;
@@ -143,7 +144,8 @@ fn m21_a_store_past_its_size_is_trimmed_and_no_further() {
     assert_eq!(world.state(&unseen), "queued");
 }
 
-/// Where nobody sends anything, only hooks write: what sessions do. Their log of writes stays short all the same.
+/// If no mail is sent, only hooks write: what sessions do. Their log of writes stays short all the
+/// same.
 #[test]
 fn m21_hooks_alone_keep_the_log_of_writes_short() {
     let world = World::new();
@@ -161,7 +163,8 @@ fn m21_hooks_alone_keep_the_log_of_writes_short() {
     assert!(longest < 1_300_000, "it grew to {longest}");
 }
 
-/// A session took it, ended before it answered, and never came back: that is an end too, and the sender is told.
+/// A session took it, ended before it answered, and never came back: that is an end too, and the
+/// sender gets a note.
 #[test]
 fn m21_mail_that_a_session_took_to_its_grave_expires() {
     for style in Style::BOTH {
@@ -234,7 +237,9 @@ fn an_ask_that_nobody_took_in_time_says_so_and_a_late_reply_still_arrives() {
     assert!(hint.contains("ask again") && hint.contains(&format!("baton mail {message}")), "{hint}");
     let text = world.script(&resume[..5]).expect(1).stderr;
     assert!(
-        text.starts_with(&format!("error: the ask {request} expired: nobody took it in time\n")),
+        text.starts_with(&format!(
+            "error: the ask {request} expired: the recipient did not take it in time\n"
+        )),
         "{text}"
     );
     // Whoever finds it in its history may answer all the same.

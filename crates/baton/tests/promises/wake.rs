@@ -1,7 +1,10 @@
-//! Waking (M14): once for any number of senders, never where it is not wanted, tried again where it failed, and told to the sender where it can't be done.
+//! Waking (M14): once for any number of senders, never where it is not wanted, tried again where it
+//! failed, and told to the sender where it can't be done.
 //!
-//! Another process stands for an idle Claude Code: it is in the registry, and listens at the socket that is named there.
+//! Another process represents an idle Claude Code: it is in the registry, and listens at the socket
+//! that is named there.
 
+use crate::processes::Shepherd;
 use crate::puppet::{Puppet, Style};
 use crate::world::{Done, World, run};
 use baton_testkit::wait;
@@ -10,7 +13,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 const SESSION: &str = "5e55104a-0000-4000-8000-000000000001";
@@ -20,11 +23,18 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Names the socket for [`stands_for_the_agent`].
 const INBOX: &str = "BATON_TEST_INBOX";
 
-/// Not a test: another process of this program, which stands for the agent, and writes down what comes to its inbox.
+/// Not a test: another process of this program, which represents the agent, and records what comes
+/// to its inbox.
 #[test]
 fn stands_for_the_agent() {
     let Some(inbox) = std::env::var_os(INBOX) else { return };
     let listener = UnixListener::bind(&inbox).unwrap();
+    // Its hooks run below it.
+    std::thread::spawn(|| {
+        for order in std::io::stdin().lines() {
+            Command::new("sh").arg(order.unwrap()).status().unwrap();
+        }
+    });
     let written = Path::new(&inbox).with_extension("lines");
     for stream in listener.incoming() {
         let mut text = String::new();
@@ -36,28 +46,21 @@ fn stands_for_the_agent() {
 
 struct Idle {
     world: World,
-    agent: Child,
+    agent: Shepherd,
     read: std::cell::Cell<usize>,
-}
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        self.agent.kill().ok();
-        self.agent.wait().ok();
-    }
 }
 
 impl Idle {
     fn new() -> Idle {
         let world = World::talkative();
         let inbox = world.path("inbox.sock");
-        let agent = Command::new(std::env::current_exe().unwrap())
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command
             .args(["--exact", "wake::stands_for_the_agent", "--nocapture"])
             .env(INBOX, &inbox)
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
+            .stderr(Stdio::null());
+        let agent = Shepherd::of(&world, &mut command);
         assert!(wait::until(LIMIT, || inbox.exists()), "it listens");
         let idle = Idle { world, agent, read: 0.into() };
         let config = idle.world.path("user/.claude");
@@ -80,9 +83,9 @@ impl Idle {
     }
 
     fn register_as(&self, session: &str, inbox: &Path, status: &str) {
-        let entry = json!({"pid": self.agent.id(), "sessionId": session, "messagingSocketPath": inbox, "status": status});
+        let entry = json!({"pid": self.agent.pid(), "sessionId": session, "messagingSocketPath": inbox, "status": status});
         fs::write(
-            self.world.path(format!("user/.claude/sessions/{}.json", self.agent.id())),
+            self.world.path(format!("user/.claude/sessions/{}.json", self.agent.pid())),
             entry.to_string(),
         )
         .unwrap();
@@ -92,12 +95,13 @@ impl Idle {
         payload["session_id"] = json!(SESSION);
         payload["transcript_path"] = json!(self.transcript());
         payload["cwd"] = json!(self.world.project());
-        let mut command = self.world.as_script(&["hook", "claude"]);
-        command.env("CLAUDE_PID", self.agent.id().to_string());
-        run(command, payload.to_string().as_bytes()).expect(0).stdout
+        let mut command = self.world.baton(&["hook", "claude"]);
+        command.env("CLAUDE_PID", self.agent.pid().to_string());
+        self.agent.run(&command, payload.to_string().as_bytes()).expect(0).stdout
     }
 
-    /// The lines that have come since the last look. A sender has written before it ends, so the moment that the other process needs is all there is to wait for.
+    /// The lines that have come since the last look. A sender has written before it ends, so the
+    /// moment that the other process needs is all there is to wait for.
     fn woken(&self) -> Vec<String> {
         std::thread::sleep(Duration::from_millis(300));
         let text = fs::read_to_string(self.world.path("inbox.lines")).unwrap_or_default();

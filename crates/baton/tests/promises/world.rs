@@ -1,8 +1,8 @@
 //! One test's world: a home, a project, and the real program with a cleared environment.
 //!
-//! Every call has a limit and a watchdog. A command is run as an agent's session (by its environment), as a script (no
-//! terminal, no agent above) or as the person (on a pseudo-terminal). Homes can be saved and put back, so that one
-//! prepared world serves many kill points.
+//! Every call has a limit and a watchdog. A command is run as an agent's session (by its
+//! environment), as a script (no terminal, no agent above) or as the person (on a pseudo-terminal).
+//! Homes can be saved and put back, so that one prepared world serves many kill points.
 
 use baton_testkit::{Sandbox, sandbox};
 use rustix::process::{Pid, Signal, kill_process};
@@ -44,7 +44,8 @@ impl Done {
             .unwrap_or_else(|error| panic!("{error}\nstdout:\n{}\nstderr:\n{}", self.stdout, self.stderr))
     }
 
-    /// Expects a failure as cli.md describes it, in both forms, and gives its hint.
+    /// Expects a failure with this exit code and error code, on stderr and as JSON on stdout; gives
+    /// its hint.
     #[track_caller]
     pub fn expect_error(self, exit: i32, code: &str) -> String {
         let done = self.expect(exit);
@@ -97,7 +98,7 @@ impl World {
         fs::write(folder.join("config.toml"), text).expect("a configuration");
     }
 
-    /// Where the store lies.
+    /// Where the store is.
     pub fn home(&self) -> &Path {
         &self.home
     }
@@ -151,13 +152,15 @@ impl World {
         run(command, b"")
     }
 
-    /// Runs baton as the person at a terminal. Panics below an agent: ask [`World::has_person`] first.
+    /// Runs baton as the person at a terminal. Panics below an agent: ask [`World::has_person`]
+    /// first.
     pub fn person(&self, arguments: &[&str]) -> Done {
         let words: Vec<String> = arguments.iter().map(|word| quoted(word)).collect();
         self.on_terminal(&format!("{} {}", quoted(program()), words.join(" ")), &[])
     }
 
-    /// Whether a terminal makes a person here. It does not when the tests themselves run below an agent; then says so.
+    /// Whether a terminal makes a person here. It does not when the tests themselves run below an
+    /// agent; then says so.
     pub fn has_person(&self) -> bool {
         let kind = self.person(&["whoami", "--json"]).json()["kind"].clone();
         if kind != "person" {

@@ -1,8 +1,10 @@
-//! The floor under a hook that finds nothing pending: the least that any program must do which looks into a SQLite store.
+//! The floor under a hook that finds nothing pending: the least work of any program that reads a
+//! SQLite store.
 //!
-//! `floor-read STORE AGENT SESSION` opens that very store, reads one row through an index, and leaves without closing, as baton does:
-//! the kernel closes faster. It is linked like baton, against the same SQLite. It reads no input, waits for nothing and decides nothing;
-//! everything that a hook does on top of this is baton's own cost.
+//! `floor-read STORE AGENT SESSION` opens the same store as baton, reads one row through an index,
+//! and exits without closing it, as baton does: the kernel closes it faster. It is linked like
+//! baton, against the same SQLite. It reads no input, waits for nothing and decides nothing.
+//! Everything that a hook does on top of this is baton's own cost.
 
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::OsString;

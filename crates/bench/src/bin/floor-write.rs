@@ -1,11 +1,14 @@
-//! The floor under a hook that delivers and under a send: the least that any program must do which accepts something for good.
+//! The floor under a hook that delivers and under a send: the least work of any program that writes
+//! something durably.
 //!
-//! `floor-write STORE KEY` opens a store, inserts one row with `synchronous = FULL`, and leaves without closing.
+//! `floor-write STORE KEY` opens a store, inserts one row with `synchronous = FULL`, and exits
+//! without closing it.
 //!
-//! What makes it fair: it works on a copy of the very store that baton works on, so that SQLite parses the same schema; the row goes into one of
-//! baton's own tables that is a single b-tree (`subagent_call`), so that one page is written and no index: nobody can write less. Its WAL is
-//! emptied before each round like that of the others, and it never folds one. It waits for other writers as long as a command
-//! of baton does.
+//! The comparison is fair: it works on a copy of baton's own store, so SQLite parses the same
+//! schema. The row goes into a table of baton that is a single b-tree (`subagent_call`), so it
+//! writes one page and no index, and no program can write less. Its WAL is emptied before each
+//! round like those of the others, and it never folds one. It waits for other writers as long as a
+//! command of baton does.
 
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::OsString;

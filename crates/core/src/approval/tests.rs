@@ -27,8 +27,9 @@ fn what_ended_stays() {
 
 #[test]
 fn an_answer_is_taken_by_what_waits_for_its_kind() {
-    let permission = Question::permission("1", "bash: ls");
-    let question = Question::input("2", "which?", vec!["a".into()]);
+    let permission = Question::new("1", Subject::command("bash", "ls"));
+    let question =
+        Question::new("2", Subject::input(None, vec![Part::question("which?", &[])], vec!["a".into()]));
     for (answer, by_permission, by_question) in [
         (Answer::Allow, true, false),
         (Answer::AllowAlways, true, false),
@@ -39,16 +40,17 @@ fn an_answer_is_taken_by_what_waits_for_its_kind() {
     }
 }
 
-/// An agent with one question and its own dialog, the holder of it, and two people who answer whenever they like.
+/// An agent with one question and its own dialog, the holder of it, and two people who answer
+/// whenever they like.
 ///
-/// What the agent does with an answer is what a real one does: the first one counts, from wherever it comes.
+/// The agent behaves like a real one: the first answer counts, wherever it comes from.
 #[derive(Debug)]
 struct World {
     state: State,
     given: Option<Answer>,
     /// Taken by the holder, on its way to the agent.
     on_its_way: Option<Answer>,
-    /// What the agent did: `Some(true)` it ran the tool.
+    /// What the agent did: `Some(true)` if it ran the tool.
     did: Option<bool>,
     /// Whose answer that was.
     by_dialog: bool,
@@ -192,4 +194,18 @@ proptest! {
         }).collect();
         prop_assert_eq!(made, if answer_first { vec![true, true, false] } else { vec![true, false, false] });
     }
+}
+
+#[test]
+fn s1_a_line_is_whole_only_if_nothing_around_it_matters() {
+    let question = || Question::new("1", Subject::command("bash", "rm -rf ./build"));
+    let plain = question().line(None);
+    assert_eq!((plain.text.as_str(), plain.is_whole), ("bash: rm -rf ./build", true));
+    let there = question().line(Some("/etc\u{1b}[2J"));
+    assert!(there.text.starts_with("bash: rm -rf ./build … (runs in /etc") && !there.is_whole, "{there:?}");
+    assert!(!there.text.contains('\u{1b}'), "{there:?}");
+    let guarded = Question { why: Some("files would be lost".into()), ..question() };
+    let line = guarded.line(Some("/etc"));
+    assert_eq!(line.text, "bash: rm -rf ./build … (runs in /etc, the guard says: files would be lost)");
+    assert!(!line.is_whole && !guarded.line(None).is_whole);
 }

@@ -1,29 +1,30 @@
-//! What a tool's result says about jobs: their ids, and whether somebody who was to bring a result only says that he waits for one.
+//! Finds job ids in a tool's result, and tells whether the result only announces that a job is
+//! running.
 //!
-//! Nothing here knows which jobs there are. Whoever asks compares the ids with those that really run.
+//! Nothing here knows which jobs exist. The caller compares the ids with the jobs that really run.
 
 use crate::id::JobId;
 
-/// Ids beyond these are not looked at.
-const MOST_IDS: usize = 8;
-/// Text beyond this is not looked at.
-const MOST_BYTES: usize = 256 << 10;
-/// An id as text: a letter and what `id` makes of its random bytes.
+/// How many ids are taken from one text. A result about more jobs than this needs no hint.
+const MAX_IDS: usize = 8;
+/// Bytes of a text that are searched. This bounds the work of a hook.
+const SCANNED_BYTES: usize = 256 << 10;
+/// Length of an id as text: a letter and the characters that `id` makes of its random bytes.
 const ID_CHARS: usize = 13;
-/// An announcement is shorter: a result, however poor, has more to say.
-const ANNOUNCEMENT_CHARS: usize = 600;
-const ANNOUNCEMENT_LINES: usize = 8;
+/// Longest text that counts as an announcement. A real result, however poor, has more to say.
+const MAX_ANNOUNCEMENT_CHARS: usize = 600;
+const MAX_ANNOUNCEMENT_LINES: usize = 8;
 
 /// The ids of jobs in a text, each once, in order.
 pub fn ids(text: &str) -> Vec<JobId> {
     let mut found = Vec::new();
-    let mut end = text.len().min(MOST_BYTES);
+    let mut end = text.len().min(SCANNED_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
     let within = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
     for word in text[..end].split(|c| !within(c)) {
-        if word.len() != ID_CHARS || found.len() == MOST_IDS {
+        if word.len() != ID_CHARS || found.len() == MAX_IDS {
             continue;
         }
         found.extend(JobId::parse(word).filter(|id| !found.contains(id)));
@@ -31,8 +32,8 @@ pub fn ids(text: &str) -> Vec<JobId> {
     found
 }
 
-/// Says that something was set going.
-const BEGUN: &[&str] = &[
+/// Phrases that say that something was started.
+const BEGUN_PHRASES: &[&str] = &[
     "started",
     "launched",
     "dispatched",
@@ -51,8 +52,8 @@ const BEGUN: &[&str] = &[
     "handed off",
 ];
 
-/// Says that the end is yet to come.
-const PENDING: &[&str] = &[
+/// Phrases that say that the end is still to come.
+const PENDING_PHRASES: &[&str] = &[
     "wait",
     "in the background",
     "running",
@@ -81,8 +82,8 @@ const PENDING: &[&str] = &[
     "queued",
 ];
 
-/// Says that something has come out of it.
-const DONE: &[&str] = &[
+/// Phrases that say that there is a result.
+const DONE_PHRASES: &[&str] = &[
     "completed",
     "finished",
     "succeeded",
@@ -108,37 +109,38 @@ const DONE: &[&str] = &[
     "cancelled",
 ];
 
-/// Before one of those it is still to come.
-const NOT_YET: &[&str] = &["once ", "when ", "until ", "after ", "as soon as ", "not ", "n't ", "no ", "if "];
+/// Phrases that, before one of [`DONE_PHRASES`], mean that the result is still to come.
+const NOT_YET_PHRASES: &[&str] =
+    &["once ", "when ", "until ", "after ", "as soon as ", "not ", "n't ", "no ", "if "];
 
-/// Whether a text is nothing but the announcement that a job was started and is waited for.
+/// Whether a text only announces that a job was started and is running.
 ///
-/// Each of its sentences must be about that, none may say that something came of it, and nothing in it may be quoted: a text that talks about
-/// such announcements, or a source that has them in it, is none.
+/// Every sentence must be about that, none may report a result, and nothing may be quoted. A text
+/// that talks about such announcements, or source code that contains them, does not count.
 pub fn is_announcement(text: &str) -> bool {
     let text = text.trim();
-    if text.is_empty() || text.chars().count() > ANNOUNCEMENT_CHARS {
+    if text.is_empty() || text.chars().count() > MAX_ANNOUNCEMENT_CHARS {
         return false;
     }
     if text.starts_with('{') {
         return is_start_output(text);
     }
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    if lines.len() > ANNOUNCEMENT_LINES || lines.iter().any(|line| is_quoted(line)) {
+    if lines.len() > MAX_ANNOUNCEMENT_LINES || lines.iter().any(|line| is_quoted(line)) {
         return false;
     }
     let text = text.to_lowercase().replace('\u{2019}', "'");
     let sentences: Vec<&str> =
         text.split(['\n', '.', '!', ';', '…']).map(str::trim).filter(|sentence| !is_bare(sentence)).collect();
     let says = |words: &[&str]| sentences.iter().any(|sentence| has(sentence, words));
-    says(BEGUN)
-        && says(PENDING)
-        && sentences
-            .iter()
-            .all(|sentence| (has(sentence, BEGUN) || has(sentence, PENDING)) && !is_outcome(sentence))
+    says(BEGUN_PHRASES)
+        && says(PENDING_PHRASES)
+        && sentences.iter().all(|sentence| {
+            (has(sentence, BEGUN_PHRASES) || has(sentence, PENDING_PHRASES)) && !is_outcome(sentence)
+        })
 }
 
-/// What `job start --json` prints, passed on as it is.
+/// Whether it is the output of `job start --json`, unchanged.
 fn is_start_output(text: &str) -> bool {
     let compact: String = text.chars().filter(|c| !c.is_whitespace()).collect();
     compact.starts_with("{\"")
@@ -150,7 +152,8 @@ fn is_start_output(text: &str) -> bool {
         && !compact.contains("\"result\":\"")
 }
 
-/// Code, citations, and names in quotes belong to somebody else's text. An id or a command of ours in backticks does not.
+/// Whether a text has code, quotations or quoted names, which belong to another text. A job id or a
+/// baton command in backticks does not count.
 fn is_quoted(line: &str) -> bool {
     let ours = |inner: &str| !ids(inner).is_empty() || inner.starts_with("baton ");
     let backticks: Vec<&str> = line.split('`').collect();
@@ -176,12 +179,12 @@ fn has(sentence: &str, words: &[&str]) -> bool {
     words.iter().any(|word| sentence.contains(word))
 }
 
-/// Whether a sentence says that something came of it, and not only that something will.
+/// Whether a sentence reports a result, and not only that one will come.
 fn is_outcome(sentence: &str) -> bool {
-    DONE.iter().any(|word| {
+    DONE_PHRASES.iter().any(|word| {
         sentence.match_indices(word).any(|(at, _)| {
             let begins = !sentence[..at].ends_with(char::is_alphanumeric);
-            begins && !has(&sentence[..at], NOT_YET)
+            begins && !has(&sentence[..at], NOT_YET_PHRASES)
         })
     })
 }
@@ -244,9 +247,9 @@ mod tests {
             "> Started, waiting.".to_owned(),
             "The phrase `started, waiting` appears in notice.rs.".to_owned(),
             "```\nStarted, waiting.\n```".to_owned(),
-            "// Says that something was set going.\nconst BEGUN: &[&str] = &[\"started\", \"launched\"];"
+            "// Says that something was set going.\nconst BEGUN_PHRASES: &[&str] = &[\"started\", \"launched\"];"
                 .to_owned(),
-            "const PENDING: &[&str] = &[\"wait\", \"in the background\"];".to_owned(),
+            "const PENDING_PHRASES: &[&str] = &[\"wait\", \"in the background\"];".to_owned(),
             "assert!(is_announcement(\"Started, waiting.\"));".to_owned(),
             "# Jobs\nA job is started and waits in the background.".to_owned(),
             "The server was started on port 8080. Open it in a browser.".to_owned(),
@@ -268,13 +271,13 @@ mod tests {
     }
 
     #[test]
-    fn this_very_source_is_none_line_by_line_or_in_pieces() {
+    fn this_source_file_is_no_announcement_line_by_line_or_in_pieces() {
         let source = include_str!("notice.rs");
         let lines: Vec<&str> = source.lines().collect();
         for size in [1, 2, 3, 5] {
             for piece in lines.chunks(size) {
                 let text = piece.join("\n");
-                // The bare texts of the table above are what it is about.
+                // The table above has these bare texts.
                 assert!(!is_announcement(&text), "{text}");
             }
         }

@@ -1,18 +1,16 @@
-//! What follows from the observations so far: the worker's picture of its backend.
+//! The worker's picture of its backend, built from observations.
 //!
-//! It only remembers. What the picture means is said by the judges ([`super::judge`]).
+//! It only remembers. The judges ([`super::judge`]) say what the picture means.
 
 use super::{Channel, Fault, Finish, Observation, Said, Snapshot, Status, Tool, ToolKind, ToolState};
 use crate::approval::Question;
 use crate::time::{Moment, Span};
 use std::collections::BTreeMap;
 
-/// Whether a process of a tool call is there.
+/// Whether a tool call has a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Life {
-    /// One is.
     Alive,
-    /// None is.
     Absent,
     /// Processes can't be seen.
     Unknown,
@@ -21,13 +19,13 @@ pub enum Life {
 /// A tool call that has not ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// The call as the backend tells it.
+    /// The call as the backend reports it.
     pub tool: Tool,
-    /// When we first heard of it as running.
+    /// When the worker first saw it running.
     pub running_since: Option<Span>,
-    /// What was seen of its processes last.
+    /// What the last look found of its processes.
     pub life: Life,
-    /// How many looks in a row have seen none.
+    /// How many looks in a row found no process.
     pub absent: u32,
 }
 
@@ -38,7 +36,7 @@ pub struct Retry {
     pub message: String,
     /// When it will try again.
     pub until: Option<Moment>,
-    /// Since when it has been trying, without anything else happening.
+    /// Since when it has been trying, with nothing else in between.
     pub since: Span,
 }
 
@@ -47,11 +45,10 @@ pub struct Retry {
 pub struct Crumb {
     /// `bash: cargo test`.
     pub what: String,
-    /// When.
     pub at: Span,
 }
 
-/// How long a breadcrumb is at most, in characters.
+/// Longest breadcrumb, in characters. It must fit on one line of a list.
 pub const CRUMB_CHARS: usize = 80;
 
 /// The picture of one backend at work.
@@ -59,11 +56,11 @@ pub const CRUMB_CHARS: usize = 80;
 pub struct Watch {
     /// The backend's own session.
     pub session: Option<String>,
-    /// Since when it has said that it is idle, without saying otherwise.
+    /// Since when it has reported itself idle.
     pub idle_since: Option<Span>,
     /// How many looks in a row found it idle.
     pub idle_looks: u32,
-    /// The last assistant message after our prompt.
+    /// The last assistant message after the job's prompt.
     pub said: Option<Said>,
     /// What it waits for.
     pub questions: Vec<Question>,
@@ -71,7 +68,6 @@ pub struct Watch {
     pub retry: Option<Retry>,
     /// The turn ended with an error.
     pub fault: Option<Fault>,
-    /// The turn was aborted.
     pub aborted: bool,
     /// Its process or server is gone.
     pub gone: Option<String>,
@@ -79,7 +75,7 @@ pub struct Watch {
     pub crumb: Option<Crumb>,
     /// When something of it last changed.
     pub changed_at: Span,
-    /// How often its time was extended because a tool lives.
+    /// How often a living tool has extended its time.
     pub extensions: u32,
     began: bool,
     lost: BTreeMap<Channel, (Span, String)>,
@@ -141,7 +137,7 @@ impl Watch {
         }
     }
 
-    /// Takes in what was seen of the processes of the open tool calls.
+    /// Takes in what a look found of the processes of open tool calls.
     pub fn vitals(&mut self, lives: &[(String, Life)]) {
         for (call, life) in lives {
             if let Some(open) = self.tools.get_mut(call) {
@@ -156,7 +152,7 @@ impl Watch {
         self.tools.values()
     }
 
-    /// The shell calls that are at work, with the time since when.
+    /// The running shell calls, and since when.
     pub fn shells(&self) -> impl Iterator<Item = (&str, Span)> {
         let shell = |open: &&Open| open.tool.kind == ToolKind::Shell;
         self.tools
@@ -165,12 +161,12 @@ impl Watch {
             .filter_map(|open| Some((open.tool.call.as_str(), open.running_since?)))
     }
 
-    /// Since when that way to hear it is lost, and why.
+    /// Since when that channel is lost, and why.
     pub fn lost(&self, channel: Channel) -> Option<(Span, &str)> {
         self.lost.get(&channel).map(|(since, reason)| (*since, reason.as_str()))
     }
 
-    /// Where the job stands while it goes on.
+    /// The status of a job that has not ended.
     pub fn status(&self) -> Status {
         if !self.questions.is_empty() {
             Status::Blocked
@@ -187,7 +183,7 @@ impl Watch {
         self.idle_looks = 0;
     }
 
-    /// It does something, so it is not idle and its model is there.
+    /// The backend does something, so it is not idle and its model is reachable.
     fn moved(&mut self, words: &str, at: Span) {
         self.began = true;
         self.retry = None;
@@ -205,7 +201,7 @@ impl Watch {
             return;
         }
         let running_since = self.tools.get(&tool.call).and_then(|open| open.running_since);
-        // One that has to wait for a permission after all does not run, and need not have a process.
+        // A call that waits for a permission after all does not run, and needs no process.
         let running_since = (tool.state == ToolState::Running).then(|| running_since.unwrap_or(at));
         let open = self.tools.entry(tool.call.clone()).or_insert_with(|| Open {
             tool: tool.clone(),
@@ -220,7 +216,7 @@ impl Watch {
         open.running_since = running_since;
     }
 
-    /// A look tells everything, so what it does not tell is not there any more.
+    /// A look reports everything, so what it does not report is gone.
     fn looked(&mut self, snapshot: Snapshot, at: Span) {
         self.lost.remove(&Channel::Look);
         match snapshot.idle {
@@ -250,7 +246,7 @@ impl Watch {
         }
     }
 
-    /// Whether what it said last is an end by itself.
+    /// Whether its last message is an end by itself.
     pub(super) fn has_final_word(&self) -> bool {
         self.said.as_ref().is_some_and(|said| matches!(said.finish, Finish::End | Finish::Length))
     }

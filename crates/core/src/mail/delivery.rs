@@ -9,29 +9,19 @@ pub enum Delivery {
     Offered,
     /// Proven to be in the recipient's context, or printed for a person.
     Seen,
-    /// Nobody took it in time.
+    /// The recipient did not take it in time.
     Expired,
-    /// Offered again and again, never taken.
+    /// Offered several times, never taken.
     Undeliverable,
-    /// The recipient's side would not have it.
-    Refused,
     /// Offered twice to a session that leaves no proof.
     Unconfirmed,
 }
 
 impl Delivery {
-    /// Every state.
-    pub const ALL: [Delivery; 7] = [
-        Self::Queued,
-        Self::Offered,
-        Self::Seen,
-        Self::Expired,
-        Self::Undeliverable,
-        Self::Refused,
-        Self::Unconfirmed,
-    ];
+    pub const ALL: [Delivery; 6] =
+        [Self::Queued, Self::Offered, Self::Seen, Self::Expired, Self::Undeliverable, Self::Unconfirmed];
 
-    /// As stored and shown.
+    /// The name in the store and in output.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -39,7 +29,6 @@ impl Delivery {
             Self::Seen => "seen",
             Self::Expired => "expired",
             Self::Undeliverable => "undeliverable",
-            Self::Refused => "refused",
             Self::Unconfirmed => "unconfirmed",
         }
     }
@@ -49,25 +38,22 @@ impl Delivery {
         Self::ALL.into_iter().find(|state| state.as_str() == text)
     }
 
-    /// Whether the message has reached its end here. An end is never left.
+    /// Whether the state is final.
     pub fn is_end(self) -> bool {
         !matches!(self, Self::Queued | Self::Offered)
     }
 
-    /// The one table of legal steps.
+    /// The only table of legal steps.
     ///
     /// | from | to |
     /// |---|---|
-    /// | queued | offered, seen (a person read it), expired, undeliverable, refused |
+    /// | queued | offered, seen (a person read it), expired, undeliverable |
     /// | offered | seen, queued, undeliverable, unconfirmed |
     /// | any end | – |
     pub fn may_become(self, next: Self) -> bool {
         match self {
             Self::Queued => {
-                matches!(
-                    next,
-                    Self::Offered | Self::Seen | Self::Expired | Self::Undeliverable | Self::Refused
-                )
+                matches!(next, Self::Offered | Self::Seen | Self::Expired | Self::Undeliverable)
             }
             Self::Offered => {
                 matches!(next, Self::Seen | Self::Queued | Self::Undeliverable | Self::Unconfirmed)

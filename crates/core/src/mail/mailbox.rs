@@ -1,7 +1,8 @@
-//! One recipient's mail as a pure state machine: the executable meaning of the store's transactions.
+//! One recipient's mail as a pure state machine: the executable meaning of the store's
+//! transactions.
 //!
-//! The store does the same with SQL, and its tests play random sequences against both. It owns nothing but states; texts, nonces
-//! and sessions lie in the store.
+//! The store does the same with SQL, and its tests run random sequences on both and compare. This
+//! module owns only states. Texts, nonces and sessions are in the store.
 
 use super::delivery::Delivery;
 use super::turn::Settle;
@@ -11,17 +12,16 @@ use crate::limits;
 /// One message in the mailbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Which message; the order is the order of acceptance.
+    /// Rows ascend in the order of acceptance.
     pub message: MessageRow,
-    /// Where it is.
     pub state: Delivery,
-    /// How often an offer of it came back.
+    /// How many offers of it came back to the queue.
     pub returns: u32,
     /// An offer of it ended in doubt, so the next one is marked as a possible repeat.
     pub doubted: bool,
 }
 
-/// What becomes of a message when its offer is settled. The one place that says so.
+/// What becomes of a message when its offer is settled. No other code decides this.
 pub fn settled(settle: Settle, entry: Entry) -> Entry {
     match settle {
         Settle::Keep => entry,
@@ -35,11 +35,17 @@ pub fn settled(settle: Settle, entry: Entry) -> Entry {
     }
 }
 
+#[derive(Clone, Debug)]
+struct OpenOffer {
+    id: OfferId,
+    messages: Vec<MessageRow>,
+}
+
 /// All mail of one recipient.
 #[derive(Clone, Debug, Default)]
 pub struct Mailbox {
     entries: Vec<Entry>,
-    open: Option<(OfferId, Vec<MessageRow>)>,
+    open: Option<OpenOffer>,
 }
 
 impl Mailbox {
@@ -49,12 +55,12 @@ impl Mailbox {
         self.entries.push(Entry { message, state: Delivery::Queued, returns: 0, doubted: false });
     }
 
-    /// The open offer.
     pub fn open(&self) -> Option<OfferId> {
-        self.open.as_ref().map(|(id, _)| *id)
+        self.open.as_ref().map(|open| open.id)
     }
 
-    /// Claims up to `most` queued messages, the oldest first, under a new offer. Nothing if an offer is open or nothing waits.
+    /// Claims up to `most` queued messages, oldest first, for a new offer. If an offer is open or
+    /// nothing waits, it claims none.
     pub fn claim(&mut self, offer: OfferId, most: usize) -> Vec<MessageRow> {
         if self.open.is_some() {
             return Vec::new();
@@ -65,17 +71,18 @@ impl Mailbox {
             taken.push(entry.message);
         }
         if !taken.is_empty() {
-            self.open = Some((offer, taken.clone()));
+            self.open = Some(OpenOffer { id: offer, messages: taken.clone() });
         }
         taken
     }
 
-    /// Settles the offer if it is still the open one: whoever looked first wins, whoever looked at an older one changes nothing.
+    /// Settles the offer if it is still the open one. The first to settle it wins; settling an
+    /// older offer changes nothing.
     pub fn settle(&mut self, offer: OfferId, settle: Settle) {
         if settle == Settle::Keep || self.open() != Some(offer) {
             return;
         }
-        let Some((_, messages)) = self.open.take() else { return };
+        let Some(OpenOffer { messages, .. }) = self.open.take() else { return };
         for entry in self.entries.iter_mut().filter(|entry| messages.contains(&entry.message)) {
             let next = settled(settle, *entry);
             assert!(entry.state.may_become(next.state), "{:?} -> {:?}", entry.state, next.state);
@@ -83,7 +90,6 @@ impl Mailbox {
         }
     }
 
-    /// Every message and where it is.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }

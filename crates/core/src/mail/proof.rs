@@ -1,41 +1,47 @@
-//! Looking for proof that an agent took what a hook printed.
+//! Searches for proof that an agent took what a hook printed.
 //!
-//! An agent writes its conversation down in order, but late: Claude Code holds lines back for about 100 ms, and its
-//! requests leave before. So the absence of a nonce proves nothing by itself, and neither does a later event. What
-//! proves absence is *order in the file*: if a model response stands there that answers a request made after the
-//! offer, and the nonce does not stand before it, then the agent did not take the offer.
+//! An agent writes its conversation in order, but late: Claude Code holds lines back for about 100
+//! ms, and sends its requests before. So the absence of a nonce proves nothing by itself, and
+//! neither does a later event. What proves absence is *order in the file*. If the file has a model
+//! response to a request made after the offer, and the nonce is not before that response, then the
+//! agent did not take the offer.
 //!
-//! Presence needs care too: a person who takes a prompt back before the first word of the answer takes back what a
-//! hook had added to it, though it stays in the file; and one who clears the conversation at that moment clears it unread. So
-//! a nonce counts once the model has answered with it in its context, by the record of that very request where the agent keeps one.
+//! Presence is not enough either. A person may take a prompt back before the first word of the
+//! answer. Then the text that a hook added to the prompt is out of the context, though it stays in
+//! the file. A person may also clear the conversation at that moment, and the model never reads it.
+//! So a nonce counts once the model has answered with it in its context. If the agent records its
+//! requests, the record of that request decides.
 //!
-//! The agents' adapters turn lines into [`Item`]s; [`Search`] judges them. What a model said, the raw output of a hook and
-//! quoted text are not places where a nonce counts.
+//! The agents' adapters turn lines into [`Item`]s, and [`Search`] judges them. A nonce does not
+//! count in a model's own words, in the raw output of a hook, or in quoted text.
 
 use crate::event::Shown;
 use crate::id::Nonce;
 
-/// Where in the course of a session an offer was made; kept with the offer until it is settled.
+/// Where in the course of a session an offer was made. The store keeps it until the offer is
+/// settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Anchor {
     /// At the start of a session.
     Start,
     /// With the prompt of the offer's turn.
     Prompt,
-    /// After the tool calls of these ids (of one model response). Empty where the agent's ids don't stand in its transcript.
+    /// After the tool calls with these ids, all of one model response. Empty if the transcript does
+    /// not have the ids.
     Tools(Vec<String>),
     /// At the end of the turn.
     Stop,
     /// As the result of the tool call of this id.
     Call(String),
-    /// As the output of a shell command that the agent ran; which call it was is not known.
+    /// As the output of a shell command that the agent ran. The id of that call is not known.
     Shell,
     /// Pushed into an idle session, as a prompt of its own.
     Push,
 }
 
 impl Anchor {
-    /// One line of text for the store; ids are foreign, so they stand on lines of their own behind the kind.
+    /// The text for the store. Ids come from the agent and may hold anything but a newline, so each
+    /// has its own line after the kind.
     pub fn to_text(&self) -> String {
         match self {
             Self::Start => "start".to_owned(),
@@ -69,13 +75,14 @@ impl Anchor {
 pub struct Turns {
     /// The turn in which the offer was made.
     pub offer: Option<String>,
-    /// The turn that the session is in now, if the look is made on an event of it.
+    /// The turn that the session is in now, if an event of the session causes the search.
     pub now: Option<String>,
-    /// The agent has no names for turns. It writes each line before what follows from it, and asks its prompt hooks only between turns.
+    /// The agent has no ids for turns. It writes each line before it acts on it, and runs its
+    /// prompt hooks only between turns.
     pub unnamed: bool,
 }
 
-/// What one line of a transcript means for proof. Lines that mean nothing are left out.
+/// What one line of a transcript means for proof. Adapters skip lines that mean nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Item {
     /// A person's prompt.
@@ -84,21 +91,17 @@ pub enum Item {
         id: String,
     },
     /// Text that the agent put into the context because a hook said so.
-    Injected {
-        /// That text.
-        text: String,
-    },
-    /// The agent's record of what a hook printed, taken or not.
-    HookRan {
-        /// What it printed.
-        output: String,
-    },
-    /// The agent replaced the conversation so far by this text. What the model had not answered yet and is not in it, it never will.
+    Injected { text: String },
+    /// The agent's record of what a hook printed, whether the agent took it or not.
+    HookRan { output: String },
+    /// The agent replaced the conversation so far by this text. What the model had not answered and
+    /// is not in the text is lost to it.
     Replaced {
         /// What is left of the conversation.
         text: String,
     },
-    /// The agent's note that a summary has taken the place of what was said so far. It says nothing about an offer: what was not answered stays.
+    /// The agent's note that a summary has replaced the conversation so far. It says nothing about
+    /// an offer: what was not answered stays.
     Summarized,
     /// The agent's note that all stop hooks of a turn have ended and their output was handled.
     StopHandled,
@@ -111,27 +114,27 @@ pub enum Item {
     },
     /// A piece of a model response. Pieces of one response share the id.
     Response {
-        /// Which response.
         id: String,
         /// The tool calls in this piece.
         calls: Vec<String>,
-        /// The marks that hooks had put into the request which it answers; `None` where the agent keeps no record of requests.
+        /// The marks that hooks had put into the request that it answers. `None` if the agent does
+        /// not record its requests.
         request: Option<Vec<String>>,
     },
 }
 
 /// What the transcript says about an offer so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Look {
-    /// The nonce stands where it counts, and the model has answered since.
+pub enum Proof {
+    /// The nonce is where it counts, and the model has answered since.
     Proven,
-    /// It stands there, but the model has not answered yet, and may never.
+    /// The nonce is where it counts, but the model has not answered yet, and may never.
     Held,
-    /// The model has gone on without it: it was not taken, and never will be.
+    /// The model has gone on without it. The agent did not take it and never will.
     Passed,
-    /// Nothing to be concluded yet.
+    /// No conclusion yet.
     Open,
-    /// There is no transcript to look at.
+    /// There is no transcript to read.
     Blind,
 }
 
@@ -142,6 +145,9 @@ pub struct Search<'a> {
     turns: &'a Turns,
     mark: String,
     turn_seen: bool,
+    /// The offer is the result of a call. As far as the order in the file shows, the turn of that
+    /// call has begun.
+    call_turn_begun: bool,
     injected: bool,
     /// The response that holds the anchor's tool calls.
     carrier: Option<String>,
@@ -150,9 +156,9 @@ pub struct Search<'a> {
     /// A tool result was written after the offer was made.
     result_after_offer: bool,
     responses: Vec<String>,
-    /// The agent has recorded the output of the very hook run that made the offer.
+    /// The agent has recorded the output of the hook run that made the offer.
     our_run: bool,
-    verdict: Option<Look>,
+    verdict: Option<Proof>,
 }
 
 impl<'a> Search<'a> {
@@ -163,6 +169,7 @@ impl<'a> Search<'a> {
             turns,
             mark: mark(nonce),
             turn_seen: false,
+            call_turn_begun: false,
             injected: false,
             carrier: None,
             results_missing: match anchor {
@@ -176,8 +183,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Takes the next item. `after_offer` says whether the line lies beyond the file's length when the offer was made.
-    /// Returns false when nothing further can change the verdict.
+    /// Takes the next item. `after_offer` says whether its line came after the offer was made, by
+    /// the file's length then. Returns false when no further item can change the verdict.
     pub fn feed(&mut self, item: &Item, after_offer: bool) -> bool {
         if self.verdict.is_none() {
             self.verdict = self.judge(item, after_offer);
@@ -185,12 +192,11 @@ impl<'a> Search<'a> {
         self.verdict.is_none()
     }
 
-    /// The verdict over all items so far.
-    pub fn look(&self) -> Look {
-        self.verdict.unwrap_or(if self.injected { Look::Held } else { Look::Open })
+    pub fn proof(&self) -> Proof {
+        self.verdict.unwrap_or(if self.injected { Proof::Held } else { Proof::Open })
     }
 
-    fn judge(&mut self, item: &Item, after_offer: bool) -> Option<Look> {
+    fn judge(&mut self, item: &Item, after_offer: bool) -> Option<Proof> {
         match item {
             Item::Injected { text } => {
                 self.injected |= !self.in_a_result() && text.contains(&self.mark);
@@ -206,24 +212,24 @@ impl<'a> Search<'a> {
                 None
             }
             Item::Replaced { text } => {
-                (after_offer && self.injected && !text.contains(&self.mark)).then_some(Look::Passed)
+                (after_offer && self.injected && !text.contains(&self.mark)).then_some(Proof::Passed)
             }
-            Item::StopHandled => (self.our_run && !self.injected).then_some(Look::Passed),
+            Item::StopHandled => (self.our_run && !self.injected).then_some(Proof::Passed),
             Item::Summarized => None,
         }
     }
 
-    /// The offer is the result of a call, not what a hook said.
+    /// The offer is in the result of a call, not in the output of a hook.
     fn in_a_result(&self) -> bool {
         matches!(self.anchor, Anchor::Call(_) | Anchor::Shell)
     }
 
-    fn tool_result(&mut self, call: &str, text: &str, after_offer: bool) -> Option<Look> {
+    fn tool_result(&mut self, call: &str, text: &str, after_offer: bool) -> Option<Proof> {
         self.result_after_offer |= after_offer;
         match self.anchor {
             Anchor::Call(id) if id == call => {
                 self.injected = text.contains(&self.mark);
-                (!self.injected).then_some(Look::Passed)
+                (!self.injected).then_some(Proof::Passed)
             }
             Anchor::Shell => {
                 self.injected |= text.contains(&self.mark);
@@ -237,18 +243,36 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn prompt(&mut self, id: &str, after_offer: bool) -> Option<Look> {
+    fn prompt(&mut self, id: &str, after_offer: bool) -> Option<Proof> {
+        if self.in_a_result() && !self.turns.unnamed {
+            return self.prompt_around_a_call(id, after_offer);
+        }
         if self.turns.offer.as_deref() == Some(id) {
             self.turn_seen = true;
             return None;
         }
-        // A later turn has begun, so whatever the offer's turn took is written before this line. Any other prompt after the
-        // offer's own is later; where that was never written (another hook blocked it), the present one is.
-        // Where turns have no names, only the offer's own prompt, if it was made with one, is not later.
+        // If this prompt begins a later turn, everything that the offer's turn took is before this
+        // line. Any other prompt after the offer's own prompt is later. If that was never written,
+        // because another hook blocked it, the present turn's prompt is later. If turns have no
+        // ids, every prompt is later except the offer's own.
         let unnamed = self.turns.unnamed && !matches!(self.anchor, Anchor::Prompt);
         let later = self.turn_seen || unnamed || self.turns.now.as_deref() == Some(id);
         (after_offer && later && !self.injected && !matches!(self.anchor, Anchor::Start))
-            .then_some(Look::Passed)
+            .then_some(Proof::Passed)
+    }
+
+    /// A command or an MCP call does not know its turn. If the prompt's hook was killed, the store
+    /// knows only an earlier turn, and the prompt may be written after the offer. So the first
+    /// other prompt after the offer may be the offer's own, and only the next one is later. A
+    /// prompt before the offer proves nothing: the hook of the next prompt may have been killed
+    /// too.
+    fn prompt_around_a_call(&mut self, id: &str, after_offer: bool) -> Option<Proof> {
+        if self.turns.offer.as_deref() == Some(id) {
+            return None;
+        }
+        let passed = after_offer && self.call_turn_begun && !self.injected;
+        self.call_turn_begun |= after_offer;
+        passed.then_some(Proof::Passed)
     }
 
     fn response(
@@ -257,7 +281,7 @@ impl<'a> Search<'a> {
         calls: &[String],
         request: Option<&[String]>,
         after_offer: bool,
-    ) -> Option<Look> {
+    ) -> Option<Proof> {
         let new = !self.responses.iter().any(|seen| seen == id);
         if new {
             self.responses.push(id.to_owned());
@@ -267,45 +291,51 @@ impl<'a> Search<'a> {
         {
             self.carrier = Some(id.to_owned());
         }
+        // The prompt of a call is before the response that makes the call.
+        self.call_turn_begun |= matches!(self.anchor, Anchor::Call(ours) if calls.contains(ours));
         if !after_offer {
             return None;
         }
         let held = request.filter(|_| !self.in_a_result()).map(|marks| marks.contains(&self.mark));
         match self.anchor {
-            _ if held == Some(true) => Some(Look::Proven),
-            // A further piece of the response that was under way is no answer to it. A new one without it: it was taken back.
+            _ if held == Some(true) => Some(Proof::Proven),
+            // Another piece of a response that was already streaming is no answer to the offer. A
+            // new response whose request lacks the mark shows that the prompt was taken back.
             _ if self.injected => {
-                new.then_some(if held == Some(false) { Look::Passed } else { Look::Proven })
+                new.then_some(if held == Some(false) { Proof::Passed } else { Proof::Proven })
             }
-            Anchor::Start => Some(Look::Passed),
-            Anchor::Prompt => (self.turn_seen || (new && self.turns.unnamed)).then_some(Look::Passed),
+            Anchor::Start => Some(Proof::Passed),
+            Anchor::Prompt => (self.turn_seen || (new && self.turns.unnamed)).then_some(Proof::Passed),
             Anchor::Tools(ours) if ours.is_empty() => {
-                (new && self.result_after_offer).then_some(Look::Passed)
+                (new && self.result_after_offer).then_some(Proof::Passed)
             }
             Anchor::Tools(_) => match &self.carrier {
-                Some(carrier) => (carrier != id).then_some(Look::Passed),
-                // The calls stand before the part of the file that we read, and so does every piece of their response.
-                None => (new && self.results_missing == 0).then_some(Look::Passed),
+                Some(carrier) => (carrier != id).then_some(Proof::Passed),
+                // The calls are before the part of the file that we read, and so is every piece of
+                // their response.
+                None => (new && self.results_missing == 0).then_some(Proof::Passed),
             },
-            Anchor::Stop => (new && self.our_run).then_some(Look::Passed),
+            Anchor::Stop => (new && self.our_run).then_some(Proof::Passed),
             Anchor::Call(_) | Anchor::Shell | Anchor::Push => None,
         }
     }
 }
 
-/// Looks at an offer by a request that is about to go to the model, in an agent that shows us each of them.
+/// Judges an offer by a request that is about to go to the model, for an agent that shows us each
+/// request.
 ///
-/// The mark in it is proof. That it is not there proves the opposite only where it would have to be: in a request that holds the very prompt or
-/// tool result which the offer was added to, or that belongs to a later prompt (their ids ascend): then the person has left that part of the
-/// conversation; or if the process that made the offer is gone (`maker_lives`), because then nothing is on its way any
-/// more. Until then the offer is held.
-pub fn look_at_request(
+/// The mark in the request is proof. Its absence proves the opposite in three cases only. The
+/// request holds the prompt or tool result that the offer was added to. The request belongs to a
+/// later prompt (ids ascend), so the person has left that part of the conversation. Or the process
+/// that made the offer is dead (`maker_lives`), so nothing is on its way. In any other case the
+/// offer is held.
+pub fn proof_in_request(
     nonce: &Nonce,
     anchor: &Anchor,
     turns: &Turns,
     shown: &Shown,
     maker_lives: bool,
-) -> Look {
+) -> Proof {
     let holds = |id: &String| shown.ids.contains(id);
     let is_later = turns.offer.as_ref().zip(turns.now.as_ref()).is_some_and(|(offer, now)| now > offer);
     let must_be_there = match anchor {
@@ -313,26 +343,26 @@ pub fn look_at_request(
         Anchor::Prompt => is_later || turns.offer.as_ref().is_none_or(holds),
         Anchor::Tools(calls) => is_later || calls.iter().any(holds),
         Anchor::Call(call) => is_later || holds(call),
-        // A shell command has ended with its turn.
+        // A shell command ends with its turn.
         Anchor::Shell => turns.now.is_some() && turns.now != turns.offer,
         Anchor::Push => !maker_lives,
     };
     let maker_is_gone = !maker_lives && !matches!(anchor, Anchor::Call(_) | Anchor::Shell);
     if shown.marks.contains(&mark(nonce)) {
-        Look::Proven
+        Proof::Proven
     } else if must_be_there || maker_is_gone {
-        Look::Passed
+        Proof::Passed
     } else {
-        Look::Held
+        Proof::Held
     }
 }
 
-/// What a mark begins with.
 pub const MARK: &str = "[baton-offer ";
 
-/// The line that ends an offer's text. Only a complete offer has it, so output that was cut short never counts; without quotes and angle
-/// brackets, so that it reads the same inside JSON and inside the tags that some agents put around a hook's text; and no body can contain
-/// it, because [`crate::frame::defuse`] takes its bracket away.
+/// The line that ends an offer's text. Only a complete offer has it, so output that was cut short
+/// never counts. It has no quotes and no angle brackets, so it reads the same inside JSON and
+/// inside the tags that some agents put around a hook's text. No body can contain it, because
+/// [`crate::frame::defuse`] takes its bracket away.
 pub fn mark(nonce: &Nonce) -> String {
     format!("{MARK}{nonce}]")
 }

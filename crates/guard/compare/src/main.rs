@@ -1,7 +1,9 @@
-//! What brush-parser sees in each line of standard input: the line, and its commands' names, or `!` where it can't read it.
+//! Prints what brush-parser reads in each line of standard input: the line and its commands' names,
+//! or `!` if it can't read it.
 //!
-//! For `tests/data/brush.tsv` the lines are those of `ordinary.txt` and the commands of `respellings.tsv`, each once:
-//! `(cat ordinary.txt; tail -n +2 respellings.tsv | cut -f3) | awk '!seen[$0]++' | cargo run > brush.tsv`.
+//! For `tests/data/brush.tsv` the lines are those of `ordinary.txt` and the commands of
+//! `respellings.tsv`, each once: `(cat ordinary.txt; tail -n +2 respellings.tsv | cut -f3) | awk
+//! '!seen[$0]++' | cargo run > brush.tsv`.
 use brush_parser::ast::*;
 use brush_parser::word::{self, WordPiece, WordPieceWithSource};
 use brush_parser::{Parser, ParserOptions};
@@ -158,7 +160,8 @@ impl Seen {
                 self.text(text)
             }
             WordPiece::ArithmeticExpression(e) => self.raw(&e.value),
-            // Its words are kept as text in many shapes; those with a command in them are compared by hand.
+            // brush-parser keeps its words as text in many shapes. Those with a command in them are
+            // compared by hand.
             WordPiece::ParameterExpansion(e) => {
                 if format!("{e:?}").contains("$(") {
                     self.ok = false

@@ -1,6 +1,8 @@
 //! Commands that copy, delete or look for files.
 
+use super::arrivals::Way;
 use super::*;
+use crate::shell::{found_below, is_filtered, names_found};
 
 impl Finder<'_> {
     pub(super) fn search(&mut self, command: &Command) {
@@ -39,7 +41,7 @@ impl Finder<'_> {
         } else {
             &["--arg", "--argjson", "-f", "--from-file", "--slurpfile", "--rawfile", "--indent"]
         };
-        // grep's `-E` takes no value, ripgrep's does.
+        // grep's `-E` takes no value; ripgrep's does.
         let valued: Vec<&str> = valued
             .iter()
             .copied()
@@ -78,6 +80,15 @@ impl Finder<'_> {
             && (matches!(name, "rg" | "ag" | "ack" | "ugrep")
                 || command.has_short("rR")
                 || command.has_long("--recursive", 5));
+        if is_grep {
+            let here = Value::known(".");
+            let roots = if files.is_empty() { vec![&here] } else { files.to_vec() };
+            for glob in searched_names(args) {
+                for root in roots.iter().take(16) {
+                    in_braces(&glob).iter().for_each(|glob| self.searched(Deed::Read, root, glob, command));
+                }
+            }
+        }
         if files.is_empty() && recursive && command.stdin.is_none() {
             self.touch(Deed::List, &Value::known("."), command);
         }
@@ -86,30 +97,26 @@ impl Finder<'_> {
     pub(super) fn copy(&mut self, command: &Command, source: Deed) {
         let args = command.args();
         let name = command.name.as_str();
-        let folder = args.iter().enumerate().find_map(|(number, arg)| {
-            if matches!(arg.text.as_str(), "-t" | "--target-directory") {
-                args.get(number + 1).cloned()
-            } else {
-                arg.after("--target-directory=")
-            }
-        });
+        let folder = target_folder(command);
         let valued: &[&str] = if name == "rsync" {
             &["-e", "--rsh", "--exclude", "--include", "-f"]
         } else {
             &["-t", "--target-directory", "-m", "-o", "-g", "-S", "--suffix", "-i", "-P"]
         };
         let found = operands(args, valued);
+        let here = Value::known(".");
         let is_remote = |word: &Value| {
             matches!(name, "scp" | "rsync")
                 && word.text.split('/').next().is_some_and(|head| head.contains(':'))
         };
         let (sources, target) = match (&folder, found.split_last()) {
             (Some(_), _) => (&found[..], folder.as_ref()),
+            (None, Some((last, []))) if name == "ln" => (std::slice::from_ref(last), Some(&here)),
             (None, Some((last, rest))) if !rest.is_empty() => (rest, Some(*last)),
             (None, _) => (&found[..], None),
         };
         for word in sources.iter().filter(|word| !is_remote(word)) {
-            // A link does not read, but what is reached through it is known by its target.
+            // A link reads nothing. But what is reached through it is known by its target.
             self.touch(
                 if name == "install" && command.has_short("d") { Deed::Write } else { source },
                 word,
@@ -129,6 +136,18 @@ impl Finder<'_> {
                 _ => Deed::Write,
             };
             self.touch(deed, target, command);
+            let is_gnu = matches!(name, "cp" | "gcp" | "mv" | "gmv" | "ln" | "install");
+            let way = Way {
+                into_folder: folder.is_some() || sources.len() > 1,
+                is_content: is_gnu
+                    && (command.has_short("T") || command.has_long("--no-target-directory", 6)),
+                with_folders: is_gnu && command.has_long("--parents", 5)
+                    || name == "rsync" && command.has_short("R"),
+                is_remote: false,
+            };
+            for source in sources.iter().filter(|source| Some(**source) != folder.as_ref()).take(256) {
+                self.arrives(source, target, Way { is_remote: is_remote(source), ..way }, command);
+            }
         }
     }
 
@@ -178,7 +197,7 @@ impl Finder<'_> {
 
     pub(super) fn find(&mut self, command: &Command) {
         let args = command.args();
-        let roots: Vec<&Value> = if command.name == "fd" {
+        let roots: Vec<&Value> = if matches!(command.name.as_str(), "fd" | "fdfind") {
             operands(args, &["-e", "-t", "-E", "-d", "-x", "-X"]).into_iter().skip(1).collect()
         } else {
             args.iter()
@@ -210,14 +229,20 @@ impl Finder<'_> {
                 "-perm",
                 "-samefile",
             ];
-            let filtered = args.iter().any(|arg| NAMES.contains(&arg.text.as_str()));
+            let filtered = is_filtered(args, NAMES);
+            let names = names_found(args);
             for root in roots {
+                for name in &names {
+                    self.touch(Deed::DeleteTree, &found_below(root, name), command);
+                }
                 let mut word = root.clone();
-                if filtered {
+                if filtered && !word.is_opaque() {
                     word.push_text("/");
                     word.push(&Value::unknown(Origin::Output("find".into())));
                 }
-                self.touch(Deed::DeleteTree, &word, command);
+                if names.is_empty() {
+                    self.touch(Deed::DeleteTree, &word, command);
+                }
             }
         }
         for (number, arg) in args.iter().enumerate() {
@@ -228,4 +253,49 @@ impl Finder<'_> {
             }
         }
     }
+}
+
+/// The folder that `-t` names: alone, attached or at the end of a cluster. rsync's `-t` means
+/// something else.
+fn target_folder(command: &Command) -> Option<Value> {
+    let args = command.args();
+    if matches!(command.name.as_str(), "rsync" | "scp") {
+        return None;
+    }
+    args.iter().enumerate().find_map(|(number, arg)| {
+        let text = arg.text.as_str();
+        let is_long = text.len() > 3 && "--target-directory".starts_with(text);
+        let flags = text.strip_prefix('-').filter(|flags| !flags.starts_with('-'));
+        let is_short = flags.is_some_and(|flags| {
+            flags.ends_with('t') && flags.bytes().all(|flag| flag.is_ascii_alphabetic()) && flags.len() < 8
+        });
+        if is_long || is_short {
+            return args.get(number + 1).cloned();
+        }
+        let long = || {
+            arg.split_at_sign('=').filter(|(option, _)| {
+                option.text.len() > 3 && "--target-directory".starts_with(option.text.as_str())
+            })
+        };
+        arg.after("-t").filter(|folder| !folder.text.is_empty()).or_else(|| long().map(|(_, folder)| folder))
+    })
+}
+
+/// The names of the files that a search reads.
+fn searched_names(args: &[Value]) -> Vec<String> {
+    const OPTIONS: &[&str] = &["-g", "--glob", "--iglob", "--include"];
+    let mut names = Vec::new();
+    for (number, arg) in args.iter().enumerate() {
+        if OPTIONS.contains(&arg.text.as_str()) {
+            names.extend(args.get(number + 1).map(|name| name.text.clone()));
+        } else {
+            let glued = OPTIONS.iter().find_map(|option| {
+                let rest = arg.text.strip_prefix(option)?;
+                if option.starts_with("--") { rest.strip_prefix('=') } else { Some(rest) }
+            });
+            names.extend(glued.filter(|name| !name.is_empty()).map(str::to_owned));
+        }
+    }
+    names.truncate(16);
+    names
 }

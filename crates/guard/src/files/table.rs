@@ -1,4 +1,4 @@
-//! The table: what commands do with their operands.
+//! What commands do with their operands.
 
 use super::Use;
 
@@ -48,11 +48,11 @@ pub(super) const USES: &[(Use, &str)] = &[
          flutter dart mix rebar3 stack cabal ghc bundle gem rake rails composer artisan phpunit php ruby \
          perl python python3 node tsc eslint prettier jest vitest pytest tox nox black ruff mypy flake8 \
          xargs parallel watch time timeout nice nohup stdbuf setsid tmux screen logger wall say \
-         notify-send osascript git svn hg find fd curl wget tar zip unzip dd patch apply_patch applypatch \
-         openssl mktemp stat file bash sh zsh dash ksh fish baton tr type hash read mapfile let shift \
+         notify-send osascript git svn hg find fd gfind fdfind curl wget tar zip unzip dd patch apply_patch applypatch \
+         openssl ssh-add ssh-keygen ssh-copy-id ssh-keyscan mktemp stat file bash sh zsh dash ksh fish baton tr type hash read mapfile let shift \
          getopts crontab at chroot mount umount mkfs sqlite3 duckdb vault op pass security secret-tool \
          playwright vite next turbo nx lerna storybook wrangler vercel netlify heroku fly flyctl claude \
          codex gemini opencode copilot iwr irm iex Start-Process ab wrk hey k6 pm2 nodemon concurrently \
-         cross-env dotenv fallow busybox ",
+         cross-env dotenv dotenvx dotenv-run dotenv-cli env-cmd godotenv direnv fallow busybox ",
     ),
 ];

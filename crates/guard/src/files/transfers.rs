@@ -1,19 +1,42 @@
-//! Commands with ways of their own: transfers, archives, git, and those in no table.
+//! Commands with special operands: transfers, archives, git, and those in no table.
 
+use super::arrivals::within;
 use super::*;
+
+/// Options of git's subcommands whose value is the next word.
+const GIT_VALUED_OPTIONS: &[&str] = &[
+    "-m",
+    "--message",
+    "-F",
+    "-b",
+    "-n",
+    "--depth",
+    "--branch",
+    "-o",
+    "--author",
+    "--format",
+    "--since",
+    "--until",
+    "-S",
+    "-G",
+    "-L",
+];
 
 impl Finder<'_> {
     pub(super) fn special(&mut self, command: &Command) {
         let args = command.args();
         match command.name.as_str() {
-            "find" | "fd" => self.find(command),
+            "find" | "fd" | "gfind" | "fdfind" => self.find(command),
             "dd" => {
                 for arg in args {
                     if let Some(file) = arg.after("if=") {
                         self.touch(Deed::Read, &file, command);
                     }
                     if let Some(file) = arg.after("of=") {
-                        self.touch(Deed::Truncate, &file, command);
+                        // A shell also expands the tilde behind `name=`.
+                        let home =
+                            file.after("~/").map(|rest| within(&Value::known(self.world.home()), &rest));
+                        self.touch(Deed::Truncate, &home.unwrap_or(file), command);
                     }
                 }
             }
@@ -28,7 +51,12 @@ impl Finder<'_> {
                     operands(args, &["-d", "-x", "-P"]).get(..1).unwrap_or(&[]),
                     command,
                 );
+                let from = self.out.len();
                 self.option_files(command, &["-d"], Deed::Write);
+                let folder = self.out.get(from).map(|touch| touch.word.clone());
+                if !command.has_short("lptvZ") {
+                    self.unpacked(&folder.unwrap_or_else(|| Value::known(".")), command);
+                }
             }
             "git" | "hub" => self.git(command),
             "openssl" => {
@@ -55,7 +83,7 @@ impl Finder<'_> {
                     self.touch(Deed::Execute, file, command);
                     self.touch(Deed::Read, file, command);
                 }
-                // Files behind a one-liner are what it reads: `perl -pe 1 .env`.
+                // A one-liner reads the files behind it: `perl -pe 1 .env`.
                 if has_text && matches!(command.name.as_str(), "perl" | "ruby") {
                     let rest = operands(
                         args,
@@ -93,6 +121,7 @@ impl Finder<'_> {
 
     pub(super) fn transfer(&mut self, command: &Command) {
         let args = command.args();
+        self.named_by_url(command);
         let is_curl = command.name == "curl";
         for (number, arg) in args.iter().enumerate() {
             let next = || args.get(number + 1);
@@ -147,6 +176,55 @@ impl Finder<'_> {
         }
     }
 
+    /// Downloads that get the last part of their address as a name.
+    fn named_by_url(&mut self, command: &Command) {
+        let args = command.args();
+        let (option, short) = match command.name.as_str() {
+            "curl" => ("--output-dir", None),
+            "wget" => ("--directory-prefix", Some("-P")),
+            _ => return,
+        };
+        let folder = args.iter().enumerate().find_map(|(number, arg)| {
+            if arg.text == option || short == Some(arg.text.as_str()) {
+                return args.get(number + 1).cloned();
+            }
+            arg.after(&format!("{option}=")).or_else(|| arg.after(short?))
+        });
+        let keeps_name = match short {
+            None => {
+                let flags = |arg: &Value| arg.text.starts_with('-') && !arg.text.starts_with("--");
+                args.iter().any(|arg| flags(arg) && arg.text.contains('O'))
+                    || command.has_long("--remote-name", 10)
+                    || command.has_long("--remote-name-all", 10)
+            }
+            Some(_) => !args.iter().any(|arg| {
+                let text = arg.text.as_str();
+                (text.starts_with('-') && !text.starts_with("--") && text.contains('O'))
+                    || text.starts_with("--output-document")
+            }),
+        };
+        let here = Value::known(".");
+        let into = folder.as_ref().unwrap_or(&here);
+        if let Some(folder) = folder.as_ref().filter(|_| short.is_none()) {
+            let output = args.iter().position(|arg| matches!(arg.text.as_str(), "-o" | "--output"));
+            if let Some(file) = output.and_then(|at| args.get(at + 1)) {
+                self.touch(Deed::Write, &within(folder, file), command);
+            }
+        }
+        if !keeps_name {
+            return;
+        }
+        let many = if short.is_some() { command.has_short("rmx") } else { command.has_short("J") };
+        if many || command.has_long("--content-disposition", 8) || command.has_long("--recursive", 5) {
+            self.unpacked(into, command);
+        }
+        for url in args.iter().filter(|arg| !arg.text.starts_with('-') && arg.text.contains('/')).take(64) {
+            if folder.as_ref() != Some(url) {
+                self.downloaded(into, url, command);
+            }
+        }
+    }
+
     /// `@file`, `name=@file`, `name=<file`.
     pub(super) fn attachment(&mut self, value: &Value, command: &Command) {
         let text = value.text.as_str();
@@ -166,7 +244,8 @@ impl Finder<'_> {
         let bundled = args.first().is_some_and(|arg| !arg.text.starts_with("--"));
         let creates = (bundled && flags.contains(['c', 'r', 'u'])) || command.has_long("--create", 4);
         let takes_file = bundled && flags.contains('f');
-        let mut at = 1;
+        let takes_folder = args.first().is_some_and(|arg| matches!(arg.text.as_str(), "-C" | "--directory"));
+        let mut at = usize::from(!takes_folder);
         if takes_file && let Some(file) = args.get(at) {
             self.touch(if creates { Deed::Write } else { Deed::Read }, file, command);
             at += 1;
@@ -211,8 +290,15 @@ impl Finder<'_> {
                 _ => {}
             }
         }
+        let extracts = (bundled && flags.contains('x'))
+            || args.iter().any(|arg| {
+                matches!(arg.text.as_str(), "--extract" | "--get")
+                    || arg.text.starts_with('-') && !arg.text.starts_with("--") && arg.text.contains('x')
+            });
         if let Some(folder) = folder.filter(|_| !creates) {
-            self.touch(Deed::Write, &folder, command);
+            self.unpacked(&folder, command);
+        } else if extracts && !creates {
+            self.unpacked(&Value::known("."), command);
         }
     }
 
@@ -236,40 +322,16 @@ impl Finder<'_> {
         }
         let Some(verb) = args.get(at) else { return };
         let rest = args.get(at + 1..).unwrap_or(&[]);
-        let within = |word: &Value| match &folder {
-            Some(folder) if !path::is_absolute(&word.text) => {
-                let mut whole = folder.clone();
-                whole.push_text("/");
-                whole.push(word);
-                whole
-            }
+        let in_folder = |word: &Value| match &folder {
+            Some(folder) if !path::is_absolute(&word.text) => within(folder, word),
             _ => word.clone(),
         };
-        let found = operands(
-            rest,
-            &[
-                "-m",
-                "--message",
-                "-F",
-                "-b",
-                "-n",
-                "--depth",
-                "--branch",
-                "-o",
-                "--author",
-                "--format",
-                "--since",
-                "--until",
-                "-S",
-                "-G",
-                "-L",
-            ],
-        );
+        let found = operands(rest, GIT_VALUED_OPTIONS);
         let after = rest.iter().position(|arg| arg.text == "--").map(|at| rest.get(at + 1..).unwrap_or(&[]));
         match verb.text.as_str() {
             "add" | "stage" | "blame" | "annotate" | "hash-object" => {
                 for word in found {
-                    self.touch(Deed::Read, &within(word), command);
+                    self.touch(Deed::Read, &in_folder(word), command);
                 }
             }
             "diff" if rest.iter().any(|arg| arg.text == "--no-index") => {
@@ -277,13 +339,14 @@ impl Finder<'_> {
             }
             "grep" => {
                 for word in after.unwrap_or(&[]) {
-                    self.touch(Deed::Read, &within(word), command);
+                    self.touch(Deed::Read, &in_folder(word), command);
                 }
             }
             "show" | "diff" | "log" | "cat-file" | "archive" | "difftool" => {
                 for word in found.iter().filter_map(|word| word.split_at_sign(':')).map(|(_, path)| path) {
-                    self.touch(Deed::Read, &within(&word), command);
+                    self.touch(Deed::Read, &in_folder(&word), command);
                 }
+                let deed = if shows_content(&verb.text, rest) { Deed::Read } else { Deed::List };
                 let named = after.map(|words| words.iter().collect::<Vec<_>>()).unwrap_or_else(|| {
                     found
                         .iter()
@@ -292,12 +355,14 @@ impl Finder<'_> {
                         .collect()
                 });
                 for word in named {
-                    self.touch(Deed::Read, &within(word), command);
+                    self.touch(deed, &in_folder(word), command);
                 }
             }
+            // This removes files from the index only and leaves them on disk.
+            "rm" if rest.iter().any(|arg| arg.text == "--cached") => {}
             "rm" => {
                 for word in found {
-                    self.touch(Deed::Delete, &within(word), command);
+                    self.touch(Deed::Delete, &in_folder(word), command);
                 }
             }
             "mv" => self.copy(
@@ -311,12 +376,16 @@ impl Finder<'_> {
             "clone" | "init" | "worktree" => {
                 let target = found.get(usize::from(verb.text != "init"));
                 if let Some(word) = target {
-                    self.touch(Deed::Write, &within(word), command);
+                    self.unpacked(&in_folder(word), command);
+                } else if let Some(url) = found.first().filter(|_| verb.text == "clone") {
+                    let name = url.text.trim_end_matches('/').trim_end_matches(".git");
+                    let name = name.rsplit(['/', ':']).next().unwrap_or(name);
+                    self.unpacked(&in_folder(&Value::known(name)), command);
                 }
             }
             "apply" | "am" => {
                 for word in found {
-                    self.touch(Deed::Read, &within(word), command);
+                    self.touch(Deed::Read, &in_folder(word), command);
                 }
                 if let Some(text) = command.stdin.as_deref().and_then(Value::literal) {
                     let text = text.to_owned();
@@ -334,7 +403,13 @@ impl Finder<'_> {
             return;
         }
         self.dashed_files(command);
-        for word in operands(command.args(), &[]) {
+        // A program that uses a key does not show it.
+        let keys: &[&str] = match command.name.as_str() {
+            "sftp" | "autossh" | "sshfs" => &["-i"],
+            name if name.starts_with("ansible") => &["--private-key", "--key-file"],
+            _ => &[],
+        };
+        for word in operands(command.args(), keys) {
             let names_file = word.text.contains('/') || word.text.starts_with('.') || word.text.contains('.');
             if !word.text.contains("://") && (names_file || looks_outside(word)) {
                 self.touch(Deed::Read, word, command);
@@ -342,7 +417,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Operands of a program of unknown meaning that lie outside of the folder.
+    /// Operands of an unknown program that are outside the folder.
     pub(super) fn outside_operands(&mut self, command: &Command) {
         let has_text = command
             .args()
@@ -358,6 +433,8 @@ impl Finder<'_> {
 
     /// The files that a patch names, in the form of `apply_patch` and of diffs.
     pub(super) fn patch(&mut self, text: &str, command: &Command) {
+        // In this form, a line that begins like this is added or removed.
+        let has_headers = !text.contains("*** Begin Patch");
         for line in text.lines().filter(|line| line.len() < 4096) {
             let named = [
                 ("*** Add File: ", Deed::Write),
@@ -371,7 +448,9 @@ impl Finder<'_> {
             ]
             .iter()
             .find_map(|(mark, deed)| Some((line.strip_prefix(mark)?, *deed, mark.starts_with(['+', '-']))));
-            let Some((file, deed, is_diff)) = named else { continue };
+            let Some((file, deed, is_diff)) = named.filter(|(_, _, is_diff)| has_headers || !is_diff) else {
+                continue;
+            };
             let file = file.split('\t').next().unwrap_or(file).trim();
             let file = if is_diff {
                 file.strip_prefix("a/").or(file.strip_prefix("b/")).unwrap_or(file)
@@ -386,5 +465,49 @@ impl Finder<'_> {
                 return;
             }
         }
+    }
+}
+
+/// Whether git shows what is in the files that a command of it names, and not their names or the
+/// commits alone.
+fn shows_content(verb: &str, args: &[Value]) -> bool {
+    const PATCH: &[&str] = &[
+        "-p",
+        "-u",
+        "-c",
+        "--cc",
+        "--patch",
+        "--patch-with-stat",
+        "--patch-with-raw",
+        "--word-diff",
+        "--full-index",
+    ];
+    const SUMMARY: &[&str] = &[
+        "--stat",
+        "--shortstat",
+        "--numstat",
+        "--dirstat",
+        "--summary",
+        "--name-only",
+        "--name-status",
+        "--raw",
+        "--quiet",
+        "--no-patch",
+        "-s",
+        "-q",
+    ];
+    let option = |arg: &Value| arg.text.split('=').next().unwrap_or("").to_owned();
+    let options: Vec<String> = args
+        .iter()
+        .take_while(|arg| arg.text != "--")
+        .filter(|arg| arg.text.starts_with('-'))
+        .map(option)
+        .collect();
+    let has = |names: &[&str]| options.iter().any(|option| names.contains(&option.as_str()));
+    let shows_lines = options.iter().any(|option| option.starts_with("-L") || option.starts_with("-U"));
+    match verb {
+        "log" => has(PATCH) || shows_lines,
+        "diff" | "show" => has(PATCH) || shows_lines || !has(SUMMARY),
+        _ => true,
     }
 }

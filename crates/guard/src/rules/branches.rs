@@ -1,8 +1,8 @@
-//! Branches that are protected: pushes to them, forced pushes, and work on them.
+//! Protected branches: pushes to them, forced pushes, and work on them.
 
 use super::git::GitCall;
 use super::{Example, Finding, Params, Rule, operands};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::shell::value::pattern_matches;
 use crate::shell::{Command, Origin, Value};
 
@@ -10,10 +10,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "block-push-master",
         on: true,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: true,
         parameters: &["protectedBranches"],
-        about: "no push to a protected branch, in any form of a refspec",
+        about: "blocks pushes to a protected branch, with any refspec",
         check: push,
         bad: &[
             Example::Shell("git push origin main"),
@@ -35,10 +35,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "block-force-push",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: true,
         parameters: &["protectedBranches"],
-        about: "no forced push; with a lease it is a note",
+        about: "blocks forced pushes; notes those with a lease",
         check: force,
         bad: &[
             Example::Shell("git push --force"),
@@ -56,10 +56,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "block-work-on-main",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: true,
         parameters: &["protectedBranches"],
-        about: "no commits, merges or rebases while a protected branch is checked out",
+        about: "blocks commits, merges and rebases while a protected branch is checked out",
         check: work,
         bad: &[
             Example::Shell("git commit -m x"),
@@ -87,14 +87,34 @@ fn is_protected(branch: &str, protected: &[String]) -> bool {
     })
 }
 
+/// Whether the unknown parts of a branch's name could make it a protected one.
+fn may_be_protected(branch: &Value, protected: &[String]) -> bool {
+    let short = ["refs/heads/", "heads/"].iter().find_map(|prefix| branch.after(prefix));
+    let branch = short.as_ref().unwrap_or(branch);
+    let begins = branch.text.get(..branch.holes.first().map_or(0, |(at, _)| *at)).unwrap_or("");
+    protected.iter().any(|name| match name.split_once(['*', '?', '[']) {
+        Some((stem, _)) => stem.starts_with(begins) || begins.starts_with(stem),
+        None => branch.may_be(name),
+    })
+}
+
+/// One refspec of a push.
+struct Refspec {
+    forced: bool,
+    /// The branch that it updates; `None` for the branch that is checked out.
+    target: Option<Value>,
+    deletes: bool,
+}
+
 /// Where a push goes.
 struct Push {
-    /// Each refspec: whether it is forced, and what it is pushed to; `None` for the branch that is checked out.
-    refs: Vec<(bool, Option<Value>, bool)>,
+    refs: Vec<Refspec>,
     everything: bool,
     forced: bool,
     leased: bool,
     deletes: bool,
+    /// What `-c` sets for it.
+    settings: Vec<(String, Value)>,
 }
 
 fn pushes(facts: &Facts<'_>) -> Vec<Push> {
@@ -116,7 +136,7 @@ fn push_of(command: &Command) -> Option<Push> {
             .enumerate()
             .filter(|(_, arg)| matches!(arg.text.as_str(), "-b" | "--bookmark" | "--branch"))
             .filter_map(|(number, _)| args.get(number + 1))
-            .map(|value| (false, Some(value.clone()), false))
+            .map(|value| Refspec { forced: false, target: Some(value.clone()), deletes: false })
             .collect();
         return is_push.then(|| Push {
             refs,
@@ -124,6 +144,7 @@ fn push_of(command: &Command) -> Option<Push> {
             forced: false,
             leased: false,
             deletes: false,
+            settings: Vec::new(),
         });
     }
     let call = GitCall::of(command)?;
@@ -132,8 +153,10 @@ fn push_of(command: &Command) -> Option<Push> {
     if !matches!(call.verb.as_str(), "push" | "send-pack" | "p4-push") && !is_subtree {
         return None;
     }
-    let words =
-        call.operands(&["-o", "--push-option", "--repo", "--receive-pack", "--exec", "-P", "--prefix"]);
+    if call.verb == "push" && only_tries(&call.args) {
+        return None;
+    }
+    let words = call.operands(PUSH_VALUES);
     let has_repo = call.args.iter().any(|arg| arg.text == "--repo" || arg.text.starts_with("--repo="));
     let skip = usize::from(!has_repo) + usize::from(is_subtree);
     let configured = call
@@ -142,22 +165,40 @@ fn push_of(command: &Command) -> Option<Push> {
         .filter(|(key, _)| key.starts_with("remote.") && key.ends_with(".push"))
         .map(|(_, value)| value);
     let tags_only = call.has("--tags") && words.len() <= skip;
-    let mut refs: Vec<(bool, Option<Value>, bool)> =
-        words.iter().skip(skip).copied().chain(configured).map(refspec).collect();
+    let mut refs: Vec<Refspec> = words.iter().skip(skip).copied().chain(configured).map(refspec).collect();
     if refs.is_empty() && !tags_only {
-        refs.push((false, None, false));
+        refs.push(Refspec { forced: false, target: None, deletes: false });
     }
     Some(Push {
         refs,
-        everything: call.has("--all") || call.has("--mirror") || call.has("--branches"),
+        everything: words.iter().skip(skip).any(|word| matches!(word.text.as_str(), ":" | "+:"))
+            || call.has("--all")
+            || call.has("--mirror")
+            || call.has("--branches"),
         forced: call.has_long("--force", 4) || call.has_short("f") || call.has("--mirror"),
         leased: call.has_long("--force-with-lease", 10) && !call.has("--force"),
         deletes: call.has_long("--delete", 5) || call.has_short("d"),
+        settings: call.settings,
     })
 }
 
-/// Whether a refspec is forced, what it is pushed to, and whether it deletes.
-fn refspec(word: &Value) -> (bool, Option<Value>, bool) {
+/// Options of a push whose value is the next word.
+const PUSH_VALUES: &[&str] = &["-o", "--push-option", "--repo", "--receive-pack", "--exec", "-P", "--prefix"];
+
+/// Whether a push is a dry run. A value of another option does not count.
+fn only_tries(args: &[Value]) -> bool {
+    let options = args.iter().take_while(|arg| arg.text != "--");
+    let takes_back = options.clone().any(|arg| arg.text.starts_with("--no-d"));
+    let mut before = "";
+    let tries = options.into_iter().any(|arg| {
+        let is_free = !before.starts_with('-') || before == "--dry-run";
+        before = arg.text.as_str();
+        is_free && arg.is_known() && matches!(before, "-n" | "--dry-run")
+    });
+    tries && !takes_back
+}
+
+fn refspec(word: &Value) -> Refspec {
     let forced = word.text.starts_with('+');
     let word = word.after("+").unwrap_or_else(|| word.clone());
     let (source, target) = match word.text.rfind(':') {
@@ -171,14 +212,14 @@ fn refspec(word: &Value) -> (bool, Option<Value>, bool) {
                 .holes
                 .iter()
                 .any(|(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "git")));
-    (forced, (!is_current).then_some(target), deletes)
+    Refspec { forced, target: (!is_current).then_some(target), deletes }
 }
 
 fn push(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
     let protected = protected(params);
     let deny = |branch: &str| {
         Finding::deny(format!(
-            "Blocked: this pushes to {branch}, which is protected. Push a branch of your own and open a pull request."
+            "Blocked: this pushes to {branch}, which is protected. Push your own branch and open a pull request."
         ))
     };
     let mut unclear = None;
@@ -186,10 +227,32 @@ fn push(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
         if push.everything {
             return deny("every branch");
         }
-        for (_, target, _) in &push.refs {
+        for Refspec { target, .. } in &push.refs {
             match target {
                 None => {
-                    let branch = current_branch(facts);
+                    let setting = |key: &str| {
+                        let given = push.settings.iter().find(|(name, _)| name == key);
+                        given
+                            .map(|(_, value)| value.text.clone())
+                            .or_else(|| said(facts, key))
+                            .or_else(|| crate::shell::git_settings::setting(facts.world, &facts.project, key))
+                    };
+                    let configured = setting("remote.origin.push");
+                    let named = configured.as_deref().map(|refs| refspec(&Value::known(refs)));
+                    if let Some(Refspec { target: Some(target), .. }) = named
+                        && is_protected(&target.text, &protected)
+                    {
+                        return deny(&target.text);
+                    }
+                    let branch = match setting("push.default").as_deref() {
+                        Some("upstream" | "tracking") => {
+                            let upstream = upstream_said(facts)
+                                .or_else(|| facts.world.repository(&facts.project).upstream);
+                            upstream.and_then(|name| Some(name.split_once('/')?.1.to_owned()))
+                        }
+                        Some("matching") => return deny("every branch"),
+                        _ => current_branch(facts),
+                    };
                     if let Some(branch) = branch.filter(|branch| is_protected(branch, &protected)) {
                         return deny(&branch);
                     }
@@ -199,21 +262,43 @@ fn push(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
                         return deny(&target.text);
                     }
                 }
+                Some(target) if !may_be_protected(target, &protected) => {}
                 Some(target) => unclear = Some(target.clone()),
             }
         }
     }
-    if let Some(branch) = api_push(facts, &protected) {
+    if let Some(branch) = api_push(facts, &protected).or_else(|| published(facts, &protected)) {
         return deny(&branch);
     }
     let target = unclear?;
     Finding::ask(format!(
-        "This pushes to {}, and which branch that is can't be known. Name the branch.",
+        "This pushes to {}, and it is not known which branch that is. Name the branch.",
         super::short(&target.show())
     ))
 }
 
-/// A branch that is moved through the API of the forge.
+/// The value that the same text gives to a setting of git: `git config remote.origin.push
+/// HEAD:main`.
+fn said(facts: &Facts<'_>, key: &str) -> Option<String> {
+    facts.commands().filter_map(GitCall::of).filter(|call| call.verb == "config").find_map(|call| {
+        let words = call.operands(&["-f", "--file"]);
+        let mut words = words.iter().filter(|word| !matches!(word.text.as_str(), "set" | "add"));
+        let is_it = words.next().is_some_and(|name| name.text.eq_ignore_ascii_case(key));
+        words.next().filter(|_| is_it).map(|value| value.text.clone())
+    })
+}
+
+/// The upstream that the same text gives to the branch.
+fn upstream_said(facts: &Facts<'_>) -> Option<String> {
+    facts.commands().filter_map(GitCall::of).filter(|call| call.verb == "branch").find_map(|call| {
+        call.args.iter().enumerate().find_map(|(number, arg)| match arg.text.as_str() {
+            "-u" | "--set-upstream-to" => call.args.get(number + 1).map(|value| value.text.clone()),
+            text => text.strip_prefix("--set-upstream-to=").map(str::to_owned),
+        })
+    })
+}
+
+/// A branch that is moved through the host's API.
 fn api_push(facts: &Facts<'_>, protected: &[String]) -> Option<String> {
     facts
         .commands_anywhere()
@@ -227,13 +312,32 @@ fn api_push(facts: &Facts<'_>, protected: &[String]) -> Option<String> {
             }) || command
                 .texts()
                 .any(|arg| matches!(arg, "-f" | "-F" | "--field" | "--raw-field" | "--input"));
+            let named = command
+                .texts()
+                .find_map(|arg| arg.strip_prefix("branch=").or(arg.strip_prefix("base=")))
+                .filter(|_| {
+                    command.texts().any(|arg| arg.contains("/contents/") || arg.ends_with("/merges"))
+                });
+            if let Some(branch) = named.filter(|branch| writes && is_protected(branch, protected)) {
+                return Some(branch.to_owned());
+            }
             let address = command.texts().find(|arg| arg.contains("git/refs/heads/"))?;
             let branch = address.split("git/refs/heads/").nth(1)?.trim_end_matches('/').to_owned();
             (writes && is_protected(&branch, protected)).then_some(branch)
         })
 }
 
-/// The branch that is checked out once all commands have run.
+/// `gh-pages -b main`: a branch that a program pushes a folder to.
+fn published(facts: &Facts<'_>, protected: &[String]) -> Option<String> {
+    facts.commands().filter(|command| command.name == "gh-pages").find_map(|command| {
+        let args = command.args();
+        let at = args.iter().position(|arg| matches!(arg.text.as_str(), "-b" | "--branch"))?;
+        let branch = args.get(at + 1)?.text.clone();
+        is_protected(&branch, protected).then_some(branch)
+    })
+}
+
+/// The branch that is checked out after all commands.
 fn current_branch(facts: &Facts<'_>) -> Option<String> {
     let mut branch = facts.world.repository(&facts.project).branch;
     for command in facts.commands() {
@@ -248,6 +352,11 @@ fn current_branch(facts: &Facts<'_>) -> Option<String> {
 
 /// The branch that a command checks out.
 fn switched(call: &GitCall) -> Option<String> {
+    if call.verb == "symbolic-ref" {
+        let words = call.operands(&["-m"]);
+        let [head, target] = &words[..] else { return None };
+        return target.text.strip_prefix("refs/heads/").filter(|_| head.text == "HEAD").map(str::to_owned);
+    }
     if !matches!(call.verb.as_str(), "checkout" | "switch") || call.args.iter().any(|arg| arg.text == "--") {
         return None;
     }
@@ -259,20 +368,20 @@ fn force(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
     let protected = protected(params);
     let mut leased = false;
     for push in pushes(facts) {
-        let deletes_protected = push.refs.iter().any(|(_, target, deletes)| {
+        let deletes_protected = push.refs.iter().any(|Refspec { target, deletes, .. }| {
             (push.deletes || *deletes)
                 && target.as_ref().is_some_and(|target| is_protected(&target.text, &protected))
         });
-        if push.forced || deletes_protected || push.refs.iter().any(|(forced, ..)| *forced) {
+        if push.forced || deletes_protected || push.refs.iter().any(|refspec| refspec.forced) {
             return Finding::deny(
-                "Blocked: a forced push may lose what others pushed. Push normally, or use --force-with-lease on a branch of your own.",
+                "Blocked: a forced push can delete commits that others pushed. Push normally, or use --force-with-lease on your own branch.",
             );
         }
         leased |= push.leased;
     }
     if leased {
         return Finding::note(
-            "A push with a lease still rewrites the branch on the remote. Make sure that nobody else works on it.",
+            "A push with a lease still rewrites the branch on the remote. Make sure that no one else works on it.",
         );
     }
     None
@@ -299,7 +408,7 @@ fn work(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
         });
         if let Some(on) = on.filter(|on| is_protected(on, &protected)) {
             return Finding::deny(format!(
-                "Blocked: `git {}` while {on} is checked out, which is protected. Make a branch first: git switch -c NAME.",
+                "Blocked: `git {}` on {on}, which is protected. Create a branch first: git switch -c NAME.",
                 call.verb
             ));
         }

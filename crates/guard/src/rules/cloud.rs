@@ -1,7 +1,7 @@
-//! Tools that reach into clouds and clusters.
+//! Tools that change clouds and clusters.
 
 use super::{Example, Finding, Params, Rule, is_allowed, short};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::shell::Command;
 
 macro_rules! tool_rule {
@@ -9,7 +9,7 @@ macro_rules! tool_rule {
         Rule {
             id: $id,
             on: false,
-            event: Moment::Before,
+            event: GuardEvent::Before,
             forbids_commands: true,
             parameters: &["allowPatterns"],
             about: $about,
@@ -23,7 +23,7 @@ macro_rules! tool_rule {
 pub(super) const RULES: &[Rule] = &[
     tool_rule!(
         "block-kubectl",
-        "no kubectl, but for allowed patterns",
+        "blocks kubectl, except for allowed patterns",
         kubectl,
         &[
             Example::Shell("kubectl get pods"),
@@ -34,35 +34,35 @@ pub(super) const RULES: &[Rule] = &[
     ),
     tool_rule!(
         "block-terraform",
-        "no terraform or tofu, but for allowed patterns",
+        "blocks terraform and tofu, except for allowed patterns",
         terraform,
         &[Example::Shell("terraform -chdir=x destroy"), Example::Shell("tofu apply")],
         &[Example::Shell("ls terraform"), Example::Shell("cat terraform.tfvars")]
     ),
     tool_rule!(
         "block-aws-cli",
-        "no aws, but for allowed patterns",
+        "blocks aws, except for allowed patterns",
         aws,
         &[Example::Shell("aws s3 ls"), Example::Shell("python -m awscli s3 ls")],
         &[Example::Shell("echo awscli"), Example::Shell("npm install aws-sdk")]
     ),
     tool_rule!(
         "block-gcloud",
-        "no gcloud, gsutil or bq, but for allowed patterns",
+        "blocks gcloud, gsutil and bq, except for allowed patterns",
         gcloud,
         &[Example::Shell("gcloud projects list")],
         &[Example::Shell("man gcloud")]
     ),
     tool_rule!(
         "block-az-cli",
-        "no az, but for allowed patterns",
+        "blocks az, except for allowed patterns",
         az,
         &[Example::Shell("az group delete -n x")],
         &[Example::Shell("azure-cli list"), Example::Shell("ls az")]
     ),
     tool_rule!(
         "block-helm",
-        "no helm, but for allowed patterns",
+        "blocks helm, except for allowed patterns",
         helm,
         &[Example::Shell("helm install a ./chart")],
         &[Example::Shell("ls charts/helm")]
@@ -99,7 +99,7 @@ fn helm(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
     used(facts, params, &["helm", "helm3", "helmfile"], &["helm"], "helm")
 }
 
-/// A use of one of these tools, or of an image that is nothing but one, that no pattern allows.
+/// A command of one of these tools, or of an image that only runs one, that no pattern allows.
 fn used(facts: &Facts<'_>, params: &Params, names: &[&str], images: &[&str], tool: &str) -> Option<Finding> {
     let commands = facts.analysis.iter().flat_map(|analysis| &analysis.commands);
     let command = commands.into_iter().find(|command| {
@@ -110,7 +110,7 @@ fn used(facts: &Facts<'_>, params: &Params, names: &[&str], images: &[&str], too
         is_tool && !is_allowed(command, &params.allow_patterns)
     })?;
     Finding::deny(format!(
-        "Blocked: `{}`: {tool} reaches systems outside of the project. Ask the person to run it.",
+        "Blocked: `{}`: {tool} uses systems outside the project. Ask the person to run it.",
         short(&command.show())
     ))
 }

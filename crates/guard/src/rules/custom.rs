@@ -1,55 +1,51 @@
 //! Rules that a person writes: matchers over commands, arguments, paths, effects, tools, agents.
 //!
-//! Every matcher that is given must fit, and of its values one. `command` and `argument` must fit the same command, `path` and `effect` the same file.
+//! Every matcher of a rule must match, by one of its values. `command` and `argument` must match
+//! the same command, `path` and `effect` the same file.
 
 use super::matches_pattern;
 use crate::files::Touch;
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::path;
 use crate::shell::Command;
 use crate::shell::value::pattern_matches;
 use baton_core::guard::{Decision, Verdict};
 
-/// What a rule of a person's own does.
+/// What a custom rule does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
-    /// What our rules would only ask about may happen; what they deny stays denied.
+    /// Allows what built-in rules would only ask about. What they deny stays denied.
     Allow,
-    /// It must not happen.
     Deny,
     /// The person is asked.
     Ask,
-    /// The model is told.
     Note,
 }
 
 /// A rule from a rule file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Custom {
-    /// Its id.
     pub id: String,
-    /// What it does.
     pub action: Action,
-    /// When it looks.
-    pub event: Moment,
-    /// What the model is told.
+    pub event: GuardEvent,
+    /// The reason for the model.
     pub reason: String,
-    /// Whole commands, word by word: `*` is one word, a last `**` any rest. One word alone is any use of that program.
+    /// Commands, word by word: `*` is one word, a last `**` is any rest. A single word is any use
+    /// of that program.
     pub commands: Vec<String>,
-    /// Patterns of which one argument must fit one.
+    /// Patterns. One argument must match one of them.
     pub arguments: Vec<String>,
-    /// Paths, or patterns of paths, from the project's folder; a folder means what is below it.
+    /// Paths or patterns, relative to the project's folder. A folder includes everything below it.
     pub paths: Vec<String>,
     /// `read`, `list`, `write`, `delete`, `execute`.
     pub effects: Vec<String>,
     /// Kinds of tools (`shell`, `read` …) or the agents' own names for them.
     pub tools: Vec<String>,
-    /// Agents.
     pub agents: Vec<String>,
 }
 
 impl Custom {
-    /// Whether it says anything about a call.
+    /// Whether it matches on something of a call.
     pub(crate) fn names_call(&self) -> bool {
         self.names_commands() || self.names_touches() || !self.tools.is_empty()
     }
@@ -57,13 +53,13 @@ impl Custom {
     /// Whether it may forbid commands.
     pub fn forbids_commands(&self) -> bool {
         matches!(self.action, Action::Deny | Action::Ask)
-            && self.event == Moment::Before
+            && self.event == GuardEvent::Before
             && (!self.commands.is_empty() || !self.arguments.is_empty())
     }
 
-    /// What it has to say; an allow says nothing here, see [`Custom::allows`].
+    /// Its verdict. An allow has none here, see [`Custom::allows`].
     pub fn check(&self, facts: &Facts<'_>) -> Option<Verdict> {
-        if self.action == Action::Allow || facts.call.event != self.event || !self.fits_call(facts) {
+        if self.action == Action::Allow || facts.request.event != self.event || !self.fits_call(facts) {
             return None;
         }
         let commands =
@@ -74,8 +70,8 @@ impl Custom {
             return None;
         }
         let decision = match self.action {
-            // What has run is not shown.
-            Action::Deny if self.event == Moment::After => Decision::Redact(format!("[{}]", self.reason)),
+            // The call has run, so a deny hides its output.
+            Action::Deny if self.event == GuardEvent::After => Decision::Redact(format!("[{}]", self.reason)),
             Action::Deny => Decision::Deny,
             Action::Ask => Decision::Ask,
             Action::Note | Action::Allow => Decision::Note,
@@ -83,16 +79,16 @@ impl Custom {
         Some(Verdict::new(decision, self.id.clone(), self.reason.clone()))
     }
 
-    /// What it has to say at the end of an agent's turn.
+    /// Its verdict at the end of an agent's turn.
     pub(crate) fn at_stop(&self, agent: &str) -> Option<Verdict> {
         let is_its = self.agents.is_empty() || self.agents.iter().any(|name| name == agent);
-        (self.event == Moment::Stop && self.action == Action::Deny && is_its)
+        (self.event == GuardEvent::Stop && self.action == Action::Deny && is_its)
             .then(|| Verdict::new(Decision::Deny, self.id.clone(), self.reason.clone()))
     }
 
-    /// Whether it is an allow that covers all of a call: every command, and every file where it names files.
+    /// Whether it allows the whole call: every command, and every file if it names files.
     pub fn allows(&self, facts: &Facts<'_>) -> bool {
-        if self.action != Action::Allow || facts.call.event != self.event || !self.fits_call(facts) {
+        if self.action != Action::Allow || facts.request.event != self.event || !self.fits_call(facts) {
             return false;
         }
         let understood = facts
@@ -116,9 +112,9 @@ impl Custom {
     }
 
     fn fits_call(&self, facts: &Facts<'_>) -> bool {
-        let agent = self.agents.is_empty() || self.agents.iter().any(|agent| agent == facts.call.agent);
+        let agent = self.agents.is_empty() || self.agents.iter().any(|agent| agent == facts.request.agent);
         let tool = self.tools.is_empty()
-            || facts.call.tool.is_some_and(|tool| {
+            || facts.request.tool.is_some_and(|tool| {
                 self.tools
                     .iter()
                     .any(|name| name == tool.kind.as_str() || pattern_matches(name, &tool.native))
@@ -159,7 +155,7 @@ fn fits_path(pattern: &str, path: &str, facts: &Facts<'_>) -> bool {
     if !pattern.contains(['*', '?', '[']) {
         return path::is_below(path, &whole);
     }
-    // A pattern without a slash is one of names.
+    // A pattern without a slash matches names.
     if !pattern.contains('/') {
         return pattern_matches(pattern, path::file_name(path));
     }

@@ -1,19 +1,20 @@
-//! Loss of files outside of the project, and of the project itself.
+//! Deletions outside the project, and of the project itself.
 
 use super::git::GitCall;
 use super::{Example, Finding, Params, Rule};
 use crate::files::{Deed, Touch, is_harmless_device, real};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::path;
-use crate::shell::{MADE_TEMPORARY, Origin, Place};
+use crate::secrets::is_secret_name;
+use crate::shell::{Location, MADE_TEMPORARY, Origin, REMOTE_CWD};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "block-rm-rf",
     on: true,
-    event: Moment::Before,
+    event: GuardEvent::Before,
     forbids_commands: true,
     parameters: &["allowPaths"],
-    about: "no recursive delete outside the project, of home, a root, the project itself or .git",
+    about: "blocks recursive deletes outside the project, and of the home, a root, the project or its .git",
     check,
     bad: &[
         Example::Shell("rm -rf /"),
@@ -39,6 +40,7 @@ pub(super) const RULES: &[Rule] = &[Rule {
         Example::Shell("rm -rf ./build/*"),
         Example::Shell("find . -name '*.pyc' -delete"),
         Example::Shell("rm /tmp/file.txt"),
+        Example::Shell("find . -name '*.log' -exec rm {} +"),
         Example::Shell("d=$(mktemp -d); rm -rf \"$d\""),
         Example::Shell("npm test > /tmp/log.txt 2>&1"),
         Example::Shell("docker run --rm -v /src:/src x"),
@@ -62,7 +64,7 @@ fn check(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
             Danger::None => {}
             Danger::Certain(what) => {
                 return Finding::deny(format!(
-                    "Blocked: `{}` would lose {what} ({}). Name what is to go, inside the project.",
+                    "Blocked: `{}` would destroy {what} ({}). Name the paths to delete, inside the project.",
                     touch.by,
                     touch.show()
                 ));
@@ -96,12 +98,12 @@ fn is_allowed(touch: &Touch, facts: &Facts<'_>, params: &Params) -> bool {
     params.allow_paths.iter().any(|allowed| {
         let allowed = expand_home(allowed, &facts.home);
         let allowed = real(&path::join(&facts.project, &allowed), facts.world);
-        // The folder itself only where it is named without a pattern.
+        // The folder itself only if it is named without a pattern.
         path::is_below(path, &allowed)
     })
 }
 
-/// A path of a parameter, with its tilde.
+/// A path from a parameter, with its tilde expanded.
 pub(super) fn expand_home(text: &str, home: &str) -> String {
     match text.strip_prefix('~') {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => format!("{home}{rest}"),
@@ -109,11 +111,28 @@ pub(super) fn expand_home(text: &str, home: &str) -> String {
     }
 }
 
+/// Whether it is in a cache or temporary folder, by the name of the variable that holds the folder.
+/// If the variable is not set, the remaining path must not exist.
+fn is_scratch(touch: &Touch, facts: &Facts<'_>) -> bool {
+    let Some((0, Origin::Variable(name))) = touch.word.holes.first() else { return false };
+    let upper = name.to_ascii_uppercase();
+    let is_named_so =
+        ["CACHE", "TMP", "TEMP"].iter().any(|word| upper.contains(word)) && !is_secret_name(&upper);
+    let is_nothing = || match &touch.path {
+        None => true,
+        Some(rest) => !touch.is_pattern && facts.world.exists(rest) == Some(false),
+    };
+    is_named_so && (touch.word.anywhere || touch.word.text.is_empty() || is_nothing())
+}
+
 fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
+    if is_scratch(touch, facts) {
+        return Danger::None;
+    }
     let (Some(real), Some(plain)) = (&touch.real, &touch.path) else { return Danger::Unclear };
-    if touch.place == Place::Elsewhere {
+    if touch.location == Location::Elsewhere {
         let parts = plain.split('/').filter(|part| !part.is_empty()).count();
-        return if plain.starts_with("/remote") || parts > 2 {
+        return if path::is_below(plain, REMOTE_CWD) || parts > 2 {
             Danger::None
         } else {
             Danger::Certain("a root on another machine")
@@ -130,7 +149,7 @@ fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
         return Danger::None;
     }
     if !path::is_below(real, &facts.project) {
-        if path::is_below(plain, MADE_TEMPORARY) {
+        if path::is_below(plain, MADE_TEMPORARY) || was_made(touch, facts) {
             return Danger::None;
         }
         let what = match real.as_str() {
@@ -145,6 +164,10 @@ fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
         let first = rest.split('/').next().unwrap_or("");
         let takes_all = first.starts_with("!(")
             || matches!(first, "*" | ".*" | "**" | ".[!.]*" | ".??*" | "[!.]*" | "?*" | "*.*");
+        let git = path::join(&facts.project, ".git");
+        if touch.found(facts.world).is_some_and(|found| found.contains(&git)) {
+            return Danger::Certain("the repository's history");
+        }
         return if *real == facts.project
             && takes_all
             && matches!(rest.trim_end_matches('/').matches('/').count(), 0)
@@ -184,19 +207,45 @@ fn tree(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
     Danger::None
 }
 
+/// Whether the same text makes what it deletes: `git clone … /tmp/r && rm -rf /tmp/r`. What is
+/// there already is not made.
+fn was_made(touch: &Touch, facts: &Facts<'_>) -> bool {
+    let Some(gone) = touch.real.as_deref().filter(|_| !touch.is_pattern && !touch.is_unknown) else {
+        return false;
+    };
+    let before = facts.touches.iter().take_while(|other| !std::ptr::eq(*other, touch));
+    let makes = |other: &Touch| {
+        matches!(other.deed, Deed::Write | Deed::Truncate)
+            && !other.is_unknown
+            && other.real.as_deref().is_some_and(|made| path::is_below(made, gone))
+    };
+    before.into_iter().any(makes) && facts.world.exists(gone) == Some(false)
+}
+
+/// Whether a path is in a folder for temporary files. A home is not temporary, wherever it is.
+fn is_temporary(real: &str, facts: &Facts<'_>) -> bool {
+    const FOLDERS: &[&str] =
+        &["/tmp", "/var/tmp", "/private/tmp", "/private/var/folders", "/var/folders", "/dev/shm"];
+    let named = facts.world.variable("TMPDIR").filter(|folder| folder.len() > 1);
+    let is_named = || named.is_some_and(|folder| path::is_below(real, &path::join("/", &folder)));
+    (FOLDERS.iter().any(|folder| path::is_below(real, folder)) || is_named())
+        && !path::is_below(real, &facts.home)
+}
+
+/// Whether a path is in a folder of what can be fetched or made again.
+fn is_cache(real: &str) -> bool {
+    real.split('/').any(|part| matches!(part, ".cache" | "Caches" | "cache" | "caches"))
+}
+
 fn truncated(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
     let Some(real) = &touch.real else { return Danger::None };
-    let is_temporary =
-        ["/tmp", "/var/tmp", "/private/tmp", "/private/var/folders", "/var/folders", "/dev/shm"]
-            .iter()
-            .any(|folder| path::is_below(real, folder))
-            || facts
-                .world
-                .variable("TMPDIR")
-                .is_some_and(|folder| folder.len() > 1 && path::is_below(real, &path::join("/", &folder)));
+    let is_temporary = is_temporary(real, facts);
+    // What is not there can't be lost.
+    let is_new = !touch.is_pattern && facts.world.exists(real) == Some(false);
     let inside = path::is_below(real, &facts.project);
-    if touch.place == Place::Elsewhere
+    if touch.location == Location::Elsewhere
         || inside
+        || is_new
         || is_temporary
         || is_harmless_device(real)
         || is_allowed(touch, facts, params)
@@ -207,17 +256,27 @@ fn truncated(touch: &Touch, facts: &Facts<'_>, params: &Params) -> Danger {
     Danger::Certain("what is in a file outside of the project")
 }
 
-/// Single files are nobody's business, but for what holds everything.
+/// A single file may be deleted, unless it is or holds something important.
 fn single(touch: &Touch, facts: &Facts<'_>) -> Danger {
-    let (Some(real), Some(plain), Place::Here) = (&touch.real, &touch.path, touch.place) else {
+    let (Some(real), Some(plain), Location::Here) = (&touch.real, &touch.path, touch.location) else {
         return Danger::None;
     };
-    let holds_all = *real == "/"
-        || *real == facts.home
-        || (path::is_below(&facts.project, real) && *real != facts.project);
+    let is_above = |folder: &str| {
+        folder == "/"
+            || folder == facts.home
+            || (path::is_below(&facts.project, folder) && folder != facts.project)
+    };
+    let holds_all = is_above(real);
+    // What `find` finds at any depth below it.
+    let folder = if touch.is_pattern { real.as_str() } else { path::parent(real) };
+    if touch.word.anywhere && !touch.is_unknown && is_above(folder) {
+        return Danger::Certain("files all over a folder outside of the project");
+    }
+    let is_outside = !path::is_below(real, &facts.project) && !path::is_below(plain, MADE_TEMPORARY);
     if touch.is_pattern {
         let name = path::file_name(plain);
-        return if holds_all && matches!(name, "*" | ".*") {
+        let takes_all = matches!(name, "*" | ".*");
+        return if takes_all && (holds_all || is_outside && !is_temporary(real, facts) && !is_cache(real)) {
             Danger::Certain("everything in a folder outside of the project")
         } else {
             Danger::None
@@ -225,6 +284,11 @@ fn single(touch: &Touch, facts: &Facts<'_>) -> Danger {
     }
     if touch.by == "rmdir" || touch.is_unknown {
         return Danger::None;
+    }
+    // A delete of single files that is given a folder gets them from a walk through it.
+    let is_folder = || facts.world.exists(&format!("{real}/.")) == Some(true);
+    if is_outside && matches!(touch.by.as_str(), "rm" | "unlink" | "shred" | "grm") && is_folder() {
+        return Danger::Certain("files all over a folder outside of the project");
     }
     if holds_all || *real == facts.project || *real == path::join(&facts.project, ".git") {
         return Danger::Certain("a folder that holds everything");
@@ -243,7 +307,7 @@ fn outside_clean(facts: &Facts<'_>) -> Option<Finding> {
         let folder = call.folder(command)?;
         if !path::is_below(&real(&folder, facts.world), &facts.project) {
             return Finding::deny(format!(
-                "Blocked: `git clean` in {folder}, which is outside of the project. Clean the project only."
+                "Blocked: `git clean` in {folder}, which is outside the project. Clean only the project."
             ));
         }
     }

@@ -1,17 +1,17 @@
 //! Disks, and the machine as a whole.
 
 use super::{Example, Finding, Params, Rule, operands, short};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::path;
-use crate::shell::Command;
+use crate::shell::{Command, Location};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "block-disk",
     on: true,
-    event: Moment::Before,
+    event: GuardEvent::Before,
     forbids_commands: true,
     parameters: &[],
-    about: "no formatting or overwriting of disks, no chmod -R of a root, no fork bombs",
+    about: "blocks formatting and overwriting disks, chmod -R of a root, and fork bombs",
     check,
     bad: &[
         Example::Shell("mkfs.ext4 /dev/sda1"),
@@ -53,26 +53,31 @@ fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
         facts.touches.iter().find(|touch| touch.deed.changes() && touch.path.as_deref().is_some_and(is_disk))
     {
         return Finding::deny(format!(
-            "Blocked: {} is a disk, and this would overwrite it. Work on an image file.",
+            "Blocked: this would overwrite the disk {}. Work on an image file.",
             touch.show()
         ));
     }
-    if let Some(command) = facts.commands_anywhere().find(|command| harms_disk(command)) {
+    let in_container = facts.analysis.iter().flat_map(|analysis| &analysis.commands).find(|command| {
+        command.location == Location::Container && harms_disk(command) && reaches_disks(facts)
+    });
+    if let Some(command) =
+        in_container.or_else(|| facts.commands_anywhere().find(|command| harms_disk(command)))
+    {
         return Finding::deny(format!(
-            "Blocked: `{}` would destroy what is on a disk. Ask the person.",
+            "Blocked: `{}` would destroy the data on a disk. Ask the person.",
             short(&command.show())
         ));
     }
     if let Some(command) = facts.commands_anywhere().find(|command| changes_root(command, facts)) {
         return Finding::deny(format!(
-            "Blocked: `{}` changes the rights of a whole system or home. Name the files of the project.",
+            "Blocked: `{}` changes the permissions of a whole system or home. Name files of the project.",
             short(&command.show())
         ));
     }
     let bombs = facts.analysis.as_ref().is_some_and(|analysis| !analysis.recursive.is_empty())
         || facts.commands().any(forks_forever);
     if bombs {
-        return Finding::deny("Blocked: this starts copies of itself without end.");
+        return Finding::deny("Blocked: this starts endless copies of itself.");
     }
     None
 }
@@ -93,6 +98,11 @@ fn harms_disk(command: &Command) -> bool {
         "wipefs" => command.has_short("a") || command.has("--all") || command.has_short("o"),
         "parted" | "fdisk" | "sfdisk" | "sgdisk" | "cfdisk" | "gdisk" => !lists && !words.is_empty(),
         "blkdiscard" | "lvremove" | "vgremove" | "pvremove" => true,
+        "pvcreate" | "vgcreate" | "scrub" | "nwipe" | "ddrescue" | "dd_rescue" | "partclone.restore"
+        | "bcache" | "mkfs_msdos" => names_disk,
+        "dd" | "gdd" | "dcfldd" | "dc3dd" => command
+            .texts()
+            .any(|arg| arg.strip_prefix("of=").or(arg.strip_prefix("wipe=")).is_some_and(is_disk)),
         "cryptsetup" => {
             command.texts().any(|arg| matches!(arg, "luksFormat" | "erase" | "luksErase" | "reencrypt"))
         }
@@ -102,7 +112,9 @@ fn harms_disk(command: &Command) -> bool {
         "nvme" => command.has("format") || command.has("sanitize"),
         "badblocks" => command.has_short("w"),
         "mdadm" => command.has("--zero-superblock"),
-        "zpool" | "zfs" => command.has("destroy"),
+        "zpool" | "zfs" => {
+            command.has("destroy") || command.has("labelclear") || (command.has("create") && names_disk)
+        }
         "diskutil" => command.texts().any(|arg| {
             let lower = arg.to_ascii_lowercase();
             lower.starts_with("erase")
@@ -121,6 +133,18 @@ fn harms_disk(command: &Command) -> bool {
     }
 }
 
+/// Whether a container gets the disks of this machine.
+fn reaches_disks(facts: &Facts<'_>) -> bool {
+    facts.commands_anywhere().any(|command| {
+        command.texts().any(|arg| {
+            arg == "--privileged"
+                || arg.starts_with("--device")
+                || arg.starts_with("/dev:")
+                || arg.contains("=/dev/")
+        })
+    })
+}
+
 fn changes_root(command: &Command, facts: &Facts<'_>) -> bool {
     let names_change = matches!(
         command.name.as_str(),
@@ -130,7 +154,8 @@ fn changes_root(command: &Command, facts: &Facts<'_>) -> bool {
         || !(command.has_short("R")
             || command.has_long("--recursive", 5)
             || command.has("/T")
-            || command.has("/t"))
+            || command.has("/t")
+            || facts.commands().any(runs_for_each))
     {
         return false;
     }
@@ -150,6 +175,15 @@ fn changes_root(command: &Command, facts: &Facts<'_>) -> bool {
             || *solid == facts.home
             || (path::is_below(&facts.project, solid) && *solid != facts.project && !touch.is_unknown)
     })
+}
+
+/// Whether a command runs another one for everything that it finds below a folder.
+fn runs_for_each(command: &Command) -> bool {
+    matches!(command.name.as_str(), "find" | "gfind" | "fd" | "fdfind")
+        && (command
+            .texts()
+            .any(|arg| matches!(arg, "-exec" | "-execdir" | "-x" | "-X" | "--exec" | "--exec-batch"))
+            || command.piped_to.iter().any(|name| name == "xargs" || name == "parallel"))
 }
 
 fn forks_forever(command: &Command) -> bool {

@@ -1,18 +1,22 @@
-//! Git commands: how they are read, and what they may lose.
+//! Git commands: how they are parsed, and what they may lose.
+
+mod losses;
 
 use super::{Example, Finding, Params, Rule, operands};
-use crate::judge::{Facts, Moment};
+use crate::files::{Deed, Touch};
+use crate::judge::{Facts, GuardEvent};
 use crate::path;
-use crate::shell::{Command, Value};
+use crate::shell::{Command, Location, Origin, Value};
+use losses::{Loss, MovedReferences, Paths};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "block-history-loss",
         on: true,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: true,
         parameters: &[],
-        about: "asks before git throws away work that is in no commit or on no remote",
+        about: "asks before git discards work that is in no commit or on no remote",
         check: history_loss,
         bad: &[
             Example::Shell("git reset --hard HEAD~1"),
@@ -37,10 +41,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "warn-git-amend",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &[],
-        about: "notes that an amend changes a commit that others may have",
+        about: "notes that an amend replaces a commit that others may have",
         check: amend,
         bad: &[Example::Shell("git commit --amend --no-edit"), Example::Shell("git commit -am x --amend")],
         good: &[Example::Shell("git commit -m 'explain --amend'")],
@@ -48,7 +52,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "warn-git-stash-drop",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &[],
         about: "notes that a dropped stash is gone",
@@ -59,7 +63,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "warn-all-files-staged",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &[],
         about: "notes that everything is staged at once",
@@ -86,24 +90,31 @@ pub(super) struct GitCall {
     pub(super) args: Vec<Value>,
     /// `-C`, `--work-tree`.
     pub(super) folder: Option<Value>,
+    /// `--git-dir`, `GIT_DIR`.
+    git_dir: Option<Value>,
     /// `-c name=value`.
     pub(super) settings: Vec<(String, Value)>,
 }
 
 impl GitCall {
-    /// Reads a command, if it is one of git.
+    /// Parses a command, if it is git.
     pub(super) fn of(command: &Command) -> Option<Self> {
         if !matches!(command.name.as_str(), "git" | "hub" | "git.exe") {
             return command.name.strip_prefix("git-").map(|verb| Self {
                 verb: verb.to_owned(),
                 args: command.args().to_vec(),
                 folder: None,
+                git_dir: None,
                 settings: Vec::new(),
             });
         }
         let args = command.args();
         let mut at = 0;
-        let mut folder = None;
+        let set = |wanted: &str| {
+            command.assignments.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
+        };
+        let mut folder = set("GIT_WORK_TREE");
+        let mut git_dir = set("GIT_DIR");
         let mut settings = Vec::new();
         while let Some(arg) = args.get(at) {
             match arg.text.as_str() {
@@ -117,7 +128,15 @@ impl GitCall {
                     }
                     at += 2;
                 }
-                "--git-dir" | "--namespace" | "--exec-path" => at += 2,
+                "--git-dir" => {
+                    git_dir = args.get(at + 1).cloned();
+                    at += 2;
+                }
+                "--namespace" | "--exec-path" => at += 2,
+                text if text.starts_with("--git-dir=") => {
+                    git_dir = arg.after("--git-dir=");
+                    at += 1;
+                }
                 text if text.starts_with("--work-tree=") => {
                     folder = arg.after("--work-tree=");
                     at += 1;
@@ -135,10 +154,10 @@ impl GitCall {
             whole.append(&mut rest);
             rest = whole;
         }
-        Some(Self { verb, args: rest, folder, settings })
+        Some(Self { verb, args: rest, folder, git_dir, settings })
     }
 
-    /// The folder that it works in; `None` where that is not known.
+    /// The folder that it works in; `None` if that is not known.
     pub(super) fn folder(&self, command: &Command) -> Option<String> {
         match &self.folder {
             Some(folder) if folder.is_known() => Some(if path::is_absolute(&folder.text) {
@@ -149,6 +168,16 @@ impl GitCall {
             Some(_) => None,
             None => command.cwd.clone(),
         }
+    }
+
+    /// The folder of the repository that `--git-dir` names, if it is not the repository of the
+    /// files.
+    fn other_repository(&self, command: &Command) -> Option<String> {
+        let named = self.git_dir.as_ref()?;
+        let files = self.folder(command)?;
+        let git_dir = path::join(&files, if named.is_known() { &named.text } else { "" });
+        let holder = git_dir.strip_suffix("/.git").unwrap_or(&git_dir);
+        (holder != files || !named.is_known()).then(|| holder.to_owned())
     }
 
     pub(super) fn has(&self, text: &str) -> bool {
@@ -163,7 +192,7 @@ impl GitCall {
         })
     }
 
-    /// A long option, or the start of it.
+    /// Whether a long option or a prefix of it is present.
     pub(super) fn has_long(&self, option: &str, shortest: usize) -> bool {
         self.args.iter().take_while(|arg| arg.text != "--").any(|arg| {
             let text = arg.text.split('=').next().unwrap_or("");
@@ -180,27 +209,81 @@ fn calls<'f>(facts: &'f Facts<'_>) -> impl Iterator<Item = (&'f Command, GitCall
     facts.commands().filter_map(|command| Some((command, GitCall::of(command)?)))
 }
 
-/// What would be lost.
-enum Loss {
-    Changes,
-    Commits,
-    Stashes,
-}
-
 fn history_loss(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
-    for (command, call) in calls(facts) {
-        let Some(losses) = losses(&call, command, facts) else { continue };
-        let repository =
-            facts.world.repository(&call.folder(command).unwrap_or_else(|| facts.project.clone()));
+    if let Some(touch) = facts.touches.iter().find(|touch| takes_reference(touch, facts)) {
+        return Finding::ask(format!(
+            "{} is where git keeps branches, and this may lose commits. Use git itself, or let the person confirm.",
+            touch.show()
+        ));
+    }
+    let mut stashed = false;
+    for command in facts.commands() {
+        if reverts_by_patch(command, facts) {
+            return Finding::ask(
+                "`patch -R` of git's own diff may throw away changes that are in no commit. Commit or stash first, or let the person confirm.",
+            );
+        }
+        let Some(call) = GitCall::of(command) else { continue };
+        let first = call.operands(&[]).first().map_or("", |word| word.text.as_str());
+        if call.verb == "stash" && (matches!(first, "" | "push" | "save" | "-u") || first.starts_with('-')) {
+            stashed = true;
+            continue;
+        }
+        let Some(losses) = losses::of(&call, command, facts) else { continue };
+        let mut folder = call.folder(command).unwrap_or_else(|| facts.project.clone());
+        if call.verb == "worktree"
+            && let Some(target) = call.operands(&[]).get(1)
+        {
+            folder = path::join(&folder, &target.text);
+        }
+        if was_just_cloned(&folder, command, facts) {
+            continue;
+        }
+        let apart = call.other_repository(command);
+        let is_apart = apart.is_some();
+        let folder = apart.unwrap_or(folder);
+        let mut repository = facts.world.repository(&folder);
+        if is_apart {
+            // It would overwrite files that git does not track.
+            repository.dirty = None;
+        }
+        // In a script, only what is certain counts.
+        let may = |answer: Option<bool>| {
+            if command.from_file { answer == Some(true) } else { answer != Some(false) }
+        };
+        if let Some(Paths { paths, scope }) = losses::paths(&call, command, facts).filter(|_| !is_apart)
+            && repository.dirty != Some(false)
+        {
+            repository.dirty = facts.world.loses_changes(&folder, &paths, scope).or(repository.dirty);
+        }
+        let commits = match losses::moved(&call) {
+            Some(MovedReferences { names, kept }) => {
+                let known: Vec<Option<bool>> = names
+                    .iter()
+                    .map(|name| match (name.as_deref(), &repository.branch) {
+                        (Some("HEAD"), Some(branch)) => Some(branch.as_str()),
+                        (name, _) => name,
+                    })
+                    .map(|name| facts.world.loses_commits(&folder, name?, kept.as_deref()))
+                    .collect();
+                if known.contains(&Some(true)) {
+                    Some(true)
+                } else if known.contains(&None) {
+                    // Which branch is meant is not known, so what HEAD has says nothing.
+                    repository.unpushed.filter(|_| names.iter().all(Option::is_some))
+                } else {
+                    Some(false)
+                }
+            }
+            None => repository.unpushed,
+        };
         let what = losses.iter().find_map(|loss| match loss {
-            Loss::Changes if repository.dirty != Some(false) => Some("changes that are in no commit"),
-            Loss::Commits if repository.unpushed != Some(false) => Some("commits that are on no remote"),
-            Loss::Stashes if repository.stashes != Some(false) => Some("stashed changes"),
+            Loss::Changes if may(repository.dirty) => Some("changes that are in no commit"),
+            Loss::Commits if may(commits) => Some("commits that are on no remote"),
+            Loss::Stashes if stashed || may(repository.stashes) => Some("stashed changes"),
             _ => None,
         });
-        if let Some(what) = what
-            && !command.from_file
-        {
+        if let Some(what) = what {
             return Finding::ask(format!(
                 "`git {}` may throw away {what}. Commit or stash first, or let the person confirm.",
                 call.verb
@@ -210,76 +293,52 @@ fn history_loss(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     None
 }
 
-fn losses(call: &GitCall, command: &Command, facts: &Facts<'_>) -> Option<Vec<Loss>> {
-    let has = |text: &str| call.has(text);
-    let first = call.operands(&[]).first().map(|value| value.text.clone()).unwrap_or_default();
-    Some(match call.verb.as_str() {
-        "reset" if call.has_long("--hard", 5) || has("--merge") => {
-            let stays = matches!(first.as_str(), "" | "HEAD" | "@");
-            if stays { vec![Loss::Changes] } else { vec![Loss::Changes, Loss::Commits] }
-        }
-        "clean"
-            if (call.has_short("f") || has("--force"))
-                && !call.has_short("n")
-                && !has("--dry-run")
-                && !call.has_short("i") =>
-        {
-            vec![Loss::Changes]
-        }
-        "checkout" | "co" => {
-            let forced = call.has_short("f") || has("--force");
-            let paths =
-                call.args.iter().any(|arg| {
-                    arg.text == "--"
-                        || arg.text == "."
-                        || arg.text.starts_with(":/")
-                        || arg.text.starts_with("./")
-                }) || call.operands(&["-b", "-B"]).iter().skip(1).any(|arg| !arg.text.starts_with('-'))
-                    && !call.has_short("bBt")
-                    && !has("--track")
-                    && !has("--orphan");
-            let file = !call.has_short("bB")
-                && call.operands(&["-b", "-B"]).iter().any(|value| names_file(value, command, facts));
-            if forced || ((paths || file) && !call.has_short("p")) {
-                vec![Loss::Changes]
-            } else {
-                return None;
-            }
-        }
-        "restore" => {
-            let staged_only =
-                (has("--staged") || call.has_short("S")) && !has("--worktree") && !call.has_short("W");
-            if staged_only || call.has_short("p") { return None } else { vec![Loss::Changes] }
-        }
-        "switch" if call.has_short("f") || has("--force") || has("--discard-changes") => vec![Loss::Changes],
-        "stash" if matches!(first.as_str(), "drop" | "clear") => vec![Loss::Stashes],
-        "branch" => {
-            let deletes = call.has_short("dD") || has("--delete");
-            let forced = call.has_short("D") || call.has_short("f") || has("--force");
-            if deletes && forced { vec![Loss::Commits] } else { return None }
-        }
-        "reflog" if matches!(first.as_str(), "expire" | "delete" | "drop") => vec![Loss::Commits],
-        "gc" if call
-            .args
-            .iter()
-            .any(|arg| arg.text.starts_with("--prune=now") || arg.text == "--prune=all") =>
-        {
-            vec![Loss::Commits]
-        }
-        "prune" if !has("-n") => vec![Loss::Commits],
-        "update-ref" if has("-d") || has("--delete") => vec![Loss::Commits],
-        "worktree" if first == "remove" && (has("--force") || call.has_short("f")) => vec![Loss::Changes],
-        "filter-branch" | "filter-repo" => vec![Loss::Commits],
-        "read-tree" if has("--reset") && has("-u") => vec![Loss::Changes],
-        "checkout-index" if call.has_short("f") => vec![Loss::Changes],
-        "rm" if call.has_short("f") && !has("--cached") => vec![Loss::Changes],
-        _ => return None,
+/// `rm .git/refs/heads/old`: a file in which git keeps its references or its objects, deleted or
+/// written without git.
+fn takes_reference(touch: &Touch, facts: &Facts<'_>) -> bool {
+    let changes = matches!(touch.deed, Deed::Delete | Deed::Truncate | Deed::DeleteTree);
+    let Some(real) = touch.real.as_deref().filter(|_| changes && touch.location == Location::Here) else {
+        return false;
+    };
+    let Some((folder, inside)) = real.split_once("/.git/").filter(|_| touch.by != "git") else {
+        return false;
+    };
+    if let Some(branch) = inside.strip_prefix("refs/heads/").filter(|_| !touch.is_pattern) {
+        return facts.world.loses_commits(folder, branch, None) != Some(false);
+    }
+    ["refs", "objects", "packed-refs", "logs", "HEAD"].iter().any(|own| path::is_below(inside, own))
+}
+
+/// Whether the same text cloned this folder, so that it holds nothing to lose.
+fn was_just_cloned(folder: &str, command: &Command, facts: &Facts<'_>) -> bool {
+    const VALUED: &[&str] =
+        &["-b", "--branch", "--depth", "-o", "--origin", "-c", "--config", "-j", "--jobs", "--filter"];
+    let before = facts.commands().take_while(|other| !std::ptr::eq(*other, command));
+    before.filter_map(|other| Some((other, GitCall::of(other)?))).any(|(other, call)| {
+        let words = call.operands(VALUED);
+        let Some(target) = words.get(1).or(words.first()).filter(|_| call.verb == "clone") else {
+            return false;
+        };
+        let name = if words.len() > 1 {
+            target.text.as_str()
+        } else {
+            path::file_name(&target.text).trim_end_matches(".git")
+        };
+        let made = call.folder(other).map(|cwd| path::join(&cwd, name)).filter(|_| target.is_known());
+        made.is_some_and(|made| path::is_below(folder, &made) && facts.world.exists(&made) == Some(false))
     })
 }
 
-fn names_file(value: &Value, command: &Command, facts: &Facts<'_>) -> bool {
-    let Some(cwd) = command.cwd.as_deref() else { return false };
-    value.is_known() && facts.world.exists(&path::join(cwd, &value.text)) == Some(true)
+/// `git diff | patch -R`.
+fn reverts_by_patch(command: &Command, facts: &Facts<'_>) -> bool {
+    let from_git = command.stdin.as_deref().is_some_and(|stdin| {
+        stdin.holes.iter().any(|(_, origin)| matches!(origin, Origin::Output(name) if name.as_ref() == "git"))
+    });
+    command.name == "patch"
+        && (command.has_short("R") || command.has("--reverse"))
+        && from_git
+        && !command.has("--dry-run")
+        && facts.world.repository(&facts.project).dirty != Some(false)
 }
 
 fn amend(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
@@ -306,7 +365,7 @@ fn all_staged(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
                 })
         }
         "commit" => {
-            // `-a` among glued options, but not in the value of one (`-m all`, `-Cabc`).
+            // `-a` in a cluster, but not in the value of an option (`-m all`, `-Cabc`).
             call.has("--all")
                 || call.args.iter().enumerate().any(|(number, arg)| {
                     let after_value = number > 0

@@ -1,4 +1,5 @@
-//! The rules: each with its id, its parameters, what it looks for, what the model is told, and examples that are run as tests.
+//! The rules: each has an id, parameters, a check, a reason for the model, and examples that run as
+//! tests.
 
 mod branches;
 mod cloud;
@@ -8,8 +9,10 @@ mod disk;
 mod download;
 mod env;
 mod git;
+mod output;
 mod outside;
 mod packages;
+mod persistence;
 mod pipeline;
 mod processes;
 pub mod read_only;
@@ -19,37 +22,33 @@ mod selfprotection;
 mod sql;
 pub mod stop;
 
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::shell::{Command, Value};
 use baton_core::guard::Decision;
 
-/// What a rule has to say about a call.
+/// What one rule says about a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// What is to happen.
     pub decision: Decision,
-    /// One line for the model: what, why, what to do instead.
+    /// One line for the model: what happened, why, and what to do instead.
     pub reason: String,
 }
 
 impl Finding {
-    /// It must not happen.
     pub fn deny(reason: impl Into<String>) -> Option<Self> {
         Some(Self { decision: Decision::Deny, reason: reason.into() })
     }
 
-    /// The person decides.
     pub fn ask(reason: impl Into<String>) -> Option<Self> {
         Some(Self { decision: Decision::Ask, reason: reason.into() })
     }
 
-    /// The model is told.
     pub fn note(reason: impl Into<String>) -> Option<Self> {
         Some(Self { decision: Decision::Note, reason: reason.into() })
     }
 }
 
-/// A call that shows what a rule means.
+/// An example of a call for a rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Example {
     /// A command in a shell.
@@ -58,29 +57,28 @@ pub enum Example {
     Read(&'static str),
     /// A file that a tool writes, and its content.
     Write(&'static str, &'static str),
-    /// What a tool gave back.
+    /// The output of a tool.
     Output(&'static str),
 }
 
-/// A rule.
 pub struct Rule {
-    /// Its id.
     pub id: &'static str,
-    /// Whether it is on unless somebody says otherwise.
+    /// Whether it is on by default.
     pub on: bool,
-    /// When it looks.
-    pub event: Moment,
-    /// Whether it may forbid commands, so that a command which nobody understands is its business too.
+    /// When it is checked.
+    pub event: GuardEvent,
+    /// Whether it may forbid commands. If such a rule is on, commands that are not understood need
+    /// a decision too.
     pub forbids_commands: bool,
-    /// The parameters that it takes, besides `hint`.
+    /// The parameters that it accepts besides `hint`.
     pub parameters: &'static [&'static str],
-    /// What it is for, in one line.
+    /// Its purpose in one line.
     pub about: &'static str,
-    /// What it has to say.
+    /// The check itself.
     pub check: fn(&Facts<'_>, &Params) -> Option<Finding>,
-    /// Calls that it holds back, notes or redacts.
+    /// Calls that it blocks, notes or redacts.
     pub bad: &'static [Example],
-    /// Calls that look alike and are none of its business.
+    /// Similar calls that it leaves alone.
     pub good: &'static [Example],
 }
 
@@ -90,52 +88,49 @@ impl std::fmt::Debug for Rule {
     }
 }
 
-/// The parameters of a rule; what is not given is empty.
+/// The parameters of a rule. Those that are not given are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params {
-    /// Whole simple commands that are allowed: `*` is one word, a last `**` any rest.
+    /// Simple commands that are allowed: `*` is one word, a last `**` is any rest.
     pub allow_patterns: Vec<String>,
     /// Paths that are allowed, with what is below them.
     pub allow_paths: Vec<String>,
-    /// Branches that are protected; `None` for main and master.
+    /// Protected branches; `None` for main and master.
     pub protected_branches: Option<Vec<String>>,
     /// More patterns: regular expressions with labels for secrets, parts of paths for writes.
-    pub additional_patterns: Vec<Pattern>,
-    /// Package managers that are meant to be used.
+    pub additional_patterns: Vec<LabelledPattern>,
+    /// Package managers that may be used.
     pub allowed: Vec<String>,
-    /// Package managers that are not.
+    /// Package managers that may not be used.
     pub blocked: Vec<String>,
     /// A size, in KiB.
     pub threshold_kb: Option<u64>,
-    /// How many repeats are too many.
+    /// How many repeats cause a note.
     pub times: Option<u32>,
-    /// The remote that counts.
+    /// The remote to compare with.
     pub remote: Option<String>,
-    /// The branch that work goes to.
+    /// The branch to compare with.
     pub base_branch: Option<String>,
-    /// A text that is put behind the reason.
+    /// A text that follows the reason.
     pub hint: Option<String>,
 }
 
 /// A pattern that a person gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
-    /// What is looked for.
+pub struct LabelledPattern {
     pub text: String,
-    /// What it is called.
+    /// The name that replaces what it finds.
     pub label: String,
 }
 
 /// A rule that is on, with its parameters.
 #[derive(Clone, Debug)]
 pub struct Active {
-    /// The rule.
     pub rule: &'static Rule,
-    /// Its parameters.
     pub params: Params,
 }
 
-/// What happens with a command that is not understood.
+/// What happens to a command that is not understood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Unknown {
     /// The person is asked.
@@ -147,14 +142,14 @@ pub enum Unknown {
     Allow,
 }
 
-/// The rules that a call is judged by.
+/// The rules for a request.
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
-    /// Our rules that are on.
+    /// The built-in rules that are on.
     pub rules: Vec<Active>,
-    /// The person's own.
+    /// The rules from rule files.
     pub custom: Vec<custom::Custom>,
-    /// What happens with what is not understood.
+    /// What happens to a command that is not understood.
     pub unknown: Unknown,
 }
 
@@ -172,8 +167,8 @@ impl RuleSet {
         Some(Self { rules: vec![Active { rule, params }], ..Self::default() })
     }
 
-    /// The rules that look at this moment.
-    pub fn active(&self, event: Moment) -> impl Iterator<Item = &Active> {
+    /// The active rules for this event.
+    pub fn active(&self, event: GuardEvent) -> impl Iterator<Item = &Active> {
         self.rules.iter().filter(move |active| active.rule.event == event)
     }
 
@@ -184,7 +179,6 @@ impl RuleSet {
     }
 }
 
-/// Every rule.
 pub fn all() -> impl Iterator<Item = &'static Rule> {
     const FAMILIES: &[&[Rule]] = &[
         rights::RULES,
@@ -195,6 +189,7 @@ pub fn all() -> impl Iterator<Item = &'static Rule> {
         read_only::RULES,
         secret_files::RULES,
         selfprotection::RULES,
+        persistence::RULES,
         branches::RULES,
         git::RULES,
         cloud::RULES,
@@ -214,7 +209,7 @@ pub fn by_id(id: &str) -> Option<&'static Rule> {
     all().find(|rule| rule.id == id)
 }
 
-/// For rules that are judged elsewhere.
+/// The check of rules that are checked elsewhere.
 pub(crate) fn no_check(_: &Facts<'_>, _: &Params) -> Option<Finding> {
     None
 }
@@ -242,7 +237,7 @@ fn matches_pattern(words: &[Value], name: &str, pattern: &str) -> bool {
     words.next().is_none()
 }
 
-/// The arguments that are no options, with the values of these options left out.
+/// The arguments that are neither options nor values of these options.
 pub(crate) fn operands<'c>(args: &'c [Value], valued: &[&str]) -> Vec<&'c Value> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -261,7 +256,7 @@ pub(crate) fn operands<'c>(args: &'c [Value], valued: &[&str]) -> Vec<&'c Value>
     out
 }
 
-/// A text cut to what fits into a reason.
+/// A text, cut to fit into a reason.
 pub(crate) fn short(text: &str) -> String {
     let mut out: String =
         text.chars().take(80).map(|sign| if sign.is_control() { ' ' } else { sign }).collect();

@@ -1,20 +1,20 @@
-//! Files outside of the project.
+//! Files outside the project.
 
 use super::delete::expand_home;
 use super::{Example, Finding, Params, Rule};
 use crate::files::{Deed, Touch, is_harmless_device, real};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::path;
-use crate::shell::{Origin, Place};
+use crate::shell::{Location, Origin};
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "block-read-outside-cwd",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: true,
         parameters: &["allowPaths"],
-        about: "no reading outside of the project, after `..`, `~`, variables, links and `cd`",
+        about: "blocks reading outside the project, also by `..`, `~`, variables, links and `cd`",
         check: reads,
         bad: &[
             Example::Read("/etc/hosts"),
@@ -36,10 +36,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "block-write-outside-cwd",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: true,
         parameters: &["allowPaths"],
-        about: "no writing outside of the project, by tools, commands or redirections",
+        about: "blocks writing outside the project, by tools, commands or redirections",
         check: writes,
         bad: &[
             Example::Write("/tmp/x", "x"),
@@ -66,11 +66,11 @@ fn writes(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
 
 fn outside(facts: &Facts<'_>, params: &Params, counts: fn(Deed) -> bool) -> Option<Finding> {
     let mut unclear = None;
-    for touch in facts.touches.iter().filter(|touch| counts(touch.deed) && touch.place == Place::Here) {
+    for touch in facts.touches.iter().filter(|touch| counts(touch.deed) && touch.location == Location::Here) {
         match &touch.real {
             Some(path) if !is_inside(path, facts, params) => {
                 return Finding::deny(format!(
-                    "Blocked: {} of {}, which is outside of the project. Work with files of the project, or ask the person.",
+                    "Blocked: {} of {}, which is outside the project. Use files of the project, or ask the person.",
                     touch.deed.as_str(),
                     touch.show()
                 ));
@@ -83,7 +83,7 @@ fn outside(facts: &Facts<'_>, params: &Params, counts: fn(Deed) -> bool) -> Opti
     }
     let touch = unclear?;
     Finding::ask(format!(
-        "Where {} is can't be known, so it may be outside of the project. Name the path in full.",
+        "It is not known where {} is, so it may be outside the project. Write the full path.",
         touch.show()
     ))
 }

@@ -1,14 +1,14 @@
 //! Package managers.
 
 use super::{Example, Finding, Params, Rule, operands};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::shell::Command;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "warn-package-publish",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &[],
         about: "notes that a package is published",
@@ -29,7 +29,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "warn-global-package-install",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &[],
         about: "notes that something is installed for the whole machine",
@@ -49,10 +49,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "prefer-package-manager",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: true,
         parameters: &["allowed", "blocked"],
-        about: "only the package managers that the project uses",
+        about: "blocks package managers that the project does not use",
         check: prefer,
         bad: &[
             Example::Shell("npm install"),
@@ -279,7 +279,7 @@ fn prefer(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
         if blocked || (!right.is_empty() && !allowed) {
             let instead = if right.is_empty() { params.allowed.join(" or ") } else { right.join(" or ") };
             let instead = if instead.is_empty() { "what the project uses".to_owned() } else { instead };
-            return Finding::deny(format!("Blocked: {used} is not what this project uses. Use {instead}."));
+            return Finding::deny(format!("Blocked: this project does not use {used}. Use {instead}."));
         }
     }
     None

@@ -1,16 +1,16 @@
 //! The forge's pipelines: merges, releases, workflows, secrets.
 
 use super::{Example, Finding, Params, Rule, is_allowed, operands, short};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::shell::Command;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "block-gh-pipeline",
     on: false,
-    event: Moment::Before,
+    event: GuardEvent::Before,
     forbids_commands: true,
     parameters: &["allowPatterns"],
-    about: "no merges, releases, workflow runs or secrets through gh or its API",
+    about: "blocks merges, releases, workflow runs and secrets through gh or its API",
     check,
     bad: &[
         Example::Shell("gh pr merge 1 --squash"),
@@ -45,7 +45,7 @@ fn check(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
         hit && !is_allowed(command, &params.allow_patterns)
     })?;
     Finding::deny(format!(
-        "Blocked: `{}` changes what others build and release on. Ask the person to do it.",
+        "Blocked: `{}` changes what others build and release from. Ask the person to do it.",
         short(&command.show())
     ))
 }

@@ -1,14 +1,14 @@
-//! Processes that stay, files that are large, calls that repeat.
+//! Processes that keep running, large files, repeated calls.
 
 use super::{Example, Finding, Params, Rule, operands};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::shell::Command;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "warn-background-process",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &[],
         about: "notes that a process is left running",
@@ -30,7 +30,7 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "warn-large-file-write",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &["thresholdKb"],
         about: "notes that a large file is written",
@@ -41,10 +41,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "warn-repeated-tool-calls",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &["times"],
-        about: "notes that the same call is made again and again",
+        about: "notes that the same call is repeated",
         check: repeated,
         bad: &[],
         good: &[Example::Shell("ls")],
@@ -92,7 +92,7 @@ fn stays(command: &Command) -> bool {
 
 fn large(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
     let limit = params.threshold_kb.unwrap_or(1024).saturating_mul(1024);
-    let tool = facts.call.tool;
+    let tool = facts.request.tool;
     let sizes = [tool.and_then(|tool| tool.content.as_deref()), tool.and_then(|tool| tool.patch.as_deref())]
         .into_iter()
         .flatten()
@@ -104,18 +104,18 @@ fn large(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
         return None;
     }
     Finding::note(format!(
-        "This writes {} KiB into one file. Split it, or make it by a program.",
+        "This writes {} KiB into one file. Split it, or generate it with a program.",
         size / 1024
     ))
 }
 
 fn repeated(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
     let times = params.times.unwrap_or(3).max(1);
-    if facts.call.repeats < times {
+    if facts.request.repeats < times {
         return None;
     }
     Finding::note(format!(
-        "The same call was made {} times already. Its result won't change: try something else.",
-        facts.call.repeats
+        "You already made the same call {} times. Its result won't change. Try something else.",
+        facts.request.repeats
     ))
 }

@@ -1,16 +1,16 @@
-//! Other rights than the agent was given.
+//! Commands that run with more rights than the agent has.
 
 use super::{Example, Finding, Params, Rule, is_allowed, short};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::shell::Command;
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "block-sudo",
     on: true,
-    event: Moment::Before,
+    event: GuardEvent::Before,
     forbids_commands: true,
     parameters: &["allowPatterns"],
-    about: "no other rights: sudo, doas, pkexec, su -c, sudoedit, runas",
+    about: "blocks commands that take more rights: sudo, doas, pkexec, su -c, sudoedit, runas",
     check,
     bad: &[
         Example::Shell("sudo apt install jq"),
@@ -34,13 +34,14 @@ fn check(facts: &Facts<'_>, params: &Params) -> Option<Finding> {
         .commands_anywhere()
         .find(|command| gains_rights(command) && !is_allowed(command, &params.allow_patterns))?;
     Finding::deny(format!(
-        "Blocked: `{}` asks for other rights than you were given. Do it without them, or ask the person to run it.",
+        "Blocked: `{}` takes more rights than you have. Do it without them, or ask the person to run it.",
         short(&command.show())
     ))
 }
 
 fn gains_rights(command: &Command) -> bool {
     match command.name.as_str() {
+        "please" if builds(command) => false,
         "sudo" | "sudo-rs" | "doas" | "pkexec" | "sudoedit" | "dzdo" | "please" | "gksudo" | "kdesudo"
         | "gksu" | "kdesu" | "visudo" | "run0" | "gosu" | "su-exec" => {
             let asks_version = matches!(
@@ -49,14 +50,31 @@ fn gains_rights(command: &Command) -> bool {
             );
             !asks_version
         }
-        "su" | "runuser" => true,
+        "su" | "runuser" | "sg" | "pfexec" | "calife" | "lxqt-sudo" | "machinectl-shell" | "super"
+        | "op-sudo" | "sudosh" => true,
+        "machinectl" => command.has("shell"),
+        "chpst" => command.has_short("uU"),
         "runas" | "gsudo" => true,
         "Start-Process" | "start-process" | "saps" | "start" => {
             command.texts().any(|arg| arg.eq_ignore_ascii_case("runas"))
                 && command.texts().any(|arg| arg.to_ascii_lowercase().starts_with("-v"))
         }
         "osascript" => command.texts().any(|arg| arg.contains("with administrator privileges")),
-        "systemd-run" => command.has_long("--uid", 5) && !command.has("--user"),
+        "systemd-run" => {
+            let sets_user = command.texts().any(|arg| arg.contains("User=") || arg.contains("DynamicUser="));
+            (command.has_long("--uid", 5) || sets_user) && !command.has("--user")
+        }
         _ => false,
     }
+}
+
+/// Whether `please` is the build tool of that name here: `please build //...`.
+fn builds(command: &Command) -> bool {
+    const VERBS: &[&str] = &[
+        "build", "test", "run", "query", "clean", "fmt", "init", "update", "watch", "cover", "hash",
+        "export", "gc", "help", "tool", "generate", "rebuild", "plugin", "codegen",
+    ];
+    let mut words = command.texts().filter(|arg| !arg.starts_with('-'));
+    let is_verb = words.next().is_some_and(|word| VERBS.contains(&word));
+    is_verb && words.all(|word| word.starts_with(['/', ':']) || !word.contains('/'))
 }

@@ -1,17 +1,23 @@
-//! baton itself: what an agent must not change or turn off.
+//! What an agent must not change or turn off in baton itself.
+//!
+//! Three questions, each in its own file: does the call change a file of baton ([`files`]), does it
+//! run or end baton in a way that agents may not ([`commands`]), does it turn an agent's hooks off
+//! ([`switches`])? All three go by what a command means and where its paths lead.
+
+mod commands;
+mod files;
+mod switches;
 
 use super::{Example, Finding, Params, Rule, operands, short};
-use crate::files::Deed;
-use crate::judge::{Facts, Moment};
-use crate::path;
+use crate::judge::{Facts, GuardEvent};
 
 pub(super) const RULES: &[Rule] = &[Rule {
     id: "protect-baton",
     on: true,
-    event: Moment::Before,
+    event: GuardEvent::Before,
     forbids_commands: true,
     parameters: &[],
-    about: "baton's state, rules, hooks and plugins are not changed by agents",
+    about: "blocks agents from changing baton's state, rules, hooks and plugins",
     check,
     bad: &[
         Example::Shell("baton setup --remove"),
@@ -25,6 +31,13 @@ pub(super) const RULES: &[Rule] = &[Rule {
         Example::Shell("baton job start claude --as ann 'go on'"),
         Example::Shell("rm ~/.local/share/baton/guard.calls"),
         Example::Shell("script -qc 'baton guard disable block-sudo' /dev/null"),
+        Example::Shell("baton --home /tmp/x guard disable block-sudo"),
+        Example::Shell("tmux send-keys -t %1 'baton approve a1b2' Enter"),
+        Example::Shell("ln -sf /dev/null ~/.config/baton/config.toml"),
+        Example::Shell("kill $(pgrep baton)"),
+        Example::Shell("sqlite3 :memory: \"attach '/home/me/.local/share/baton/baton.db' as b\""),
+        Example::Shell("cd ~/.config/baton && unzip -o /tmp/x.zip"),
+        Example::Shell("ulimit -x unlimited"),
     ],
     good: &[
         Example::Shell("baton send otter hello"),
@@ -34,79 +47,46 @@ pub(super) const RULES: &[Rule] = &[Rule {
         Example::Shell("baton approvals"),
         Example::Shell("baton job start codex 'write the tests'"),
         Example::Shell("baton send otter 'run it --as root'"),
+        Example::Shell("baton guard disable --help"),
+        Example::Shell("git checkout main"),
+        Example::Shell("tar xzf src.tar.gz"),
+        Example::Shell("kill $(pgrep node)"),
     ],
 }];
 
 fn check(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
-    let own: Vec<String> = facts.world.own_paths().iter().map(|own| path::join("/", own)).collect();
-    let work = facts.world.project();
-    let work = Some(work.trim_end_matches('/')).filter(|work| own.iter().any(|own| is_worktree(work, own)));
-    for touch in &facts.touches {
-        let opens_database = matches!(touch.by.as_str(), "sqlite3" | "duckdb" | "litecli");
-        if !touch.deed.changes() && !opens_database {
-            continue;
-        }
-        let paths = [touch.path.as_deref(), touch.real.as_deref()];
-        let hit = paths.into_iter().flatten().any(|path| {
-            own.iter().any(|own| {
-                path::is_below(path, own)
-                    && !work.is_some_and(|work| path != work && path::is_below(path, work))
-                    || (matches!(touch.deed, Deed::DeleteTree | Deed::Delete)
-                        && path::is_below(own, path)
-                        && path != "/")
-            }) || (touch.deed.changes() && path::file_name(path) == ".baton.toml")
-        });
-        if hit {
-            return Finding::deny(format!(
-                "Blocked: {} belongs to baton, and agents don't change it. Ask the person.",
-                touch.show()
-            ));
-        }
-    }
-    let command = facts.commands().find(|command| {
-        let words: Vec<&str> =
-            operands(command.args(), &[]).iter().map(|value| value.text.as_str()).collect();
-        match (command.name.as_str(), &words[..]) {
-            ("baton", ["setup", ..]) => command.has_long("--remove", 5) && !command.has("--dry-run"),
-            ("baton", ["guard", "disable", ..] | ["approve", ..]) => true,
-            // Who somebody is, only the person says.
-            ("baton", _) if command.texts().any(|arg| arg == "--as" || arg.starts_with("--as=")) => true,
-            ("baton", ["config", "set" | "unset", key, ..]) => {
-                key.starts_with("guard") || key.starts_with("approvals")
-            }
-            ("pkill" | "killall" | "taskkill", names) => names
-                .iter()
-                .any(|name| *name == "baton" || name.starts_with("baton ") || *name == "baton.exe"),
-            _ => false,
-        }
-    })?;
+    let own = files::Own::of(facts);
+    files::check(facts, &own).or_else(|| commands::check(facts, &own)).or_else(|| switches::check(facts))
+}
+
+fn belongs(what: &str) -> Option<Finding> {
     Finding::deny(format!(
-        "Blocked: `{}` would turn off what watches over agents. Only the person does that.",
-        short(&command.show())
+        "Blocked: {} belongs to baton, and agents may not change it. Ask the person.",
+        short(what)
     ))
 }
 
-/// Whether a folder is the worktree of a job, which lies below baton's own folder: whoever works in one may change what is in it, and in no other.
-fn is_worktree(folder: &str, own: &str) -> bool {
-    let inside =
-        folder.strip_prefix(own.trim_end_matches('/')).and_then(|rest| rest.strip_prefix("/worktrees/"));
-    inside.is_some_and(|job| !job.is_empty() && !job.contains('/'))
+fn turns_off(what: &str) -> Option<Finding> {
+    Finding::deny(format!(
+        "Blocked: `{}` would turn off the checks on agents. Only the person may do that.",
+        short(what)
+    ))
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::{Call, Decision, RuleSet, Told, judge};
+    use crate::{Decision, FakeWorld, Request, RuleSet, judge};
     use baton_core::tool::{ToolKind, ToolUse};
 
     #[test]
-    fn a_job_changes_its_own_worktree_and_nothing_else_of_batons() {
+    fn a_job_changes_its_own_worktree_and_no_other_file_of_baton() {
         let home = "/home/me/.local/share/baton";
         let decision = |project: &str, command: &str| {
-            let mut world = Told::new(project, "/home/me");
+            let mut world = FakeWorld::new(project, "/home/me");
             world.own = vec![home.to_owned()];
             world.links.insert(format!("{home}/worktrees/j1/out"), format!("{home}/baton.db"));
             let tool = ToolUse { command: Some(command.to_owned()), ..ToolUse::new(ToolKind::Shell, "Bash") };
-            judge(&Call::before("claude", &tool), &RuleSet::standard(), &world).verdict.decision
+            judge(&Request::before("claude", &tool), &RuleSet::standard(), &world).verdict.decision
         };
         let mine = format!("{home}/worktrees/j1");
         for command in ["touch made", "echo x > src/a", &format!("touch {mine}/made"), "rm made"] {
@@ -123,7 +103,7 @@ mod tests {
         ] {
             assert!(matches!(decision(&mine, command), Decision::Deny), "{command}");
         }
-        // From elsewhere it is as closed as the rest, and no other folder opens anything.
+        // From elsewhere the worktree is as closed as the rest, and no other folder opens anything.
         for project in ["/home/me/project", home, &format!("{home}/worktrees"), &format!("{home}/jobs/j1")] {
             assert!(matches!(decision(project, &format!("touch {mine}/made")), Decision::Deny), "{project}");
         }

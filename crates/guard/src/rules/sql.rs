@@ -1,35 +1,48 @@
-//! SQL that goes to a database.
+//! SQL that runs on a database.
 
 use super::{Example, Finding, Params, Rule};
-use crate::judge::{Facts, Moment};
+use crate::judge::{Facts, GuardEvent};
 use crate::shell::Command;
 
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: "warn-destructive-sql",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &[],
-        about: "notes DROP, TRUNCATE, and DELETE or UPDATE without WHERE",
+        about: "notes DROP, TRUNCATE, DELETE or UPDATE without WHERE, and commands that drop a database",
         check: destructive,
         bad: &[
             Example::Shell("psql -c 'DROP TABLE users'"),
             Example::Shell("mysql db -e \"DELETE FROM users -- WHERE 1\""),
             Example::Shell("echo 'truncate orders;' | psql"),
             Example::Shell("sqlite3 a.db <<E\nUPDATE users SET a = 1;\nE"),
+            Example::Shell("dropdb --if-exists prod"),
+            Example::Shell("mysqladmin -u root drop shop"),
+            Example::Shell("bundle exec rails db:drop"),
+            Example::Shell("npx prisma migrate reset --force"),
+            Example::Shell("mongosh shop --eval 'db.dropDatabase()'"),
+            Example::Shell("redis-cli -n 1 flushdb"),
+            Example::Shell("python3 manage.py flush --noinput"),
         ],
         good: &[
             Example::Shell("psql -c 'SELECT * FROM drops'"),
             Example::Shell("psql -c 'DELETE FROM users WHERE id = 1'"),
             Example::Shell("echo 'DROP TABLE users'"),
             Example::Shell("psql -c \"SELECT 'DROP TABLE x'\""),
+            Example::Shell("dropdb --help"),
+            Example::Shell("mysqladmin status"),
+            Example::Shell("rails db:migrate"),
+            Example::Shell("npx prisma migrate status"),
+            Example::Shell("python3 manage.py migrate"),
+            Example::Shell("redis-cli get flushdb"),
         ],
     },
     Rule {
         id: "warn-schema-alteration",
         on: false,
-        event: Moment::Before,
+        event: GuardEvent::Before,
         forbids_commands: false,
         parameters: &[],
         about: "notes ALTER",
@@ -42,7 +55,7 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-const CLIENTS: &[&str] = &[
+const SQL_CLIENTS: &[&str] = &[
     "psql",
     "mysql",
     "mariadb",
@@ -81,10 +94,74 @@ const CLIENTS: &[&str] = &[
     "dbmate",
 ];
 
+/// Programs that drop a database or its content, each with the words that do it; without words the
+/// name alone does.
+const DROP_COMMANDS: &[(&str, &[&str])] = &[
+    ("dropdb", &[]),
+    ("mysqladmin", &["drop"]),
+    ("mariadb-admin", &["drop"]),
+    ("rails", &["db:drop", "db:reset", "db:purge", "db:drop:all", "db:migrate:reset", "db:schema:load"]),
+    ("rake", &["db:drop", "db:reset", "db:purge", "db:drop:all", "db:migrate:reset", "db:schema:load"]),
+    ("prisma", &["reset", "--force-reset"]),
+    ("supabase", &["reset"]),
+    ("mix", &["ecto.drop", "ecto.reset"]),
+    ("artisan", &["migrate:fresh", "migrate:reset", "db:wipe"]),
+    ("manage.py", &["flush", "reset_db", "sqlflush"]),
+    ("sequelize", &["db:drop", "db:migrate:undo:all"]),
+    ("sequelize-cli", &["db:drop", "db:migrate:undo:all"]),
+    ("typeorm", &["schema:drop"]),
+    ("doctrine", &["orm:schema-tool:drop"]),
+    ("console", &["doctrine:database:drop", "doctrine:schema:drop"]),
+    ("dbmate", &["drop"]),
+    ("sqlx", &["drop", "reset"]),
+    ("diesel", &["reset"]),
+    ("knex", &["--all"]),
+];
+
+/// The program of a command that drops a database.
+fn dropper(command: &Command) -> Option<&'static str> {
+    let asks_help = command.texts().any(|arg| matches!(arg, "--help" | "--version"));
+    // `php artisan`, `python3 manage.py`: the script is the program.
+    let is_named = |name: &str| {
+        command.name == name
+            || (matches!(name, "artisan" | "manage.py" | "console")
+                && command.texts().next().is_some_and(|first| crate::path::file_name(first) == name))
+    };
+    let (name, _) = DROP_COMMANDS.iter().filter(|_| !asks_help).find(|(name, words)| {
+        is_named(name) && (words.is_empty() || words.iter().any(|word| command.has(word)))
+    })?;
+    Some(name)
+}
+
+/// Commands that empty a database without SQL.
+fn empties(command: &Command) -> bool {
+    match command.name.as_str() {
+        "mongo" | "mongosh" => {
+            let calls = |text: &str| {
+                [".dropDatabase(", ".drop()", ".deleteMany({})"].iter().any(|call| text.contains(call))
+            };
+            command.texts().any(calls) || command.stdin.as_deref().is_some_and(|text| calls(&text.text))
+        }
+        "redis-cli" | "valkey-cli" => {
+            super::operands(command.args(), &["-n", "-h", "-p", "-a", "-u", "--user"])
+                .first()
+                .is_some_and(|word| matches!(word.text.to_ascii_lowercase().as_str(), "flushall" | "flushdb"))
+        }
+        _ => false,
+    }
+}
+
 fn destructive(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
+    if let Some(name) = facts.analysis.iter().flat_map(|analysis| &analysis.commands).find_map(|command| {
+        dropper(command).or_else(|| empties(command).then_some("the database's own client"))
+    }) {
+        return Finding::note(format!(
+            "`{name}` drops what is in a database, which can't be undone. Check which database it is."
+        ));
+    }
     let what = statements(facts).into_iter().find_map(|words| danger(&words))?;
     Finding::note(format!(
-        "This SQL runs {what}, which can't be undone. Check what it hits with a SELECT first, and use a transaction."
+        "This SQL runs {what}, which can't be undone. Check the affected rows with a SELECT first, and use a transaction."
     ))
 }
 
@@ -92,7 +169,7 @@ fn alteration(facts: &Facts<'_>, _: &Params) -> Option<Finding> {
     statements(facts).into_iter().find(|words| {
         words.iter().any(|word| word == "ALTER") && words.first().is_some_and(|word| word != "SELECT")
     })?;
-    Finding::note("This SQL alters a schema. Put it into a migration, so that others get it too.")
+    Finding::note("This SQL changes a schema. Put it into a migration, so that others get it too.")
 }
 
 fn danger(words: &[String]) -> Option<&'static str> {
@@ -131,11 +208,11 @@ fn danger(words: &[String]) -> Option<&'static str> {
     None
 }
 
-/// The statements that go to databases, as upper-case words.
+/// The statements that run on databases, as upper-case words.
 fn statements(facts: &Facts<'_>) -> Vec<Vec<String>> {
     let mut out = Vec::new();
     let commands = facts.analysis.iter().flat_map(|analysis| &analysis.commands);
-    for command in commands.filter(|command| CLIENTS.contains(&command.name.as_str())) {
+    for command in commands.filter(|command| SQL_CLIENTS.contains(&command.name.as_str())) {
         for text in texts(command, facts) {
             out.extend(split(&text));
         }
@@ -219,7 +296,7 @@ fn split(text: &str) -> Vec<Vec<String>> {
             }
             b'/' if next == Some(&b'*') => {
                 end_word(&mut word, &mut words);
-                // MySQL runs what is in `/*! … */`.
+                // MySQL runs the text in `/*! … */`.
                 let runs = bytes.get(at + 2) == Some(&b'!');
                 at += 3;
                 if !runs {

@@ -1,20 +1,22 @@
 //! The end of a turn: work that is not committed, pushed, proposed or green.
 //!
-//! What is not known never blocks: a missing tool, no network, no repository. After [`MAX_BLOCKS`] blocks the turn may end whatever is left.
+//! What is not known never blocks: a missing tool, no network, no repository. After
+//! [`MAX_STOP_BLOCKS`] blocks the turn may end in any case.
 
 use super::{Params, Rule, RuleSet, no_check};
-use crate::judge::{Call, Moment};
+use crate::judge::{GuardEvent, Request};
 use crate::world::{Repository, World};
 use baton_core::guard::{Decision, Verdict};
 
-/// How often the end of one turn is blocked.
-pub const MAX_BLOCKS: u32 = 3;
+/// How often one turn may be kept from ending. A model that can't satisfy a rule must not run
+/// forever.
+pub const MAX_STOP_BLOCKS: u32 = 3;
 
 const fn rule(id: &'static str, about: &'static str, parameters: &'static [&'static str]) -> Rule {
     Rule {
         id,
         on: false,
-        event: Moment::Stop,
+        event: GuardEvent::Stop,
         forbids_commands: false,
         parameters,
         about,
@@ -36,15 +38,15 @@ pub(crate) const RULES: &[Rule] = &[
     rule("require-ci-green-before-stop", "a turn ends only with green checks", &["remote"]),
 ];
 
-/// What the rules say about the end of a turn.
-pub(crate) fn check(call: &Call<'_>, rules: &RuleSet, world: &dyn World) -> Vec<Verdict> {
-    // An agent that says it was stopped before, with nobody who counted: once is enough.
-    if call.stops_blocked.map_or(call.stop_active, |blocked| blocked >= MAX_BLOCKS) {
+/// Checks all rules about the end of a turn.
+pub(crate) fn check(request: &Request<'_>, rules: &RuleSet, world: &dyn World) -> Vec<Verdict> {
+    // The agent says that the turn was blocked before, and no count exists. Once is enough.
+    if request.stops_blocked.map_or(request.stop_active, |blocked| blocked >= MAX_STOP_BLOCKS) {
         return Vec::new();
     }
     let folder = world.project();
     let mut found = Vec::new();
-    for active in rules.active(Moment::Stop) {
+    for active in rules.active(GuardEvent::Stop) {
         let params = &active.params;
         let (remote, base) = (params.remote.as_deref(), params.base_branch.as_deref());
         let mut facts = world.repository_against(&folder, remote, base);
@@ -75,9 +77,10 @@ fn asks_the_host(rule: &str, params: &Params) -> bool {
 fn missing(rule: &str, facts: &Repository, base: &str) -> Option<String> {
     let branch = facts.branch.as_deref().unwrap_or("this branch");
     match rule {
-        "require-commit-before-stop" if facts.dirty == Some(true) => {
-            Some("Not done yet: there are changes that are in no commit. Commit them, or undo what is not meant to stay.".to_owned())
-        }
+        "require-commit-before-stop" if facts.dirty == Some(true) => Some(
+            "Not done yet: some changes are in no commit. Commit them, or undo what should not stay."
+                .to_owned(),
+        ),
         "require-push-before-stop" if facts.has_remote == Some(true) && facts.unpushed == Some(true) => {
             Some(format!("Not done yet: {branch} has commits that are not pushed. Push them."))
         }
@@ -93,7 +96,7 @@ fn missing(rule: &str, facts: &Repository, base: &str) -> Option<String> {
             Some(format!("Not done yet: {branch} has conflicts. Resolve them."))
         }
         "require-ci-green-before-stop" if facts.ci_green == Some(false) => {
-            Some(format!("Not done yet: the checks of {branch} are red. Look at them and mend what is broken."))
+            Some(format!("Not done yet: the checks of {branch} are red. Read them and fix what is broken."))
         }
         _ => None,
     }
@@ -103,7 +106,7 @@ fn missing(rule: &str, facts: &Repository, base: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::rules::{Active, by_id};
-    use crate::world::{PullRequest, Told};
+    use crate::world::{FakeWorld, PullRequest};
 
     fn all_on() -> RuleSet {
         let rules = RULES
@@ -113,8 +116,8 @@ mod tests {
         RuleSet { rules, ..RuleSet::default() }
     }
 
-    fn unfinished() -> Told {
-        let mut world = Told::new("/p", "/home/me");
+    fn unfinished() -> FakeWorld {
+        let mut world = FakeWorld::new("/p", "/home/me");
         world.repository = Repository {
             branch: Some("feature".to_owned()),
             dirty: Some(true),
@@ -129,27 +132,28 @@ mod tests {
 
     #[test]
     fn each_rule_blocks_by_what_it_is_for() {
-        let found = check(&Call::stop("claude"), &all_on(), &unfinished());
+        let found = check(&Request::stop("claude"), &all_on(), &unfinished());
         let ids: Vec<&str> = found.iter().map(|verdict| verdict.rule.as_str()).collect();
         assert_eq!(ids, RULES.iter().map(|rule| rule.id).collect::<Vec<_>>());
     }
 
     #[test]
     fn what_is_not_known_never_blocks() {
-        let world = Told::new("/p", "/home/me");
-        assert!(check(&Call::stop("claude"), &all_on(), &world).is_empty());
+        let world = FakeWorld::new("/p", "/home/me");
+        assert!(check(&Request::stop("claude"), &all_on(), &world).is_empty());
     }
 
     #[test]
     fn a_turn_is_held_three_times_at_most() {
         let world = unfinished();
-        let call = |stops_blocked, stop_active| Call { stops_blocked, stop_active, ..Call::stop("claude") };
-        assert!(!check(&call(Some(2), true), &all_on(), &world).is_empty());
-        assert!(check(&call(Some(3), true), &all_on(), &world).is_empty());
+        let request =
+            |stops_blocked, stop_active| Request { stops_blocked, stop_active, ..Request::stop("claude") };
+        assert!(!check(&request(Some(2), true), &all_on(), &world).is_empty());
+        assert!(check(&request(Some(3), true), &all_on(), &world).is_empty());
         assert!(
-            !check(&call(Some(0), true), &all_on(), &world).is_empty(),
+            !check(&request(Some(0), true), &all_on(), &world).is_empty(),
             "somebody else held it, for mail"
         );
-        assert!(check(&call(None, true), &all_on(), &world).is_empty(), "nobody counted");
+        assert!(check(&request(None, true), &all_on(), &world).is_empty(), "nobody counted");
     }
 }

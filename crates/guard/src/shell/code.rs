@@ -1,23 +1,27 @@
-//! Programs in other languages that stand in a command: `python -c`, `node -e`, `awk '…'`.
+//! Programs of other languages inside a command: `python -c`, `node -e`, `awk '…'`.
 //!
-//! They are not parsed as their languages are. A scan over their tokens finds calls that start processes or touch files, and gives them to the shell
-//! analysis as the commands they amount to. Texts that are put together in a way that hides them are unknown.
+//! They are not parsed by their grammar. A scan over their tokens finds calls that start processes
+//! or touch files, and gives them to the shell analysis as equivalent commands. Texts that a
+//! program puts together in a hidden way are unknown.
 
+mod about;
 mod calls;
 mod expressions;
+mod loads;
 mod names;
 
 use super::eval::{Context, Shell};
 use super::value::{Origin, Value};
 use super::{Command, escape};
+use expressions::Expression;
 use std::collections::HashMap;
 
-/// Tokens of a program that are looked at.
+/// How many tokens of a program are scanned.
 const MAX_TOKENS: usize = 20_000;
-/// Longest program that is looked at.
-const MAX_CODE: usize = 128 << 10;
+/// Longest program that is scanned. This bounds the work of one command.
+const MAX_CODE_BYTES: usize = 128 << 10;
 
-/// Whether a name is that of an interpreter whose programs are scanned.
+/// Whether a name is an interpreter whose programs are scanned.
 pub(super) fn is_interpreter(name: &str) -> bool {
     language(name).is_some()
 }
@@ -45,7 +49,8 @@ fn language(name: &str) -> Option<Language> {
         "lua" | "luajit" => Language::Lua,
         "awk" | "gawk" | "mawk" | "nawk" => Language::Awk,
         "osascript" | "Rscript" | "julia" | "tclsh" | "expect" | "groovy" | "elixir" | "R" | "racket"
-        | "guile" => Language::Other,
+        | "guile" | "erl" | "scala" | "jshell" | "ghc" | "ocaml" | "sbcl" | "clisp" | "bb" | "clojure"
+        | "clj" | "crystal" | "swift" | "raku" | "kotlinc" => Language::Other,
         _ => return None,
     })
 }
@@ -65,13 +70,26 @@ pub(super) fn run(shell: &mut Shell<'_>, name: &str, args: &[Value], context: &C
             if content.is_download() {
                 shell.ran(Origin::Download, name, context);
             }
+            if let [(_, Origin::File(path))] = &content.holes[..]
+                && content.text.is_empty()
+            {
+                scan_disk(shell, language, path, name, context);
+                return printed;
+            }
             if !content.is_known() || content.text.is_empty() {
                 return printed;
             }
             (content, false)
         }
         Program::Input => match context.stdin.as_deref() {
-            Some(stdin) => (stdin.clone(), false),
+            Some(stdin) => {
+                for (_, origin) in stdin.holes.iter().take(8) {
+                    if let Origin::File(path) = origin {
+                        scan_disk(shell, language, path, name, context);
+                    }
+                }
+                (stdin.clone(), false)
+            }
             None => return printed,
         },
         Program::None => return printed,
@@ -80,7 +98,17 @@ pub(super) fn run(shell: &mut Shell<'_>, name: &str, args: &[Value], context: &C
     printed
 }
 
-/// Scans a program of the language that an interpreter's name says.
+/// Scans a program that existed on disk before the command.
+fn scan_disk(shell: &mut Shell<'_>, language: Language, path: &str, name: &str, context: &Context) {
+    if let Some(text) = shell.script_text(path) {
+        let inner = Context { from_file: true, ..context.clone() };
+        shell.within_file_budget(true, |shell| {
+            scan_value(shell, language, &Value::known(text), name, false, &inner);
+        });
+    }
+}
+
+/// Scans a program in the language of an interpreter.
 pub(super) fn scan_file(shell: &mut Shell<'_>, name: &str, text: &Value, context: &Context) {
     if let Some(language) = language(name) {
         scan_value(shell, language, text, name, false, context);
@@ -102,7 +130,8 @@ fn scan_value(
             shell.ran(origin.clone(), name, context);
         }
     }
-    if text.text.len() > MAX_CODE || !shell.step(text.text.len() / 2) {
+    printed_variables(shell, text, context);
+    if text.text.len() > MAX_CODE_BYTES || !shell.step(text.text.len() / 2) {
         shell.ran(Origin::Decoded, name, context);
         return;
     }
@@ -112,11 +141,47 @@ fn scan_value(
         language,
         context: inner,
         known: HashMap::new(),
+        lists: HashMap::new(),
         mentioned: HashMap::new(),
         code: &text.text,
         prints,
     };
     scan.all();
+}
+
+/// `python3 -c "print('$API_KEY')"`: the shell puts the value into the program, which prints it.
+fn printed_variables(shell: &mut Shell<'_>, text: &Value, context: &Context) {
+    const PRINTS: &[&str] = &["print", "console.", "puts", "echo", "say", "write(", "p "];
+    let shown = |before: &str| {
+        let statement = before.rsplit([';', '\n']).next().unwrap_or(before);
+        PRINTS.iter().any(|word| statement.contains(word))
+    };
+    let holes = text.holes.iter().filter_map(|(at, origin)| match origin {
+        Origin::Variable(name) if shown(text.text.get(..*at).unwrap_or("")) => Some(name.clone()),
+        _ => None,
+    });
+    // A known value leaves no mark in the text.
+    let alone = !text.text.contains("http") && shown(&text.text);
+    let known = text.variables.iter().filter(|_| alone && text.holes.is_empty()).cloned();
+    for name in holes.chain(known).take(16) {
+        let value = Value {
+            holes: vec![(0, Origin::Variable(name.clone()))],
+            variables: vec![name],
+            ..Value::default()
+        };
+        if shell.step(4) {
+            shell.analysis.commands.push(Command {
+                name: "echo".to_owned(),
+                words: vec![Value::known("echo"), value],
+                cwd: shell.state.cwd.clone(),
+                location: context.location,
+                from_file: context.from_file,
+                captured: context.captured,
+                in_code: true,
+                ..Command::default()
+            });
+        }
+    }
 }
 
 enum Program {
@@ -126,7 +191,7 @@ enum Program {
     None,
 }
 
-/// Where the program of an interpreter is, by its arguments.
+/// Where an interpreter's arguments say that its program is.
 fn program(language: Language, name: &str, args: &[Value]) -> Program {
     let mut at = 0;
     while let Some(arg) = args.get(at) {
@@ -157,7 +222,13 @@ fn program(language: Language, name: &str, args: &[Value]) -> Program {
             (Language::Php, "-r") | (Language::Lua | Language::Other, "-e" | "-E") => {
                 return Program::Text(next(), false);
             }
-            (Language::Other, "-c") => return Program::Text(next(), false),
+            (Language::Other, "-c" | "-eval" | "--eval" | "--expression") => {
+                return Program::Text(next(), false);
+            }
+            (Language::Other, "eval") if name == "crystal" => return Program::Text(next(), false),
+            (Language::Other, "build" | "run" | "test" | "package" | "repl" | "compile" | "new") => {
+                return Program::None;
+            }
             (Language::Perl | Language::Ruby, flags)
                 if flags.len() > 1
                     && flags.starts_with('-')
@@ -190,7 +261,7 @@ fn program(language: Language, name: &str, args: &[Value]) -> Program {
 enum Token {
     Name(String),
     Text(String),
-    /// A text in backticks, or one with other things in it.
+    /// A text in backticks, or one with interpolations.
     Command(String),
     Number(u32),
     Sign(char),
@@ -201,12 +272,13 @@ struct Scan<'a, 'w, 'c> {
     language: Language,
     context: Context,
     known: HashMap<String, Value>,
+    lists: HashMap<String, Vec<Value>>,
     mentioned: HashMap<&'static str, bool>,
     code: &'c str,
     prints: bool,
 }
 
-const HIDING: &[&str] = &[
+const HIDING_CALLS: &[&str] = &[
     "chr",
     "fromCharCode",
     "b64decode",
@@ -252,8 +324,13 @@ impl Scan<'_, '_, '_> {
                 {
                     self.source(&Value::known(text.clone()));
                 }
+                // Bun's and zx's shell: $`rm -rf x`.
+                Some(Token::Command(text)) if self.language == Language::Node && self.mentions("$`") => {
+                    self.source(&Value::known(text.clone()));
+                }
                 Some(Token::Text(text)) if self.language == Language::Awk => {
-                    // `"command" | getline`, `print | "command"`, `print > "file"`, `getline < "file"`.
+                    // `"command" | getline`, `print | "command"`, `print > "file"`, `getline <
+                    // "file"`.
                     let text = Value::known(text.clone());
                     let before = at.checked_sub(1).and_then(|before| tokens.get(before));
                     match (before, tokens.get(at + 1)) {
@@ -281,8 +358,13 @@ impl Scan<'_, '_, '_> {
                 && *after != Token::Sign('=')
                 && self.known.len() < 256
             {
-                let (value, _) = self.expression(tokens, at + 2);
-                if let Some(value) = value {
+                if *after == Token::Sign('[')
+                    && let Some(values) = self.list(tokens, at + 2)
+                {
+                    self.lists.insert(name.clone(), values);
+                    continue;
+                }
+                if let Some(value) = self.expression(tokens, at + 2).value {
                     self.known.insert(name.clone(), value);
                 }
             }
@@ -294,15 +376,22 @@ impl Scan<'_, '_, '_> {
         self.shell.in_subshell(|shell| shell.source_value(text, "code", &context));
     }
 
-    /// Notes what a call amounts to.
+    /// Notes the command that a call is equivalent to.
     fn command(&mut self, name: &str, args: &[Value]) {
+        // A program that reads its own settings does not show them.
+        if self.context.from_file
+            && name == "cat"
+            && args.iter().any(|arg| crate::secrets::is_env_file(crate::path::file_name(&arg.text)))
+        {
+            return;
+        }
         let mut words = vec![Value::known(name)];
         words.extend_from_slice(args);
         let command = Command {
             name: name.to_owned(),
             words,
             cwd: self.shell.state.cwd.clone(),
-            place: self.context.place,
+            location: self.context.location,
             from_file: self.context.from_file,
             in_code: true,
             ..Command::default()

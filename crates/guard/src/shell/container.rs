@@ -1,32 +1,39 @@
-//! Commands in containers: what they run there, and which folders of this machine they have.
+//! Commands in containers: what runs there, and which folders of this machine are mounted.
 
 use super::eval::{Context, Shell};
 use super::value::{Origin, Value};
-use super::{Place, wrappers};
+use super::{Location, wrappers};
 use crate::path;
 use std::rc::Rc;
 
-/// A folder of this machine in a container.
+/// A folder of this machine that is mounted in a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mount {
-    /// Where it is in the container.
+    /// Its path in the container.
     pub at: String,
-    /// What it is here.
+    /// Its path on this machine.
     pub from: String,
-    /// Whether it can only be read there.
     pub read_only: bool,
 }
 
-/// The path of this machine that a path in a container is; of two mounts the deeper one counts.
-pub fn outside(mounts: &[Mount], inside: &str) -> Option<(String, bool)> {
+/// A path of this machine that is mounted in a container.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HostPath {
+    pub path: String,
+    pub read_only: bool,
+}
+
+/// The path of this machine behind a path in a container. If mounts are nested, the deeper one
+/// counts.
+pub fn outside(mounts: &[Mount], inside: &str) -> Option<HostPath> {
     let mount =
         mounts.iter().filter(|mount| path::is_below(inside, &mount.at)).max_by_key(|mount| mount.at.len())?;
     let rest = inside.get(mount.at.trim_end_matches('/').len()..).unwrap_or("").trim_start_matches('/');
     let whole = if rest.is_empty() { mount.from.clone() } else { path::join(&mount.from, rest) };
-    Some((whole, mount.read_only))
+    Some(HostPath { path: whole, read_only: mount.read_only })
 }
 
-/// Where the namespaces of the first process are entered, one is on the machine itself.
+/// Whether a command enters the namespaces of the first process, and so the machine itself.
 pub(super) fn enters_machine(name: &str, args: &[Value]) -> bool {
     let target = super::run::value_of(args, &["-t", "--target"]);
     name == "nsenter"
@@ -41,7 +48,6 @@ impl Shell<'_> {
             return printed;
         };
         let wrapper = wrappers::Wrapper {
-            names: &[],
             short: if name == "kubectl" || name == "oc" { "cnf" } else { "eulvpwhmcf" },
             long: &[
                 "--env",
@@ -96,7 +102,7 @@ impl Shell<'_> {
         if !command.is_empty() {
             let mounts = self.mounts(options);
             let inner =
-                Context { place: Place::Container, mounts: Some(Rc::from(mounts)), ..context.deeper() };
+                Context { location: Location::Container, mounts: Some(Rc::from(mounts)), ..context.deeper() };
             let folder = super::run::value_of(options, &["-w", "--workdir"]).filter(Value::is_known);
             self.in_subshell(|shell| {
                 shell.state.cwd = Some(
@@ -108,7 +114,7 @@ impl Shell<'_> {
         printed
     }
 
-    /// The folders of this machine that the options of a container name.
+    /// The mounts in the options of a container.
     fn mounts(&self, options: &[Value]) -> Vec<Mount> {
         let mut found = Vec::new();
         for (number, arg) in options.iter().enumerate() {

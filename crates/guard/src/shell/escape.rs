@@ -1,6 +1,6 @@
-//! Escapes of `$'…'`, `printf` and `echo -e`, and base64: how words are spelled so that nobody reads them.
+//! Escapes of `$'…'`, `printf` and `echo -e`, and base64: ways to hide a word from a reader.
 
-/// What the backslash at the start of a text stands for, and how many bytes that takes.
+/// The text of the escape at the start of a text, and how many bytes it takes.
 pub fn ansi(text: &str) -> (String, usize) {
     let bytes = text.as_bytes();
     let digits = |from: usize, most: usize, radix: u32| {
@@ -62,7 +62,7 @@ pub fn unescape(text: &str) -> String {
     out
 }
 
-/// The text that base64 spells, where it is one.
+/// The text that base64 encodes, if it is text.
 pub fn base64(text: &str) -> Option<String> {
     let mut bits = 0u32;
     let mut count = 0u32;
@@ -88,7 +88,7 @@ pub fn base64(text: &str) -> Option<String> {
     String::from_utf8(out).ok()
 }
 
-/// The text that pairs of hexadecimal digits spell.
+/// The text that pairs of hexadecimal digits encode.
 pub fn hex(text: &str) -> Option<String> {
     let digits: Vec<u8> = text
         .bytes()

@@ -1,31 +1,33 @@
-//! The walk over a syntax tree: state of the shell at each point, and what runs there.
+//! Walks over a syntax tree and keeps the shell's state at each point.
 
 mod branches;
+mod loops;
 
 use super::container::Mount;
 use super::parse::{self, Fault, MAX_DEPTH};
 use super::syntax::*;
 use super::value::{Origin, Value};
-use super::{Analysis, Command, Place, Ran, Redirection};
+use super::{Analysis, Command, Location, Ran, Redirection};
 use crate::World;
 use crate::path;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-/// Longest text that is analysed.
-pub const MAX_TEXT: usize = 2 << 20;
-/// Most work for one text: bytes read, words expanded, state copied. A step is about a tenth of a microsecond.
+/// Longest text that is analysed. No person or agent types a longer command.
+pub const MAX_TEXT_BYTES: usize = 2 << 20;
+/// The most work for one text: bytes read, words expanded, state copied. A step takes about a tenth
+/// of a microsecond.
 pub const MAX_STEPS: u64 = 400_000;
-/// Iterations of a loop that are followed with their own values.
-const MAX_ITERATIONS: usize = 16;
-/// Commands that are kept.
+/// How many commands are kept. A text that runs more is not understood.
 const MAX_COMMANDS: usize = 20_000;
+/// How many words of an array are kept. A longer array is unknown.
+const MAX_ARRAY_WORDS: usize = 4096;
 
 /// What a text would do on this machine.
 pub fn analyse(text: &str, world: &dyn World) -> Analysis {
     let mut shell = Shell::new(world);
-    if text.len() > MAX_TEXT {
-        shell.analysis.unknown.push("the command is too long to be read".to_owned());
+    if text.len() > MAX_TEXT_BYTES {
+        shell.analysis.unknown.push(format!("the command is longer than {MAX_TEXT_BYTES} bytes"));
     } else {
         shell.source(text, &Context::default());
     }
@@ -34,7 +36,7 @@ pub fn analyse(text: &str, world: &dyn World) -> Analysis {
 
 /// The state that a subshell copies.
 #[derive(Clone, Default, PartialEq)]
-pub(super) struct State {
+pub(super) struct ShellState {
     pub(super) variables: HashMap<String, Vec<Value>>,
     pub(super) functions: HashMap<String, Rc<str>>,
     pub(super) aliases: HashMap<String, Rc<str>>,
@@ -42,17 +44,31 @@ pub(super) struct State {
     pub(super) cwd: Option<String>,
     pub(super) old_cwd: Option<String>,
     pub(super) folders: Vec<Option<String>>,
+    /// Whether `set -x` is on.
+    pub(super) traced: bool,
+    /// `$0`: the script that runs, as it was called.
+    pub(super) called_as: Option<Value>,
 }
 
-/// What a command inherits from where it stands.
+impl ShellState {
+    /// How much work it is to copy the state.
+    pub(super) fn size(&self) -> usize {
+        let words = |values: &Vec<Value>| {
+            values.len() + values.iter().map(|value| value.text.len()).sum::<usize>() / 256
+        };
+        self.variables.values().map(words).sum::<usize>() + self.functions.len() + self.arguments.len()
+    }
+}
+
+/// What a command inherits from its position in the text.
 #[derive(Clone, Default)]
 pub(super) struct Context {
     pub(super) stdin: Option<Rc<Value>>,
-    /// Whether somebody takes the output.
+    /// Whether the output is used.
     pub(super) wants_output: bool,
     pub(super) captured: bool,
     pub(super) background: bool,
-    pub(super) place: Place,
+    pub(super) location: Location,
     pub(super) mounts: Option<Rc<[Mount]>>,
     pub(super) traced: bool,
     pub(super) from_file: bool,
@@ -68,32 +84,66 @@ impl Context {
 
 pub(super) struct Shell<'w> {
     pub(super) world: &'w dyn World,
-    pub(super) state: State,
+    pub(super) state: ShellState,
     pub(super) analysis: Analysis,
     pub(super) active: Vec<String>,
+    /// The functions that run at this point, with the state in which each was called.
+    pub(super) called: Vec<(String, ShellState)>,
+    /// Copies of the system's programs that the text made, with the programs' names.
+    pub(super) programs: HashMap<String, String>,
+    /// How often a running function was called again.
+    pub(super) recursions: usize,
     pub(super) scripts_read: Vec<String>,
+    /// Folders into which something downloaded was unpacked.
+    pub(super) fetched: Vec<String>,
+    /// What runs when the shell ends, and from where.
+    pub(super) traps: Vec<(Value, Context)>,
+    /// The state after a `cd` that may fail has failed. It is followed once, with every such `cd`
+    /// failing.
+    pub(super) failed_cd: Option<ShellState>,
+    pub(super) cds_fail: bool,
+    /// How many ways lead through the loops around this point, and whether one loop is past its
+    /// first value.
+    ways: usize,
+    is_later: bool,
+    /// The variables of those loops.
+    looped: Vec<String>,
     stopped: bool,
-    /// Other states that a branch may have left behind: what follows is run in each of them too.
-    others: Vec<State>,
+    /// The work after which the walk stops. Within a file it is less than [`MAX_STEPS`].
+    limit: u64,
+    /// Other states that a branch may have left behind. What follows is run in each of them too.
+    others: Vec<ShellState>,
     forks: usize,
 }
 
 impl<'w> Shell<'w> {
     pub(super) fn new(world: &'w dyn World) -> Self {
-        let state = State { cwd: Some(path::join("/", &world.cwd())), ..State::default() };
+        let state = ShellState { cwd: Some(path::join("/", &world.cwd())), ..ShellState::default() };
         Self {
             world,
             state,
             analysis: Analysis::default(),
             active: Vec::new(),
+            called: Vec::new(),
+            programs: HashMap::new(),
+            recursions: 0,
             scripts_read: Vec::new(),
+            fetched: Vec::new(),
+            traps: Vec::new(),
+            failed_cd: None,
+            cds_fail: false,
+            ways: 1,
+            is_later: false,
+            looped: Vec::new(),
             stopped: false,
+            limit: MAX_STEPS,
             others: Vec::new(),
             forks: 0,
         }
     }
 
-    pub(super) fn finish(self) -> Analysis {
+    pub(super) fn finish(mut self) -> Analysis {
+        self.run_traps(0);
         self.analysis
     }
 
@@ -103,12 +153,34 @@ impl<'w> Shell<'w> {
         if self.stopped {
             return false;
         }
-        if self.analysis.steps > MAX_STEPS || self.analysis.commands.len() > MAX_COMMANDS {
-            self.stopped = true;
-            self.analysis.unknown.push("the command takes too much work to understand".to_owned());
-            return false;
+        let too_much = if self.analysis.steps > self.limit {
+            format!("the command takes more than {MAX_STEPS} steps to understand")
+        } else if self.analysis.commands.len() > MAX_COMMANDS {
+            format!("the command runs more than {MAX_COMMANDS} commands")
+        } else {
+            return true;
+        };
+        self.stopped = true;
+        // In a file that existed before the command, unread text is no reason to ask.
+        if self.limit == MAX_STEPS {
+            self.analysis.unknown.push(too_much);
         }
-        true
+        false
+    }
+
+    /// Walks over a file that existed before the command. A long file is read only as far as its
+    /// share of the work allows, and is no reason to ask.
+    pub(super) fn within_file_budget(&mut self, on_disk: bool, walk: impl FnOnce(&mut Self)) {
+        if !on_disk || self.stopped {
+            walk(self);
+            return;
+        }
+        let before = self.limit;
+        let share = (before.saturating_sub(self.analysis.steps)) / 3;
+        self.limit = (self.analysis.steps + share).min(MAX_STEPS - 1);
+        walk(self);
+        self.limit = before;
+        self.stopped = self.analysis.steps > before || self.analysis.commands.len() > MAX_COMMANDS;
     }
 
     pub(super) fn unknown(&mut self, why: impl Into<String>, context: &Context) {
@@ -118,7 +190,7 @@ impl<'w> Shell<'w> {
     }
 
     pub(super) fn ran(&mut self, origin: Origin, by: &str, context: &Context) {
-        if context.place != Place::Container && self.analysis.ran.len() < 64 {
+        if context.location != Location::Container && self.analysis.ran.len() < 64 {
             self.analysis.ran.push(Ran { origin, by: by.to_owned(), from_file: context.from_file });
         }
     }
@@ -132,8 +204,8 @@ impl<'w> Shell<'w> {
             Ok(script) => self.list(&script.list, &script.heres, context),
             Err(fault) => {
                 let why = match fault {
-                    Fault::Size => "the command has too many words to be read".to_owned(),
-                    Fault::Depth => "the command is nested too deeply to be read".to_owned(),
+                    Fault::Size => "the command has more words than are read".to_owned(),
+                    Fault::Depth => "the command is nested more than 32 times".to_owned(),
                     Fault::Syntax(why) => format!("the command can't be parsed ({why})"),
                 };
                 self.unknown(why, context);
@@ -145,12 +217,15 @@ impl<'w> Shell<'w> {
     /// Runs a text that may hold unknown parts, as `sh -c` and `eval` do.
     pub(super) fn source_value(&mut self, text: &Value, by: &str, context: &Context) -> Value {
         if context.depth > MAX_DEPTH {
-            self.unknown("the command is nested too deeply to be read", context);
+            self.unknown("the command is nested more than 32 times", context);
             return Value::unknown(Origin::Input);
         }
         if text.is_opaque() || (text.text.trim().is_empty() && !text.holes.is_empty()) {
             for (_, origin) in text.holes.iter().take(8) {
-                self.ran(origin.clone(), by, context);
+                match origin {
+                    Origin::File(path) => self.shell_file(path, by, context),
+                    _ => self.ran(origin.clone(), by, context),
+                }
             }
             return Value::unknown(Origin::Input);
         }
@@ -173,11 +248,12 @@ impl<'w> Shell<'w> {
 
     /// Runs something on a copy of the state.
     pub(super) fn in_subshell<T>(&mut self, run: impl FnOnce(&mut Self) -> T) -> T {
-        let size = self.state.variables.len() + self.state.functions.len() + self.state.arguments.len() + 4;
-        self.step(4 + size * 2);
+        self.step(12 + self.state.size() * 2);
         let saved = self.state.clone();
         let others = std::mem::take(&mut self.others);
+        let traps = self.traps.len();
         let result = run(self);
+        self.run_traps(traps);
         self.state = saved;
         self.others = others;
         result
@@ -201,10 +277,13 @@ impl<'w> Shell<'w> {
                 self.pipeline(&item.stages, heres, &inner)
             };
             if context.wants_output
-                && output.text.len() + printed.text.len() <= MAX_TEXT
+                && output.text.len() + printed.text.len() <= MAX_TEXT_BYTES
                 && output.holes.len() < 256
             {
                 output.push(&printed);
+            }
+            if let Some(failed) = self.failed_cd.take() {
+                ends.extend(self.after_failed_cd(failed, items, number, heres, context));
             }
             if !self.others.is_empty() {
                 ends.extend(self.in_other_states(items.get(number + 1..).unwrap_or(&[]), heres, context));
@@ -242,7 +321,7 @@ impl<'w> Shell<'w> {
         printed
     }
 
-    /// Tells the commands of each stage which stages follow.
+    /// Notes for the commands of each stage which stages follow.
     fn note_pipes(&mut self, starts: &[usize]) {
         let end = self.analysis.commands.len();
         let names: Vec<String> = starts
@@ -260,6 +339,7 @@ impl<'w> Shell<'w> {
             for command in self.analysis.commands.get_mut(*start..until).unwrap_or(&mut []) {
                 if command.piped_to.len() < 16 && !command.captured {
                     command.piped_to.extend(later.iter().take(16).cloned());
+                    command.piped_at.extend(starts.iter().skip(number + 1).take(16));
                 }
             }
         }
@@ -284,10 +364,22 @@ impl<'w> Shell<'w> {
                     out_file = self.absolute(&redirect.target).map(|path| (path, redirect.op));
                     context.wants_output = true;
                 }
+                // `exec 3< file`, and `sh <&3` later.
+                RedirectOp::Read | RedirectOp::ReadWrite => {
+                    let content = self.content(&redirect.target);
+                    self.write_file(format!("/dev/fd/{}", redirect.fd.unwrap_or(0)), content);
+                }
+                RedirectOp::Duplicate if redirect.fd.unwrap_or(0) == 0 => {
+                    let source = self.analysis.files.get(&format!("/dev/fd/{}", redirect.target.text));
+                    context.stdin = source.cloned().map(Rc::new).or(context.stdin);
+                }
                 _ => {}
             }
         }
         let printed = self.kind(&node.kind, heres, redirects, &context);
+        for redirect in node.redirects.iter().filter(|_| out_file.is_some()) {
+            self.feed_process(redirect, &printed, heres, &context);
+        }
         let Some((file, op)) = out_file else { return printed };
         if !path::is_below(&file, "/dev") {
             let mut content = printed;
@@ -304,6 +396,24 @@ impl<'w> Shell<'w> {
         Value::default()
     }
 
+    /// `> >(sh)`: a command that reads what another one prints.
+    fn feed_process(
+        &mut self,
+        redirect: &Redirect<'_>,
+        printed: &Value,
+        heres: &[Here<'_>],
+        context: &Context,
+    ) {
+        let Target::Word(Word::Parts(parts)) = &redirect.target else { return };
+        let inner =
+            Context { stdin: Some(Rc::new(printed.clone())), wants_output: false, ..context.deeper() };
+        for part in parts {
+            if let Part::Process { list, is_input: false } = part {
+                self.in_subshell(|shell| shell.list(list, heres, &inner));
+            }
+        }
+    }
+
     pub(super) fn write_file(&mut self, path: String, content: Value) {
         if self.analysis.files.len() < 1024 && self.step(content.text.len() / 64 + 4) {
             self.analysis.files.insert(path, content);
@@ -312,16 +422,16 @@ impl<'w> Shell<'w> {
 
     fn kind(
         &mut self,
-        kind: &Kind<'_>,
+        kind: &NodeKind<'_>,
         heres: &[Here<'_>],
         redirects: Vec<Redirection>,
         context: &Context,
     ) -> Value {
-        if !matches!(kind, Kind::Simple { .. }) && !redirects.is_empty() {
+        if !matches!(kind, NodeKind::Simple { .. }) && !redirects.is_empty() {
             let command = Command {
                 redirects: redirects.clone(),
                 cwd: self.state.cwd.clone(),
-                place: context.place,
+                location: context.location,
                 mounts: context.mounts.clone(),
                 from_file: context.from_file,
                 ..Command::default()
@@ -329,15 +439,17 @@ impl<'w> Shell<'w> {
             self.analysis.commands.push(command);
         }
         match kind {
-            Kind::Simple { assignments, words } => self.simple(assignments, words, redirects, heres, context),
-            Kind::Group(lists) => {
+            NodeKind::Simple { assignments, words } => {
+                self.simple(assignments, words, redirects, heres, context)
+            }
+            NodeKind::Group(lists) => {
                 let mut output = Value::default();
                 for list in lists {
                     output.push(&self.list(list, heres, context));
                 }
                 output
             }
-            Kind::If { branches, otherwise } => {
+            NodeKind::If { branches, otherwise } => {
                 let mut output = Value::default();
                 for (condition, _) in branches {
                     output.push(&self.list(condition, heres, context));
@@ -347,40 +459,24 @@ impl<'w> Shell<'w> {
                 output.push(&self.in_branches(&bodies, heres, context, otherwise.is_none()));
                 output
             }
-            Kind::Subshell(list) => self.in_subshell(|shell| shell.list(list, heres, context)),
-            Kind::For { name, values, body } => {
+            NodeKind::Subshell(list) => self.in_subshell(|shell| shell.list(list, heres, context)),
+            NodeKind::For { name, values, body } => {
                 let values = match values {
                     Some(words) => self.words(words, heres, context),
                     None => self.state.arguments.clone(),
                 };
-                let mut output = Value::default();
-                let too_many = values.len() > MAX_ITERATIONS;
-                for value in values.iter().take(MAX_ITERATIONS) {
-                    self.state.variables.insert((*name).to_owned(), vec![value.clone()]);
-                    output.push(&self.list(body, heres, context));
-                }
-                if too_many || values.is_empty() {
-                    let joined = values.iter().skip(MAX_ITERATIONS).take(256).find(|value| {
-                        value.text.starts_with('/')
-                            || value.text.starts_with('.')
-                            || value.text.starts_with('~')
-                    });
-                    let value = joined.cloned().unwrap_or_else(|| Value::unknown(Origin::Input));
-                    self.state.variables.insert((*name).to_owned(), vec![value]);
-                    output.push(&self.list(body, heres, context));
-                }
-                output
+                self.in_loop(name, &values, body, heres, context)
             }
-            Kind::Case { subject, branches } => {
+            NodeKind::Case { subject, branches } => {
                 self.word(subject, heres, context);
                 let branches: Vec<&List<'_>> = branches.iter().collect();
                 self.in_branches(&branches, heres, context, true)
             }
-            Kind::Function { name, body } => {
+            NodeKind::Function { name, body } => {
                 self.state.functions.insert((*name).to_owned(), Rc::from(*body));
                 Value::default()
             }
-            Kind::Test(words) => {
+            NodeKind::Test(words) => {
                 for word in words {
                     self.word(word, heres, context);
                 }
@@ -410,6 +506,7 @@ impl<'w> Shell<'w> {
         let argv = self.words(words, heres, context);
         let mut set = Vec::new();
         for assignment in assignments {
+            self.subscript(assignment.index, context);
             let mut values = Vec::new();
             if assignment.values.len() == 1 {
                 for word in &assignment.values {
@@ -429,8 +526,11 @@ impl<'w> Shell<'w> {
                 values = before;
             }
             let length: usize = values.iter().map(|value| value.text.len() + 16 * value.holes.len()).sum();
-            if !self.step(4 + length / 64) {
+            if !self.step(4 + values.len() + length / 64) {
                 break;
+            }
+            if values.len() > MAX_ARRAY_WORDS {
+                values = vec![Value::unknown(Origin::Variable(Rc::from(assignment.name)))];
             }
             set.push((assignment.name.to_owned(), values));
         }
@@ -441,6 +541,7 @@ impl<'w> Shell<'w> {
         if argv.is_empty() {
             let had_no_words = words.is_empty();
             for (name, values) in set {
+                self.prompt_variable(&name, values.first(), context);
                 self.state.variables.insert(name, values);
             }
             if !redirects.is_empty() || !firsts.is_empty() {
@@ -448,7 +549,7 @@ impl<'w> Shell<'w> {
                     assignments: firsts,
                     redirects,
                     cwd: self.state.cwd.clone(),
-                    place: context.place,
+                    location: context.location,
                     mounts: context.mounts.clone(),
                     from_file: context.from_file,
                     ..Command::default()
@@ -461,10 +562,18 @@ impl<'w> Shell<'w> {
                 _ => Value::default(),
             };
         }
+        let declares = matches!(
+            argv.first().map(|word| word.text.as_str()),
+            Some("declare" | "local" | "typeset" | "export" | "readonly")
+        );
+        if declares {
+            self.state.variables.extend(set);
+        }
         self.run(argv, firsts, redirects, context)
     }
 
-    /// A path from the folder at this point, with links that the text made resolved; `None` where too much of it is unknown.
+    /// An absolute path from the current folder, with links that the text made resolved; `None` if
+    /// too much of it is unknown.
     pub(super) fn absolute(&self, value: &Value) -> Option<String> {
         let text = value.literal()?;
         if text.is_empty() {
@@ -478,15 +587,19 @@ impl<'w> Shell<'w> {
         Some(joined)
     }
 
-    /// What stands in a file, as far as the text says.
+    /// The content of a file, as far as the text shows it.
     pub(super) fn content(&self, file: &Value) -> Value {
         let Some(mut path) = self.absolute(file) else { return Value::unknown(Origin::Input) };
+        if path::is_below(&path, "/dev/tcp") || path::is_below(&path, "/dev/udp") {
+            return Value::unknown(Origin::Download);
+        }
         for _ in 0..4 {
             match self.analysis.links.get(&path) {
                 Some(target) => path.clone_from(target),
                 None => break,
             }
         }
-        self.analysis.files.get(&path).cloned().unwrap_or_else(|| Value::unknown(Origin::Input))
+        let written = self.analysis.files.get(&path).cloned();
+        written.unwrap_or_else(|| Value::unknown(Origin::File(Rc::from(path))))
     }
 }

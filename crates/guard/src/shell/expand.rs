@@ -1,81 +1,21 @@
 //! Expansion of words: braces, tildes, variables, substitutions, splitting.
 
+mod braces;
+mod fields;
+mod operators;
+
 use super::eval::{Context, Shell};
 use super::syntax::*;
-use super::value::{Origin, Value, pattern_matches};
+use super::value::{Origin, Value};
+use braces::{Piece, expand_braces};
+use fields::Fields;
+use operators::changed;
 use std::rc::Rc;
 
-/// Words that one word's braces may become.
-const MAX_BRACES: usize = 64;
-/// Longest word whose braces are expanded.
-const MAX_BRACED: usize = 4096;
-/// Longest text whose prefixes and suffixes are compared with a pattern.
-const MAX_CUT: usize = 512;
-
-/// A word on its way: unquoted signs, and parts that are left alone.
-#[derive(Clone, Copy)]
-enum Piece<'a, 's> {
-    Sign(char),
-    Part(&'a Part<'s>),
-}
-
-/// Fields that a word is split into.
-#[derive(Default)]
-struct Fields {
-    done: Vec<Value>,
-    current: Value,
-    started: bool,
-}
-
-impl Fields {
-    fn quoted(&mut self, text: &str) {
-        self.current.text.push_str(text);
-        self.started = true;
-    }
-
-    fn value(&mut self, value: &Value) {
-        self.current.push(value);
-        self.started = true;
-    }
-
-    fn end(&mut self) {
-        if self.started {
-            self.done.push(std::mem::take(&mut self.current));
-            self.started = false;
-        } else {
-            self.current = Value::default();
-        }
-    }
-
-    /// A value that is split where its text has separators.
-    fn split(&mut self, value: &Value, separators: &str) {
-        if value.text.is_empty() {
-            if !value.holes.is_empty() {
-                self.value(value);
-            }
-            for variable in &value.variables {
-                self.current.note_variable(variable);
-            }
-            return;
-        }
-        let mut from = 0;
-        for (at, sign) in value.text.char_indices() {
-            if separators.contains(sign) {
-                if at > from {
-                    self.value(&value.slice(from, at));
-                }
-                self.end();
-                from = at + sign.len_utf8();
-            }
-        }
-        if from < value.text.len() {
-            self.value(&value.slice(from, value.text.len()));
-        }
-    }
-}
-
+/// Longest word whose braces are expanded. A longer one becomes unknown.
+const MAX_BRACED_SIGNS: usize = 4096;
 impl Shell<'_> {
-    /// Words as a command gets them.
+    /// Expands words into the arguments of a command.
     pub(super) fn words(&mut self, words: &[Word<'_>], heres: &[Here<'_>], context: &Context) -> Vec<Value> {
         let mut out = Vec::with_capacity(words.len());
         for word in words {
@@ -98,7 +38,7 @@ impl Shell<'_> {
         out
     }
 
-    /// A word that stays one: the value of an assignment, the target of a redirection.
+    /// Expands a word that stays one word: the value of an assignment, the target of a redirection.
     pub(super) fn word(&mut self, word: &Word<'_>, heres: &[Here<'_>], context: &Context) -> Value {
         let single;
         let parts = match word {
@@ -122,7 +62,7 @@ impl Shell<'_> {
         value
     }
 
-    /// Parts as they are in double quotes.
+    /// Expands parts as in double quotes.
     pub(super) fn quoted(&mut self, parts: &[Part<'_>], heres: &[Here<'_>], context: &Context) -> Value {
         let mut value = Value::default();
         for part in parts {
@@ -189,7 +129,7 @@ impl Shell<'_> {
         printed
     }
 
-    /// Takes a leading tilde; returns what is left of the text.
+    /// Expands a leading tilde. Returns the rest of the text.
     fn tilde<'t>(&self, text: &'t str, whole: bool, value: &mut Value) -> &'t str {
         let Some(rest) = text.strip_prefix('~') else { return text };
         let end = rest.find('/').unwrap_or(rest.len());
@@ -229,7 +169,7 @@ impl Shell<'_> {
             }
         }
         self.step(pieces.len() / 16);
-        if pieces.len() > MAX_BRACED {
+        if pieces.len() > MAX_BRACED_SIGNS {
             let mut value = Value::unknown(Origin::Decoded);
             for part in parts {
                 self.part(part, heres, context, &mut value);
@@ -337,7 +277,10 @@ impl Shell<'_> {
             | "BASHPID" | "SRANDOM" | "EPOCHSECONDS" | "SHLVL" => {
                 return Some(vec![Value::known("0")]);
             }
-            "0" => return Some(vec![Value::known("sh")]),
+            "0" => {
+                let called_as = self.state.called_as.clone();
+                return Some(vec![called_as.unwrap_or_else(|| Value::known("sh"))]);
+            }
             "PWD" => {
                 return Some(vec![match &self.state.cwd {
                     Some(cwd) => Value::known(cwd.clone()),
@@ -368,6 +311,7 @@ impl Shell<'_> {
     }
 
     fn parameter(&mut self, param: &Param<'_>, heres: &[Here<'_>], context: &Context) -> Vec<Value> {
+        self.subscript(param.index, context);
         if param.length {
             return vec![Value::known("0")];
         }
@@ -383,6 +327,11 @@ impl Shell<'_> {
         }
         let noted: Rc<str> = Rc::from(name.as_str());
         let found = self.variable(&name, param.index);
+        if !self.step(found.as_ref().map_or(0, Vec::len)) {
+            return vec![Value::unknown(Origin::Variable(noted))];
+        }
+        // A value that the text itself sets is no secret.
+        let is_given = self.state.variables.contains_key(&name) && crate::secrets::is_secret_name(&name);
         let is_set = found.as_ref().is_some_and(|values| {
             values.iter().any(|value| !value.text.is_empty() || !value.holes.is_empty())
         });
@@ -395,8 +344,9 @@ impl Shell<'_> {
             match op {
                 ParamOp::Default if is_set => {}
                 ParamOp::Default => {
-                    // `:=` keeps it, and `:-` does no harm if it did.
-                    let value = self.word(word, heres, context);
+                    // `:=` sets the variable. Doing it for `:-` too does no harm.
+                    let mut value = self.word(word, heres, context);
+                    value.note_variable(&noted);
                     if is_named {
                         self.state.variables.insert(name, vec![value.clone()]);
                     }
@@ -408,12 +358,17 @@ impl Shell<'_> {
                     let word = self.word(word, heres, context);
                     let length: usize = values.iter().map(|value| value.text.len()).sum();
                     self.step(length / 4);
+                    if *op == ParamOp::Other && word.text == "P" {
+                        for value in values.iter().take(16) {
+                            self.prompt(value, context);
+                        }
+                    }
                     values = values.iter().map(|value| changed(value, *op, &word)).collect();
                 }
             }
         }
         if is_named {
-            for value in &mut values {
+            for value in values.iter_mut().filter(|value| !(is_given && value.is_known())) {
                 value.note_variable(&noted);
             }
         }
@@ -437,7 +392,7 @@ fn push_bare(value: &mut Value, text: &str) {
     value.text.push_str(text);
 }
 
-/// The value of an unquoted expansion: signs of patterns in it count.
+/// The value of an unquoted expansion, in which wildcards count.
 fn with_globs(value: &Value) -> Value {
     let mut value = value.clone();
     value.globs = value
@@ -448,153 +403,4 @@ fn with_globs(value: &Value) -> Value {
         .map(|(at, _)| at)
         .collect();
     value
-}
-
-/// What an operator makes of a value. Where that is not clear, it is unknown.
-fn changed(value: &Value, op: ParamOp, word: &Value) -> Value {
-    let (true, true, true) = (value.is_known(), word.is_known(), value.text.len() <= MAX_CUT) else {
-        let mut unknown = Value::unknown(Origin::Decoded);
-        unknown.variables.clone_from(&value.variables);
-        unknown.holes.extend(value.holes.iter().map(|(_, origin)| (0, origin.clone())));
-        return unknown;
-    };
-    let text = value.text.as_str();
-    let pattern = word.text.as_str();
-    let ends = || text.char_indices().map(|(at, _)| at).chain([text.len()]);
-    let front = |at: usize| text.get(at..).unwrap_or("").to_owned();
-    let back = |at: usize| text.get(..at).unwrap_or("").to_owned();
-    let text = match op {
-        ParamOp::CutFront => {
-            ends().find(|at| pattern_matches(pattern, &back(*at))).map_or_else(|| text.to_owned(), front)
-        }
-        ParamOp::CutFrontLongest => {
-            let found = ends().rfind(|at| pattern_matches(pattern, &back(*at)));
-            found.map_or_else(|| text.to_owned(), front)
-        }
-        ParamOp::CutBack => {
-            let found = ends().rfind(|at| pattern_matches(pattern, &front(*at)));
-            found.map_or_else(|| text.to_owned(), back)
-        }
-        ParamOp::CutBackLongest => {
-            ends().find(|at| pattern_matches(pattern, &front(*at))).map_or_else(|| text.to_owned(), back)
-        }
-        ParamOp::Replace | ParamOp::ReplaceAll => {
-            let (from, to) = pattern.split_once('/').unwrap_or((pattern, ""));
-            if from.is_empty() || from.contains(['*', '?', '[']) {
-                return Value::unknown(Origin::Decoded);
-            }
-            let from = from.trim_start_matches(['#', '%']);
-            if op == ParamOp::Replace { text.replacen(from, to, 1) } else { text.replace(from, to) }
-        }
-        ParamOp::Slice => {
-            let (offset, length) = pattern.split_once(':').map_or((pattern, None), |(a, b)| (a, Some(b)));
-            let signs: Vec<char> = text.chars().collect();
-            let count = signs.len() as i64;
-            let Ok(offset) = offset.trim().trim_matches(['(', ')']).parse::<i64>() else {
-                return Value::unknown(Origin::Decoded);
-            };
-            let from = if offset < 0 { (count + offset).max(0) } else { offset.min(count) };
-            let to = match length.map(|length| length.trim().parse::<i64>()) {
-                None => count,
-                Some(Ok(length)) if length < 0 => (count + length).max(from),
-                Some(Ok(length)) => (from.saturating_add(length)).min(count),
-                Some(Err(_)) => return Value::unknown(Origin::Decoded),
-            };
-            signs.iter().skip(from as usize).take((to - from).max(0) as usize).collect()
-        }
-        ParamOp::Upper => text.to_uppercase(),
-        ParamOp::Lower => text.to_lowercase(),
-        _ => text.to_owned(),
-    };
-    let mut changed = Value::known(text);
-    changed.variables.clone_from(&value.variables);
-    changed
-}
-
-/// All words that the braces of a word make; a brace that is none stays.
-fn expand_braces<'a, 's>(word: &[Piece<'a, 's>], out: &mut Vec<Vec<Piece<'a, 's>>>, depth: u32) {
-    if out.len() >= MAX_BRACES {
-        return;
-    }
-    if depth < 16 {
-        let mut from = 0;
-        while let Some(open) = position(word, from, '{') {
-            if let Some((close, commas)) = brace_end(word, open) {
-                let inside = word.get(open + 1..close).unwrap_or(&[]);
-                let alternatives: Vec<Vec<Piece<'a, 's>>> = if commas.is_empty() {
-                    range(inside)
-                } else {
-                    let mut starts = vec![open];
-                    starts.extend(&commas);
-                    let ends = commas.iter().copied().chain([close]);
-                    starts
-                        .iter()
-                        .zip(ends)
-                        .map(|(start, end)| word.get(start + 1..end).unwrap_or(&[]).to_vec())
-                        .collect()
-                };
-                if !alternatives.is_empty() {
-                    for alternative in alternatives.into_iter().take(MAX_BRACES) {
-                        let mut whole = word.get(..open).unwrap_or(&[]).to_vec();
-                        whole.extend(alternative);
-                        whole.extend_from_slice(word.get(close + 1..).unwrap_or(&[]));
-                        expand_braces(&whole, out, depth + 1);
-                    }
-                    return;
-                }
-            } else {
-                // Nothing closes this one, so nothing closes those inside it either.
-                break;
-            }
-            from = open + 1;
-        }
-    }
-    out.push(word.to_vec());
-}
-
-fn position(word: &[Piece<'_, '_>], from: usize, sign: char) -> Option<usize> {
-    let rest = word.get(from..)?;
-    rest.iter().position(|piece| matches!(piece, Piece::Sign(other) if *other == sign)).map(|at| at + from)
-}
-
-/// Where a brace closes, and its commas.
-fn brace_end(word: &[Piece<'_, '_>], open: usize) -> Option<(usize, Vec<usize>)> {
-    let mut level = 0u32;
-    let mut commas = Vec::new();
-    for (at, piece) in word.iter().enumerate().skip(open + 1) {
-        match piece {
-            Piece::Sign('{') => level += 1,
-            Piece::Sign('}') if level == 0 => return Some((at, commas)),
-            Piece::Sign('}') => level -= 1,
-            Piece::Sign(',') if level == 0 => commas.push(at),
-            _ => {}
-        }
-    }
-    None
-}
-
-/// `{1..3}` and `{a..c}`.
-fn range<'a, 's>(inside: &[Piece<'a, 's>]) -> Vec<Vec<Piece<'a, 's>>> {
-    let mut text = String::new();
-    for piece in inside.iter().take(32) {
-        match piece {
-            Piece::Sign(sign) => text.push(*sign),
-            Piece::Part(_) => return Vec::new(),
-        }
-    }
-    let mut ends = text.split("..");
-    let (Some(first), Some(last)) = (ends.next(), ends.next()) else { return Vec::new() };
-    let pieces = |text: String| text.chars().map(Piece::Sign).collect::<Vec<_>>();
-    if let (Ok(first), Ok(last)) = (first.parse::<i32>(), last.parse::<i32>()) {
-        let (low, high) = (first.min(last), first.max(last));
-        return (low..=high).take(MAX_BRACES).map(|number| pieces(number.to_string())).collect();
-    }
-    let mut signs = (first.chars(), last.chars());
-    match (signs.0.next(), signs.0.next(), signs.1.next(), signs.1.next()) {
-        (Some(first), None, Some(last), None) => (first.min(last)..=first.max(last))
-            .take(MAX_BRACES)
-            .map(|sign| pieces(sign.to_string()))
-            .collect(),
-        _ => Vec::new(),
-    }
 }

@@ -1,4 +1,5 @@
-//! What commands print, as far as it can be known: enough to follow text through pipes, substitutions and files.
+//! What commands print, as far as it is known. This follows text through pipes, substitutions and
+//! files.
 
 use super::eval::{Context, Shell};
 use super::value::{Origin, Value};
@@ -6,7 +7,7 @@ use super::{escape, wrappers};
 use crate::path;
 use std::rc::Rc;
 
-/// What stands for the path that `mktemp` prints.
+/// Stands for the path that `mktemp` prints.
 pub(crate) const MADE_TEMPORARY: &str = "/tmp/mktemp.XXXXXXXXXX";
 
 /// Commands that print what they get from the network.
@@ -54,7 +55,7 @@ pub(crate) const DOWNLOADERS: &[&str] = &[
     "kermit",
 ];
 
-/// Commands that pass their input on, changed or not, and say nothing of their own.
+/// Commands that pass their input on, changed or not, and add nothing.
 pub(crate) const FILTERS: &[&str] = &[
     "cat",
     "tee",
@@ -162,14 +163,16 @@ impl Shell<'_> {
                 passed(&stdin())
             }
             "ls" | "dir" if args.iter().any(|arg| !arg.text.starts_with('-')) => {
-                let mut names = joined(
-                    &args.iter().filter(|arg| !arg.text.starts_with('-')).cloned().collect::<Vec<_>>(),
-                );
+                let mut names = listed(args);
                 names.push(&Value::unknown(Origin::Output(Rc::from("ls"))));
                 names
             }
+            "rg" if args.iter().any(|arg| arg.text == "--files") => listed(args),
+            "tar" | "gtar" | "bsdtar" if context.stdin.as_deref().is_some_and(Value::is_download) => {
+                Value::unknown(Origin::Download)
+            }
             "mktemp" => Value::known(MADE_TEMPORARY),
-            "which" | "whereis" => last(args),
+            "which" | "whereis" => self.found_program(Some(&last(args))),
             "pwd" => match &self.state.cwd {
                 Some(cwd) => Value::known(cwd.clone()),
                 None => Value::unknown(Origin::Output(Rc::from("pwd"))),
@@ -178,18 +181,7 @@ impl Shell<'_> {
                 Some(path) => Value::known(path),
                 None => last(args),
             },
-            "dirname" => {
-                let mut value = last(args);
-                let cut = value.text.trim_end_matches('/').rfind('/');
-                match (value.is_known(), cut) {
-                    (true, Some(0)) => value = Value::known("/"),
-                    (true, Some(at)) => value.text.truncate(at),
-                    (true, None) => value = Value::known("."),
-                    _ => {}
-                }
-                value.globs.clear();
-                value
-            }
+            "dirname" => dirname(last(args)),
             "basename" => match args.iter().find(|arg| !arg.text.starts_with('-')) {
                 Some(value) if value.is_known() => Value::known(path::file_name(&value.text)),
                 _ => Value::unknown(Origin::Output(Rc::from("basename"))),
@@ -223,17 +215,14 @@ impl Shell<'_> {
             "sed" | "awk" | "gawk" | "mawk" | "cut" | "perl" | "python" | "python3" | "node" | "ruby"
             | "jq" | "yq" | "fold" | "paste" | "grep" | "egrep" | "sort" | "head" | "tail" | "uniq"
             | "shuf" | "column" | "dd" | "strings" | "envsubst" | "od" | "dos2unix" => {
-                let input = context.stdin.as_deref().cloned().unwrap_or_default();
-                if input.is_download() {
-                    Value::unknown(Origin::Download)
-                } else if input.text.is_empty() && input.is_known() {
-                    self.filtered_files(name, args)
-                } else {
-                    Value::unknown(Origin::Decoded)
-                }
+                self.filtered(name, args, context)
             }
             "git" if args.iter().any(|arg| arg.text == "--show-toplevel") => {
                 Value::known(self.world.project())
+            }
+            "git" if git_path(args).is_some() => {
+                let inside = git_path(args).unwrap_or_default();
+                Value::known(path::join(&self.world.project(), &format!(".git/{inside}")))
             }
             "git" if is_current_branch(args) => {
                 let folder = self.state.cwd.clone().unwrap_or_else(|| self.world.project());
@@ -242,8 +231,26 @@ impl Shell<'_> {
                     None => Value::unknown(Origin::Output(Rc::from("git"))),
                 }
             }
+            "gh" | "glab" if fetches_text(args) => Value::unknown(Origin::Download),
+            "aws" | "gcloud" | "az"
+                if args.last().is_some_and(|arg| matches!(arg.text.as_str(), "-" | "/dev/stdout")) =>
+            {
+                Value::unknown(Origin::Download)
+            }
             name if DOWNLOADERS.contains(&name) => Value::unknown(Origin::Download),
             name => Value::unknown(Origin::Output(Rc::from(name))),
+        }
+    }
+
+    /// What a filter prints: a changed form of its input, or of the files that it reads instead.
+    fn filtered(&mut self, name: &str, args: &[Value], context: &Context) -> Value {
+        let input = context.stdin.as_deref().cloned().unwrap_or_default();
+        if input.is_download() {
+            Value::unknown(Origin::Download)
+        } else if input.text.is_empty() && input.is_known() {
+            self.filtered_files(name, args)
+        } else {
+            Value::unknown(Origin::Decoded)
         }
     }
 
@@ -257,7 +264,7 @@ impl Shell<'_> {
     fn shown(&mut self, name: &str, args: &[Value], stdin: Value) -> Value {
         let files: Vec<&Value> =
             args.iter().filter(|arg| !arg.text.starts_with('-') || arg.text == "-").collect();
-        if name == "tee" {
+        if name == "tee" || name == "sponge" {
             for file in &files {
                 if let Some(path) = self.absolute(file) {
                     self.write_file(path, stdin.clone());
@@ -347,7 +354,9 @@ impl Shell<'_> {
                 _ if text.starts_with("--") => {}
                 _ if text.len() > 2 && text.starts_with('-') => {
                     let letter = if name.starts_with("wget") { 'O' } else { 'o' };
-                    match text.find(letter) {
+                    // Browsers for text spell words with one dash.
+                    let has_words = matches!(name, "links" | "elinks" | "lynx" | "w3m" | "lwp-request");
+                    match text.find(letter).filter(|_| !has_words) {
                         Some(found) if found + 1 == text.len() => {
                             names.extend(args.get(at).cloned());
                             at += 1;
@@ -388,15 +397,24 @@ impl Shell<'_> {
                 Some(folder) if folder.is_known() => Value::known(format!("{}/{}", folder.text, file.text)),
                 _ => file,
             };
-            if let Some(path) = self.absolute(&file) {
-                self.write_file(path, Value::unknown(Origin::Download));
-            }
+            // The same spelling means the same path, even if the path is not known.
+            let path = self.absolute(&file).unwrap_or_else(|| format!("?{}", file.show()));
+            self.write_file(path, Value::unknown(Origin::Download));
         }
         to_file
     }
 }
 
-/// `git branch --show-current` and its relatives.
+/// `gh gist view`, `gh api`: their output comes from others.
+fn fetches_text(args: &[Value]) -> bool {
+    let words: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).take(3).collect();
+    matches!(
+        &words[..],
+        ["gist" | "snippet", "view", ..] | ["api", ..] | ["release", "download" | "view", ..]
+    )
+}
+
+/// Whether the words are `git branch --show-current` or similar.
 fn is_current_branch(args: &[Value]) -> bool {
     let words: Vec<&str> = args.iter().map(|arg| arg.text.as_str()).collect();
     matches!(
@@ -409,6 +427,27 @@ fn is_current_branch(args: &[Value]) -> bool {
 
 fn last(args: &[Value]) -> Value {
     args.iter().rfind(|arg| !arg.text.starts_with('-')).cloned().unwrap_or_default()
+}
+
+/// The names that a listing of these operands prints, one on each line.
+fn listed(args: &[Value]) -> Value {
+    let mut value = Value::default();
+    for arg in args.iter().filter(|arg| !arg.text.starts_with('-')) {
+        value.push(arg);
+        value.push_text("\n");
+    }
+    value
+}
+
+/// `git rev-parse --git-path hooks`: the path below git's own folder.
+fn git_path(args: &[Value]) -> Option<&str> {
+    let at = args.iter().position(|arg| arg.text == "rev-parse")?;
+    let words: Vec<&str> = args.iter().skip(at + 1).map(|arg| arg.text.as_str()).collect();
+    let is_folder = |word: &&str| matches!(*word, "--git-dir" | "--git-common-dir" | "--absolute-git-dir");
+    match words.iter().position(|word| *word == "--git-path") {
+        Some(at) => words.get(at + 1).copied(),
+        None => words.iter().any(is_folder).then_some(""),
+    }
 }
 
 fn joined(args: &[Value]) -> Value {
@@ -490,6 +529,18 @@ fn printf(args: &[Value]) -> Value {
     out
 }
 
+fn dirname(mut value: Value) -> Value {
+    let cut = value.text.trim_end_matches('/').rfind('/');
+    match (value.is_known(), cut) {
+        (true, Some(0)) => value = Value::known("/"),
+        (true, Some(at)) => value.text.truncate(at),
+        (true, None) => value = Value::known("."),
+        _ => {}
+    }
+    value.globs.clear();
+    value
+}
+
 /// A part of something known is not known.
 fn passed(stdin: &Value) -> Value {
     if stdin.is_download() { Value::unknown(Origin::Download) } else { stdin.clone() }
@@ -521,7 +572,7 @@ pub(super) fn words_of(stdin: &Value) -> Vec<Value> {
     out
 }
 
-/// The variables that a command's own words set, as `env` and `sudo` take them.
+/// The variables that the words of a command set, as with `env` and `sudo`.
 pub(super) fn leading_assignments(args: &[Value]) -> Vec<(String, Value)> {
     args.iter()
         .filter(|arg| wrappers::is_assignment(&arg.text))

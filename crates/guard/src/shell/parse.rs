@@ -1,8 +1,10 @@
-//! Shell text to syntax tree: recursive descent over bytes, each byte looked at a bounded number of times.
+//! Parses shell text into a syntax tree, by recursive descent over bytes. Each byte is read a
+//! bounded number of times.
 //!
-//! Written for this, because the general parsers are too slow to stand before every tool call (tree-sitter-bash needs a quarter of a
-//! second for a mebibyte) and misread forms that matter here (`a >f b`). `tests/second_opinion.rs` compares it with theirs. It takes what bash
-//! takes and some of zsh; what it can't read is an error, never a guess.
+//! The general parsers are too slow to run before every tool call (tree-sitter-bash needs a quarter
+//! of a second for a mebibyte), and they misread forms that matter here (`a >f b`).
+//! `tests/second_opinion.rs` compares this parser with them. It reads what bash reads and some of
+//! zsh. What it can't read is an error, never a guess.
 
 mod compound;
 mod simple;
@@ -11,10 +13,11 @@ mod words;
 use super::syntax::*;
 use std::borrow::Cow;
 
-/// Deepest nesting that is read.
+/// Deepest nesting that is parsed. This bounds the parser's own stack.
 pub const MAX_DEPTH: u32 = 32;
 
-/// Most words and parts of words of one text. No person writes as many; quoted text counts as one however long it is.
+/// How many words and parts of words one text may have. No person writes as many. Quoted text
+/// counts as one part however long it is.
 pub const MAX_WORDS: u32 = 20_000;
 
 /// Why a text could not be read.
@@ -30,12 +33,11 @@ pub enum Fault {
 
 type Parsed<T> = Result<T, Fault>;
 
-/// Reads a whole text.
 pub fn parse(text: &str) -> Parsed<Script<'_>> {
     parse_at(text, 0)
 }
 
-/// Reads a text that stands inside others.
+/// Parses a text that is nested in others.
 pub fn parse_at(text: &str, depth: u32) -> Parsed<Script<'_>> {
     let mut parser = Parser::new(text, depth);
     let list = parser.list(&[])?;
@@ -45,12 +47,6 @@ pub fn parse_at(text: &str, depth: u32) -> Parsed<Script<'_>> {
     }
     parser.read_heres()?;
     Ok(Script { list, heres: parser.heres })
-}
-
-/// Reads a text as if it stood in double quotes.
-pub fn parse_quoted(text: &str, depth: u32) -> Parsed<Vec<Part<'_>>> {
-    let mut parser = Parser::new(text, depth);
-    parser.quoted_parts(None)
 }
 
 struct Pending<'s> {
@@ -190,7 +186,7 @@ impl<'s> Parser<'s> {
         Ok(())
     }
 
-    /// The reserved word or closing sign that stands here, if it is one of these.
+    /// The reserved word or closing sign at this position, if it is one of these.
     fn at_closer(&self, closers: &[&str]) -> bool {
         closers.iter().any(|closer| {
             if closer.as_bytes().first().is_some_and(u8::is_ascii_alphabetic) || *closer == "}" {
@@ -218,8 +214,12 @@ impl<'s> Parser<'s> {
             let stages = self.pipeline()?;
             self.blanks();
             let mut background = false;
+            let mut then = Then::Always;
             match self.peek() {
-                Some(b'&') if self.peek_at(1) == Some(b'&') => self.pos += 2,
+                Some(b'&') if self.peek_at(1) == Some(b'&') => {
+                    then = Then::OnSuccess;
+                    self.pos += 2;
+                }
                 Some(b'&') => {
                     self.pos += 1;
                     background = true;
@@ -227,13 +227,16 @@ impl<'s> Parser<'s> {
                         self.pos += 1;
                     }
                 }
-                Some(b'|') if self.peek_at(1) == Some(b'|') => self.pos += 2,
+                Some(b'|') if self.peek_at(1) == Some(b'|') => {
+                    then = Then::OnFailure;
+                    self.pos += 2;
+                }
                 Some(b';') if !matches!(self.peek_at(1), Some(b';' | b'&')) => self.pos += 1,
                 Some(b'\n') | None => {}
                 Some(_) if self.at_closer(closers) => {}
                 Some(_) => return Err(Fault::Syntax("unexpected sign after a command")),
             }
-            list.items.push(Item { stages, background });
+            list.items.push(Item { stages, background, then });
         }
     }
 
@@ -276,7 +279,7 @@ impl<'s> Parser<'s> {
             Some(b'(') => self.parenthesis()?,
             Some(b'{') if self.at_word("{") => {
                 self.pos += 1;
-                Kind::Group(vec![self.block(&["}"])?])
+                NodeKind::Group(vec![self.block(&["}"])?])
             }
             Some(b'[') if self.at_word("[[") => self.double_bracket()?,
             Some(b'i') if self.at_word("if") => self.if_command()?,
@@ -313,7 +316,7 @@ impl<'s> Parser<'s> {
             _ => return self.simple(),
         };
         let mut redirects = Vec::new();
-        if !matches!(kind, Kind::Function { .. }) {
+        if !matches!(kind, NodeKind::Function { .. }) {
             loop {
                 self.blanks();
                 match self.redirect()? {

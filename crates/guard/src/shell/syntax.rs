@@ -1,4 +1,4 @@
-//! The syntax tree of a shell text. It borrows from the text; nothing is resolved here.
+//! The syntax tree of a shell text. It borrows from the text and resolves nothing.
 
 use std::borrow::Cow;
 
@@ -16,20 +16,31 @@ pub struct Item<'s> {
     pub stages: Vec<Node<'s>>,
     /// Whether `&` follows.
     pub background: bool,
+    /// Whether what follows runs only if this succeeds, or only if it fails.
+    pub then: Then,
+}
+
+/// What decides whether the next item runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    /// Nothing: it always runs.
+    Always,
+    /// `&&`.
+    OnSuccess,
+    /// `||`.
+    OnFailure,
 }
 
 /// One command of a pipeline.
 #[derive(Debug)]
 pub struct Node<'s> {
-    /// What it is.
-    pub kind: Kind<'s>,
-    /// Its redirections.
+    pub kind: NodeKind<'s>,
     pub redirects: Vec<Redirect<'s>>,
 }
 
 /// The forms of a command.
 #[derive(Debug)]
-pub enum Kind<'s> {
+pub enum NodeKind<'s> {
     /// Assignments and words.
     Simple {
         /// Before the words.
@@ -39,9 +50,8 @@ pub enum Kind<'s> {
     },
     /// `{ }`, or the parts of `while` and `until`, in their order.
     Group(Vec<List<'s>>),
-    /// `if`: the conditions, each with what runs where it holds, and what runs where none does.
+    /// `if`: each condition with what runs if it is true, and what runs if none is.
     If {
-        /// In their order.
         branches: Vec<(List<'s>, List<'s>)>,
         /// The rest.
         otherwise: Option<List<'s>>,
@@ -50,7 +60,6 @@ pub enum Kind<'s> {
     Subshell(List<'s>),
     /// `for` and `select`.
     For {
-        /// The variable.
         name: &'s str,
         /// Its values; `None` for the arguments.
         values: Option<Vec<Word<'s>>>,
@@ -66,7 +75,6 @@ pub enum Kind<'s> {
     },
     /// A function, with the text of its body.
     Function {
-        /// Its name.
         name: &'s str,
         /// The whole of its body.
         body: &'s str,
@@ -78,29 +86,27 @@ pub enum Kind<'s> {
 /// `name=value`.
 #[derive(Debug)]
 pub struct Assignment<'s> {
-    /// The variable.
     pub name: &'s str,
+    /// What is in the brackets of `name[…]=value`.
+    pub index: Option<&'s str>,
     /// `+=`.
     pub append: bool,
     /// One word, or the elements of an array.
     pub values: Vec<Word<'s>>,
 }
 
-/// A redirection.
 #[derive(Debug)]
 pub struct Redirect<'s> {
-    /// The descriptor, where it is named.
+    /// The descriptor, if it is named.
     pub fd: Option<u32>,
-    /// What it does.
     pub op: RedirectOp,
     /// The file, the descriptor or the text.
     pub target: Target<'s>,
 }
 
-/// Where a redirection goes to, or comes from.
+/// The target or source of a redirection.
 #[derive(Debug)]
 pub enum Target<'s> {
-    /// A word.
     Word(Word<'s>),
     /// The here-document of this number.
     Here(usize),
@@ -132,9 +138,9 @@ pub enum RedirectOp {
 /// A word before expansion.
 #[derive(Debug)]
 pub enum Word<'s> {
-    /// Nothing in it is quoted or expanded, but for globs, braces and a tilde.
+    /// Nothing in it is quoted or expanded except globs, braces and a tilde.
     Plain(&'s str),
-    /// Made of parts.
+    /// A word made of parts.
     Parts(Vec<Part<'s>>),
 }
 
@@ -143,7 +149,6 @@ pub enum Word<'s> {
 pub enum Part<'s> {
     /// Unquoted text.
     Bare(&'s str),
-    /// Quoted text.
     Quoted(Cow<'s, str>),
     /// A double-quoted text.
     Double(Vec<Part<'s>>),
@@ -155,7 +160,6 @@ pub enum Part<'s> {
     Backticks(Cow<'s, str>),
     /// `<( )`, `>( )`.
     Process {
-        /// Commands.
         list: List<'s>,
         /// Whether it is `<( )`, so that its output is read.
         is_input: bool,
@@ -167,7 +171,6 @@ pub enum Part<'s> {
 /// An expansion of a variable.
 #[derive(Debug)]
 pub struct Param<'s> {
-    /// Its name.
     pub name: &'s str,
     /// `[…]` after the name.
     pub index: Option<&'s str>,
@@ -210,7 +213,6 @@ pub enum ParamOp {
     Other,
 }
 
-/// A here-document.
 #[derive(Debug, Default)]
 pub struct Here<'s> {
     /// Its text, with expansions unless the delimiter was quoted.
@@ -220,8 +222,6 @@ pub struct Here<'s> {
 /// A parsed text.
 #[derive(Debug, Default)]
 pub struct Script<'s> {
-    /// Its commands.
     pub list: List<'s>,
-    /// Its here-documents, by number.
     pub heres: Vec<Here<'s>>,
 }

@@ -1,10 +1,10 @@
-//! A word after expansion: text, and what is not known about it.
+//! A word after expansion: its text, and the parts of it that are not known.
 
 use std::rc::Rc;
 
-/// Longest text of a word.
-const MAX_LENGTH: usize = 2 << 20;
-/// Most unknown parts of a word.
+/// Longest text of a word. Beyond this the word becomes unknown.
+const MAX_VALUE_BYTES: usize = 2 << 20;
+/// How many unknown parts a word may have. Beyond this the whole word becomes unknown.
 const MAX_HOLES: usize = 4096;
 
 /// Where an unknown part comes from.
@@ -12,41 +12,43 @@ const MAX_HOLES: usize = 4096;
 pub enum Origin {
     /// A variable that nothing in the text sets.
     Variable(Rc<str>),
-    /// Something that was just downloaded.
+    /// A download.
     Download,
-    /// Something that was decoded, decrypted or turned around.
+    /// Text that was decoded, decrypted or reversed.
     Decoded,
     /// The output of this command.
     Output(Rc<str>),
-    /// A file's content, or what is typed or piped in.
+    /// The content of this file, which existed before the command.
+    File(Rc<str>),
+    /// A file's content, or typed or piped input.
     Input,
 }
 
-/// A word of which parts may be unknown. `text` is what it is if every unknown part is empty.
+/// A word of which parts may be unknown. `text` is the word if every unknown part is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Value {
-    /// The known text.
     pub text: String,
-    /// The unknown parts: where in `text` they stand, and where they come from.
+    /// The unknown parts: where in `text` they are, and where they come from.
     pub holes: Vec<(usize, Origin)>,
-    /// Where in `text` unquoted signs of a pattern stand.
+    /// Where in `text` unquoted wildcards are.
     pub globs: Vec<usize>,
     /// The variables that it was made from, known or not.
     pub variables: Vec<Rc<str>>,
+    /// Whether it means any file of that name below its folder, as `find` finds it.
+    pub anywhere: bool,
 }
 
 impl Value {
-    /// A known text.
     pub fn known(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Nothing is known but where it comes from.
+    /// A value of which only the origin is known.
     pub fn unknown(origin: Origin) -> Self {
         Self { holes: vec![(0, origin)], ..Self::default() }
     }
 
-    /// The text, where all of it is known.
+    /// The text, if all of it is known.
     pub fn literal(&self) -> Option<&str> {
         self.holes.is_empty().then_some(self.text.as_str())
     }
@@ -56,33 +58,34 @@ impl Value {
         self.holes.is_empty()
     }
 
-    /// Whether it holds something from there.
+    /// Whether a part of it comes from there.
     pub fn comes_from(&self, origin: &Origin) -> bool {
         self.holes.iter().any(|(_, hole)| hole == origin)
     }
 
-    /// Whether something of it was downloaded.
+    /// Whether a part of it was downloaded.
     pub fn is_download(&self) -> bool {
         self.comes_from(&Origin::Download)
     }
 
-    /// Whether it is nothing but unknown.
+    /// Whether none of it is known.
     pub fn is_opaque(&self) -> bool {
         self.text.is_empty() && !self.holes.is_empty()
     }
 
-    /// Puts another value behind this one. What would grow too long becomes unknown.
+    /// Appends another value. A value that would grow too long becomes unknown.
     pub fn push(&mut self, other: &Value) {
         let at = self.text.len();
-        if at + other.text.len() > MAX_LENGTH
+        if at + other.text.len() > MAX_VALUE_BYTES
             || self.holes.len() + other.holes.len() > MAX_HOLES
-            || self.globs.len() + other.globs.len() > MAX_LENGTH
+            || self.globs.len() + other.globs.len() > MAX_VALUE_BYTES
         {
             if self.holes.len() <= MAX_HOLES {
                 self.holes.push((at, Origin::Decoded));
             }
             return;
         }
+        self.anywhere |= other.anywhere;
         self.text.push_str(&other.text);
         self.holes.extend(other.holes.iter().map(|(hole, origin)| (at + hole, origin.clone())));
         self.globs.extend(other.globs.iter().map(|glob| at + glob));
@@ -91,7 +94,7 @@ impl Value {
         }
     }
 
-    /// Puts a known text behind it.
+    /// Appends a known text.
     pub fn push_text(&mut self, text: &str) {
         self.text.push_str(text);
     }
@@ -116,6 +119,7 @@ impl Value {
                 .collect(),
             globs: self.globs.iter().filter(|at| (from..to).contains(*at)).map(|at| at - from).collect(),
             variables: self.variables.clone(),
+            anywhere: self.anywhere,
         }
     }
 
@@ -125,7 +129,7 @@ impl Value {
         (clear && self.text.starts_with(prefix)).then(|| self.slice(prefix.len(), self.text.len()))
     }
 
-    /// What follows the first of this sign, with what stands before it.
+    /// The parts before and after the first sign like this.
     pub fn split_at_sign(&self, sign: char) -> Option<(Value, Value)> {
         let at = self.text.find(sign)?;
         Some((self.slice(0, at), self.slice(at + sign.len_utf8(), self.text.len())))
@@ -139,7 +143,7 @@ impl Value {
         pattern_matches(&self.pattern(), text)
     }
 
-    /// The word as a pattern: unknown parts are `*`, and signs that are no pattern are escaped.
+    /// The word as a pattern: unknown parts are `*`, and other signs are escaped.
     pub fn pattern(&self) -> String {
         let mut out = String::new();
         let mut holes = self.holes.iter().map(|(at, _)| *at).peekable();
@@ -160,7 +164,7 @@ impl Value {
         out
     }
 
-    /// How it reads in a message: unknown parts by their names, known values of variables not shown.
+    /// The word for a message: unknown parts by their names, without the values of variables.
     pub fn show(&self) -> String {
         let mut out = String::new();
         let mut last = 0;
@@ -179,7 +183,7 @@ impl Value {
                     out.push_str(name);
                     out.push(')');
                 }
-                Origin::Input => out.push_str("<input>"),
+                Origin::File(_) | Origin::Input => out.push_str("<input>"),
             }
         }
         out.push_str(self.text.get(last..).unwrap_or(""));
@@ -187,7 +191,8 @@ impl Value {
     }
 }
 
-/// Whether a shell pattern matches a text: `*`, `?`, `[…]` and backslashes. Bounded: patterns are short, and a `*` is retried only from the last one.
+/// Whether a shell pattern matches a text: `*`, `?`, `[…]` and backslashes. The work is bounded:
+/// only the last `*` is tried again.
 pub fn pattern_matches(pattern: &str, text: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().take(512).collect();
     let text: Vec<char> = text.chars().take(512).collect();

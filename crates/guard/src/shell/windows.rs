@@ -1,4 +1,5 @@
-//! PowerShell and cmd, as far as words and pipes go: no grammar, only quotes, separators and the aliases that matter.
+//! PowerShell and cmd: words and pipes only. There is no grammar, only quotes, separators and the
+//! aliases that matter.
 
 use super::eval::{Context, Shell};
 use super::value::{Origin, Value};
@@ -20,7 +21,7 @@ pub fn analyse_cmd(text: &str, world: &dyn World) -> super::Analysis {
     shell.finish()
 }
 
-/// `powershell -Command …` and its relatives.
+/// Runs `powershell -Command …` and similar calls.
 pub(super) fn powershell_program(shell: &mut Shell<'_>, args: &[Value], context: &Context) {
     let mut at = 0;
     while let Some(arg) = args.get(at) {
@@ -72,9 +73,34 @@ pub(super) fn powershell_program(shell: &mut Shell<'_>, args: &[Value], context:
     }
 }
 
-/// Runs a PowerShell text.
 pub(super) fn powershell(shell: &mut Shell<'_>, text: &str, context: &Context) {
+    if runs_download(text) {
+        shell.ran(Origin::Download, "powershell", context);
+    }
     lines(shell, text, context, '`', true);
+}
+
+/// `iex (irm x)`, `iex ((New-Object Net.WebClient).DownloadString('x'))`, `&
+/// ([scriptblock]::Create((irm x)))`.
+fn runs_download(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let has = |names: &[&str]| {
+        lower
+            .split(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '-'))
+            .any(|word| names.contains(&word))
+    };
+    let fetches = has(&[
+        "irm",
+        "iwr",
+        "invoke-restmethod",
+        "invoke-webrequest",
+        "curl",
+        "wget",
+        "downloadstring",
+        "downloaddata",
+        "start-bitstransfer",
+    ]);
+    fetches && has(&["iex", "invoke-expression", "scriptblock", "invoke-command", "icm"])
 }
 
 /// Runs a text for cmd.
@@ -93,12 +119,16 @@ fn lines(shell: &mut Shell<'_>, text: &str, context: &Context, escape: char, is_
     let mut stdin: Option<Rc<Value>> = None;
     let mut signs = text.char_indices().peekable();
     let mut quote: Option<char> = None;
+    // Runs the words that were read. If their output is piped on, it becomes the next input.
     let flush =
         |shell: &mut Shell<'_>, words: &mut Vec<Value>, stdin: &mut Option<Rc<Value>>, piped: bool| {
             if words.is_empty() {
                 return;
             }
-            let argv = canonical(std::mem::take(words), is_powershell);
+            let mut argv = canonical(std::mem::take(words), is_powershell);
+            for word in argv.iter_mut().skip(1) {
+                expand_home(shell, word);
+            }
             let inner = Context { stdin: stdin.take(), wants_output: piped, ..context.deeper() };
             let printed = shell.run(argv, Vec::new(), Vec::new(), &inner);
             if piped {
@@ -117,11 +147,7 @@ fn lines(shell: &mut Shell<'_>, text: &str, context: &Context, escape: char, is_
             continue;
         }
         match sign {
-            '"' => {
-                quote = Some(sign);
-                started = true;
-            }
-            '\'' if is_powershell => {
+            '"' | '\'' if sign == '"' || is_powershell => {
                 quote = Some(sign);
                 started = true;
             }
@@ -137,24 +163,7 @@ fn lines(shell: &mut Shell<'_>, text: &str, context: &Context, escape: char, is_
                 started = true;
                 variable(text, at, &mut signs, &mut word);
             }
-            '%' if !is_powershell => {
-                let rest = text.get(at + 1..).unwrap_or("");
-                let name = rest.find('%').and_then(|end| rest.get(..end)).filter(|name| {
-                    !name.is_empty() && name.chars().all(|sign| sign.is_ascii_alphanumeric() || sign == '_')
-                });
-                match name {
-                    Some(name) => {
-                        started = true;
-                        let name: Rc<str> = Rc::from(name);
-                        word.holes.push((word.text.len(), Origin::Variable(Rc::clone(&name))));
-                        word.note_variable(&name);
-                        for _ in 0..=name.len() {
-                            signs.next();
-                        }
-                    }
-                    None => word.text.push('%'),
-                }
-            }
+            '%' if !is_powershell => started |= percent_variable(text, at, &mut signs, &mut word),
             '#' if is_powershell && !started => while signs.next_if(|(_, sign)| *sign != '\n').is_some() {},
             ' ' | '\t' | '\r' => {
                 if started {
@@ -194,6 +203,52 @@ fn lines(shell: &mut Shell<'_>, text: &str, context: &Context, escape: char, is_
     flush(shell, &mut words, &mut stdin, false);
 }
 
+/// `%NAME%`, as cmd writes a variable. False if the sign is only itself.
+fn percent_variable(
+    text: &str,
+    at: usize,
+    signs: &mut std::iter::Peekable<std::str::CharIndices<'_>>,
+    word: &mut Value,
+) -> bool {
+    let rest = text.get(at + 1..).unwrap_or("");
+    let is_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
+    let name = rest.find('%').and_then(|end| rest.get(..end));
+    let Some(name) = name.filter(|name| !name.is_empty() && name.chars().all(is_name)) else {
+        word.text.push('%');
+        return false;
+    };
+    let name: Rc<str> = Rc::from(name);
+    word.holes.push((word.text.len(), Origin::Variable(Rc::clone(&name))));
+    word.note_variable(&name);
+    for _ in 0..=name.len() {
+        signs.next();
+    }
+    true
+}
+
+/// `~`, `$HOME`, `$env:USERPROFILE`, `%USERPROFILE%` at the start of a word.
+fn expand_home(shell: &Shell<'_>, word: &mut Value) {
+    let names_home = matches!(
+        word.holes.first(),
+        Some((0, Origin::Variable(name))) if matches!(name.to_ascii_uppercase().as_str(), "HOME" | "USERPROFILE")
+    );
+    let rest = if names_home {
+        word.holes.remove(0);
+        word.text.clone()
+    } else {
+        match word.text.strip_prefix('~') {
+            Some(rest) if rest.is_empty() || rest.starts_with(['/', '\\']) => rest.to_owned(),
+            _ => return,
+        }
+    };
+    let home = shell.world.home();
+    let before = word.text.len() - rest.len();
+    for (at, _) in &mut word.holes {
+        *at = at.saturating_sub(before) + home.len();
+    }
+    word.text = format!("{home}{}", rest.replace('\\', "/"));
+}
+
 /// `$name`, `$env:NAME`, `${…}`.
 fn variable(
     text: &str,
@@ -220,7 +275,7 @@ fn variable(
     }
 }
 
-/// Cmdlets and aliases by the names that rules know.
+/// Replaces cmdlets and aliases by the names that rules know.
 fn canonical(mut argv: Vec<Value>, is_powershell: bool) -> Vec<Value> {
     let Some(first) = argv.first_mut() else { return argv };
     // `$env:SECRET` alone prints it.
@@ -248,7 +303,7 @@ fn canonical(mut argv: Vec<Value>, is_powershell: bool) -> Vec<Value> {
         "move-item" | "mi" | "move" | "mv" => "mv",
         _ => return argv,
     };
-    // cmd's own words keep their names where switches tell them apart.
+    // cmd's own commands keep their names if switches identify them.
     if !is_powershell && matches!(name, "Remove-Item" | "Get-ChildItem") {
         first.text = lower;
     } else {

@@ -1,173 +1,64 @@
-//! Commands that run another command: how their own options end and where the other one begins.
+//! Commands that run another command: where their own options end and the other command begins.
 
 use super::value::Value;
+use crate::tables::runners::{RUNNERS, Runner};
+use crate::tables::taken;
 
 /// How a wrapper's arguments are read.
 pub(super) struct Wrapper {
-    /// Its names.
-    pub(super) names: &'static [&'static str],
     /// Short options that take a value.
     pub(super) short: &'static str,
     /// Long options whose value is the next word.
     pub(super) long: &'static [&'static str],
-    /// Words of its own before the command.
+    /// How many of its own words come before the command.
     pub(super) skip: usize,
 }
 
-const fn plain(names: &'static [&'static str]) -> Wrapper {
-    Wrapper { names, short: "", long: &[], skip: 0 }
+/// The options of a program that take a value.
+pub(super) struct Options {
+    /// Short ones.
+    pub(super) short: &'static str,
+    /// Long ones whose value is the next word.
+    pub(super) long: &'static [&'static str],
 }
 
-/// Every wrapper whose command simply follows its options.
-pub(super) const WRAPPERS: &[Wrapper] = &[
-    plain(&[
-        "builtin",
-        "nohup",
-        "setsid",
-        "unbuffer",
-        "catchsegv",
-        "eatmydata",
-        "noglob",
-        "nocorrect",
-        "torsocks",
-        "torify",
-    ]),
-    plain(&[
-        "proxychains",
-        "proxychains4",
-        "rlwrap",
-        "caffeinate",
-        "dbus-run-session",
-        "dbus-launch",
-        "busybox",
-        "toybox",
-    ]),
-    plain(&[
-        "ssh-agent",
-        "pipx-run",
-        "firejail",
-        "faketime-run",
-        "cgexec",
-        "prlimit",
-        "then",
-        "do",
-        "else",
-        "coproc",
-        "-",
-    ]),
-    Wrapper { names: &["exec"], short: "a", long: &[], skip: 0 },
-    Wrapper { names: &["time", "gtime"], short: "fo", long: &["--format", "--output"], skip: 0 },
-    Wrapper { names: &["timeout", "gtimeout"], short: "sk", long: &["--signal", "--kill-after"], skip: 1 },
-    Wrapper { names: &["nice"], short: "n", long: &["--adjustment"], skip: 0 },
-    Wrapper { names: &["ionice"], short: "cnpPu", long: &["--class", "--classdata"], skip: 0 },
-    Wrapper { names: &["stdbuf"], short: "ioe", long: &["--input", "--output", "--error"], skip: 0 },
-    Wrapper { names: &["chroot"], short: "", long: &[], skip: 1 },
-    Wrapper {
-        names: &["unshare", "nsenter"],
-        short: "tSGwR",
-        long: &["--target", "--wd", "--root", "--map-user"],
-        skip: 0,
-    },
-    Wrapper {
-        names: &["sudo", "doas", "pkexec", "gosu-sudo", "please", "sudo-rs", "dzdo"],
-        short: "ugphCcDrRtTU",
-        long: &[
-            "--user",
-            "--group",
-            "--prompt",
-            "--host",
-            "--chdir",
-            "--close-from",
-            "--role",
-            "--type",
-            "--chroot",
-        ],
-        skip: 0,
-    },
-    Wrapper { names: &["gosu", "su-exec", "setpriv-user", "chpst-user"], short: "", long: &[], skip: 1 },
-    Wrapper { names: &["setpriv"], short: "", long: &["--reuid", "--regid", "--groups"], skip: 0 },
-    Wrapper { names: &["strace", "ltrace"], short: "oepsSaEuPIbX", long: &["--output", "--trace"], skip: 0 },
-    Wrapper { names: &["taskset", "chrt"], short: "", long: &[], skip: 1 },
-    Wrapper { names: &["numactl", "setarch", "linux64", "linux32"], short: "CNmip", long: &[], skip: 0 },
-    Wrapper { names: &["arch"], short: "", long: &[], skip: 0 },
-    Wrapper { names: &["valgrind", "perf-run", "heaptrack", "hyperfine-one"], short: "", long: &[], skip: 0 },
-    Wrapper { names: &["faketime"], short: "f", long: &[], skip: 1 },
-    Wrapper {
-        names: &["systemd-run", "systemd-inhibit"],
-        short: "upHMpEC",
-        long: &["--unit", "--property", "--uid", "--gid", "--what", "--who", "--why"],
-        skip: 0,
-    },
-    Wrapper {
-        names: &["npx", "bunx", "pnpx", "uvx"],
-        short: "pw",
-        long: &["--package", "--from", "--with", "--workspace"],
-        skip: 0,
-    },
-    Wrapper { names: &["dotenv", "dotenvx", "env-cmd"], short: "fevpc", long: &["--file", "--env"], skip: 0 },
-    Wrapper {
-        names: &["xvfb-run"],
-        short: "neslfp",
-        long: &["--server-args", "--server-num", "--auth-file"],
-        skip: 0,
-    },
-    Wrapper {
-        names: &["chronic", "ts-run", "vipe-run", "retry", "sem", "entr", "when-changed", "envdir-run"],
-        short: "",
-        long: &[],
-        skip: 0,
-    },
-    Wrapper {
-        names: &["softlimit", "envuidgid", "setuidgid", "envdir", "chpst"],
-        short: "ueU/nbmdopfcrt",
-        long: &[],
-        skip: 1,
-    },
-];
+impl Options {
+    /// The words that are neither options nor their values.
+    pub(super) fn operands<'v>(&self, args: &'v [Value]) -> Vec<&'v Value> {
+        let mut out = Vec::new();
+        let mut rest = args;
+        let wrapper = Wrapper { short: self.short, long: self.long, skip: 0 };
+        loop {
+            // An assignment is an operand here.
+            let at = rest.iter().position(|arg| is_assignment(&arg.text) && !arg.text.starts_with('-'));
+            match (command_start(&wrapper, rest), at) {
+                (Some(start), at) if at.is_none_or(|at| start <= at) => {
+                    out.extend(rest.get(start));
+                    rest = rest.get(start + 1..).unwrap_or(&[]);
+                }
+                (_, Some(at)) => {
+                    out.extend(rest.get(at));
+                    rest = rest.get(at + 1..).unwrap_or(&[]);
+                }
+                (_, None) => return out,
+            }
+            if out.len() >= 256 {
+                return out;
+            }
+        }
+    }
+}
 
-/// Wrappers that are two words: the command, and the subcommand after which another command follows.
-pub(super) const SUBCOMMANDS: &[(&str, &[&str])] = &[
-    ("uv", &["run"]),
-    ("pipx", &["run"]),
-    ("poetry", &["run"]),
-    ("pipenv", &["run"]),
-    ("pdm", &["run"]),
-    ("hatch", &["run"]),
-    ("rye", &["run"]),
-    ("conda", &["run"]),
-    ("mamba", &["run"]),
-    ("bundle", &["exec"]),
-    ("npm", &["exec", "x"]),
-    ("pnpm", &["exec", "dlx"]),
-    ("yarn", &["exec", "dlx"]),
-    ("bun", &["x"]),
-    ("mise", &["exec", "x"]),
-    ("asdf", &["exec"]),
-    ("rbenv", &["exec"]),
-    ("pyenv", &["exec"]),
-    ("nodenv", &["exec"]),
-    ("nvm", &["exec"]),
-    ("fnm", &["exec"]),
-    ("direnv", &["exec"]),
-    ("doppler", &["run"]),
-    ("op", &["run"]),
-    ("infisical", &["run"]),
-    ("aws-vault", &["exec"]),
-    ("chamber", &["exec"]),
-    ("sops", &["exec-env"]),
-    ("rustup", &["run"]),
-    ("opam", &["exec"]),
-    ("stack", &["exec"]),
-    ("cabal", &["exec"]),
-    ("dotnet", &["exec"]),
-    ("devbox", &["run"]),
-    ("flox", &["activate"]),
-    ("volta", &["run"]),
-    ("pixi", &["run"]),
-    ("lerna", &["exec"]),
-    ("rush", &["exec"]),
-    ("wsl", &[""]),
-];
+/// The rows of the table that match a command, and how many of its words each takes.
+pub(super) fn rows<'a>(
+    name: &'a str,
+    args: &'a [Value],
+) -> impl Iterator<Item = (&'static Runner, usize)> + 'a {
+    RUNNERS.iter().filter_map(move |row| {
+        let taken = row.calls.iter().filter_map(|call| taken(call, name, args)).max()?;
+        Some((row, taken))
+    })
+}
 
 /// Where the wrapped command begins among the arguments.
 pub(super) fn command_start(wrapper: &Wrapper, args: &[Value]) -> Option<usize> {
@@ -186,7 +77,7 @@ pub(super) fn command_start(wrapper: &Wrapper, args: &[Value]) -> Option<usize> 
             }
         } else if text.len() > 1 && text.starts_with('-') && value.is_known() {
             at += 1;
-            // The value of an option is glued to it, or the next word.
+            // The value of an option is attached to it, or is the next word.
             let valued = text.char_indices().skip(1).find(|(_, sign)| wrapper.short.contains(*sign));
             if valued.is_some_and(|(place, sign)| place + sign.len_utf8() == text.len()) {
                 at += 1;
@@ -207,7 +98,7 @@ pub(super) fn command_start(wrapper: &Wrapper, args: &[Value]) -> Option<usize> 
     (at < args.len()).then_some(at)
 }
 
-/// Whether a text is the address of something to fetch.
+/// Whether a text is an address to fetch.
 pub(super) fn is_address(text: &str) -> bool {
     const STARTS: &[&str] =
         &["http://", "https://", "git+", "git://", "ssh://", "github:", "gitlab:", "bitbucket:", "gist:"];
@@ -224,7 +115,7 @@ pub(super) fn fetches(name: &str, args: &[Value], command: Option<&Value>) -> bo
     let option = before
         .map(|arg| arg.text.split_once('=').map_or(arg.text.as_str(), |(_, value)| value))
         .any(is_address);
-    // `npx owner/repository` is one of GitHub's.
+    // `npx owner/repository` fetches from GitHub.
     let shorthand = |text: &str| {
         matches!(name, "npx" | "pnpx" | "npm")
             && !text.starts_with(['@', '.', '/', '~'])

@@ -1,9 +1,10 @@
 //! Claude Code: `claude -p` with lines of JSON both ways.
 //!
-//! Permissions are asked over the same streams (`--permission-prompt-tool stdio`): what its own rules allow or deny never comes to us, what they
-//! or a hook want asked always does, and the rest is answered by what the job may do. So nothing is bypassed, and a user's deny stays one. The
-//! turn is over when it says `result` and nothing of it runs in the background any more: until then that was a step, because it goes on by
-//! itself when such a task ends.
+//! It asks for permissions over the same streams (`--permission-prompt-tool stdio`). What its own
+//! rules allow or deny is not asked. What they or a hook want confirmed is always asked. The rest
+//! is answered by what the job may do. So nothing is bypassed, and what a user denies stays denied.
+//! The turn is over when it says `result` and nothing of the turn runs in the background. Until
+//! then a `result` is only a step, because Claude Code goes on when a background task ends.
 
 mod read_only;
 mod recall;
@@ -12,10 +13,10 @@ mod stream;
 use super::child::Child;
 use super::lock;
 use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, tree};
-use baton_core::approval::Answer;
+use baton_core::approval::{Answer, Question};
 use baton_core::job::{Allow, Fault, Observation, Snapshot};
+use baton_core::process::Process;
 use baton_core::{Code, Error};
-use baton_store::Process;
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::{Arc, Mutex, Weak};
@@ -24,16 +25,17 @@ use stream::Stream;
 
 /// The efforts that `--effort` takes.
 const EFFORTS: &[&str] = &["low", "medium", "high", "xhigh", "max"];
-/// The longest prompt that was seen to arrive whole.
+/// The longest prompt that was tested.
 const PROMPT_BYTES: usize = 1 << 20;
-/// How long it may take to end by itself once its input has.
-const LEAVE: Duration = Duration::from_secs(2);
-/// How long commands in the background are waited for once the model has nothing more to say: they may be servers. It is what Claude Code itself does,
-/// and its own variable says otherwise: milliseconds, 0 for without an end.
-const BACKGROUND: Duration = Duration::from_secs(600);
+/// How long it may take to exit after its input is closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long to wait for background commands once the model has nothing more to say: they may be
+/// servers. Claude Code itself waits this long, unless its variable says otherwise (in
+/// milliseconds, 0 for no limit).
+const BACKGROUND_TIMEOUT: Duration = Duration::from_secs(600);
 const BACKGROUND_VARIABLE: &str = "CLAUDE_CODE_PRINT_BG_WAIT_CEILING_MS";
 /// Any of these is a login.
-const LOGINS: &[&str] = &[
+const LOGIN_VARIABLES: &[&str] = &[
     "ANTHROPIC_API_KEY",
     "ANTHROPIC_AUTH_TOKEN",
     "CLAUDE_CODE_OAUTH_TOKEN",
@@ -42,13 +44,16 @@ const LOGINS: &[&str] = &[
     "CLAUDE_CODE_USE_FOUNDRY",
 ];
 
-/// Claude Code.
 #[derive(Debug)]
 pub struct Claude;
 
+impl Claude {
+    pub(super) const NAME: &str = "claude";
+}
+
 impl Backend for Claude {
     fn agent(&self) -> &'static str {
-        "claude"
+        Self::NAME
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -82,17 +87,17 @@ impl Backend for Claude {
         report(Observation::Session(session.clone()));
         let stream = Arc::new(Mutex::new(Stream::new(task.allow, task.read_only, Arc::clone(&report))));
         let (of_lines, of_end) = (Arc::clone(&stream), Arc::clone(&stream));
-        // Before there is anybody who could say that he is done.
+        // Before the program could report its end.
         report(Observation::Busy);
         let patience = patience_for_commands(task);
-        // What it is told in answer to a line; the child is there before its first line.
+        // The answers to its lines. The child exists before its first line.
         let (tell, told) = std::sync::mpsc::channel::<Value>();
         let child = Child::start(
             &mut command(task, &session),
             &task.folder.join("stderr"),
             move |line| {
                 let mut stream = lock(&of_lines);
-                for answer in stream.line(line, baton_mail::now()) {
+                for answer in stream.line(line, baton_machine::clock::now()) {
                     tell.send(answer).ok();
                 }
                 if let Some((result, patience)) = stream.waits_for_commands().zip(patience) {
@@ -114,7 +119,7 @@ impl Backend for Claude {
             }
         });
         let turn = Box::new(Running { child, stream });
-        // It may have ended already; then that is told.
+        // If it has ended already, its end is reported.
         turn.child.write_line(&message(&task.prompt).to_string()).ok();
         Ok(turn)
     }
@@ -124,13 +129,13 @@ impl Backend for Claude {
     }
 }
 
-/// How long commands in the background are waited for, if not for ever.
+/// How long to wait for background commands; `None` for no limit.
 fn patience_for_commands(task: &Task) -> Option<Duration> {
     let set = task.variable(BACKGROUND_VARIABLE).and_then(|value| value.to_str()?.trim().parse().ok());
-    Some(set.map_or(BACKGROUND, Duration::from_millis)).filter(|patience| !patience.is_zero())
+    Some(set.map_or(BACKGROUND_TIMEOUT, Duration::from_millis)).filter(|patience| !patience.is_zero())
 }
 
-/// Ends the turn after a while if nothing but commands in the background is left of it.
+/// Ends the turn after a while if only background commands are left of it.
 fn wait_for_commands(stream: Weak<Mutex<Stream>>, result: u64, patience: Duration) {
     std::thread::spawn(move || {
         std::thread::sleep(patience);
@@ -148,7 +153,7 @@ fn command(task: &Task, session: &str) -> Command {
     let mode = if task.allow == Allow::Edits && !task.read_only { "acceptEdits" } else { "default" };
     command.args(["--permission-mode", mode]);
     if task.read_only {
-        // Or git would write its index when it is asked for the status.
+        // Otherwise git would write its index when it is asked for the status.
         command.env("GIT_OPTIONAL_LOCKS", "0");
         command.arg(format!("--tools={}", read_only::TOOLS.join(",")));
         command.arg(format!("--settings={}", read_only::settings()));
@@ -156,8 +161,8 @@ fn command(task: &Task, session: &str) -> Command {
     if task.prompt_file().is_some() {
         command.arg(format!("--add-dir={}", task.folder.display()));
     }
-    if !task.title.is_empty() {
-        command.arg(format!("--name={}", task.title));
+    if !task.label.is_empty() {
+        command.arg(format!("--name={}", task.label));
     }
     if let Some(model) = &task.model {
         command.arg(format!("--model={model}"));
@@ -170,8 +175,8 @@ fn command(task: &Task, session: &str) -> Command {
     command
 }
 
-/// The prompt as a line. The last block of a message is searched for commands (`/`) and files (`@`), so a prompt that could hold one is followed
-/// by another block.
+/// The prompt as a line. Claude Code searches the last block of a message for commands (`/`) and
+/// files (`@`), so another block follows a prompt that could contain one.
 fn message(prompt: &str) -> Value {
     let mut blocks = vec![json!({"type": "text", "text": prompt})];
     if prompt.trim_start().starts_with('/') || prompt.contains('@') {
@@ -180,8 +185,9 @@ fn message(prompt: &str) -> Value {
     json!({"type": "user", "message": {"role": "user", "content": blocks}})
 }
 
-/// Whether there is certainly no login. Only the existence of files counts, and where its own configuration is there nothing is certain: that may
-/// name a key or a helper, and on macOS the login is in the keychain.
+/// Whether there is certainly no login. Only the existence of files counts. If its configuration
+/// exists, nothing is certain: it may name a key or a helper, and on macOS the login is in the
+/// keychain.
 fn is_logged_out(task: &Task) -> bool {
     let config = recall::config_folder(task);
     let has = |name: &str| task.variable(name).is_some_and(|value| !value.is_empty());
@@ -192,7 +198,7 @@ fn is_logged_out(task: &Task) -> bool {
         task.user_home().map(|home| home.join(".claude.json")),
     ];
     cfg!(not(target_os = "macos"))
-        && !LOGINS.iter().any(|name| has(name))
+        && !LOGIN_VARIABLES.iter().any(|name| has(name))
         && !files.into_iter().flatten().any(|file| file.exists())
 }
 
@@ -207,8 +213,8 @@ impl Turn for Running {
         None
     }
 
-    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
-        // The lock is not held while it is written: its output is read under the same one.
+    fn answer(&self, question: &Question, answer: &Answer) -> Result<(), Error> {
+        // The lock is not held during the write, because the output is read under the same lock.
         let answered = lock(&self.stream).answer(question, answer)?;
         if let Some(line) = &answered.line {
             self.child.write_line(&line.to_string()).map_err(|error| {
@@ -233,8 +239,8 @@ impl Turn for Running {
     fn close(&self) {
         lock(&self.stream).closing();
         self.child.close_input();
-        if !self.child.wait(LEAVE) {
-            // Its commands are in groups of their own.
+        if !self.child.wait(EXIT_TIMEOUT) {
+            // Its commands are in their own groups.
             let below = tree::below(self.child.process());
             self.child.end(Duration::from_secs(1));
             tree::kill(&below);
@@ -245,6 +251,15 @@ impl Turn for Running {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn s24_nothing_of_a_prompt_is_an_argument() {
+        let task = Task::with_a_secret("claude");
+        let arguments: Vec<String> =
+            command(&task, "s").get_args().map(|word| word.to_string_lossy().into_owned()).collect();
+        assert!(arguments.contains(&"--name=baton j1".to_owned()), "{arguments:?}");
+        assert!(!arguments.iter().any(|word| word.contains("SECRET")), "{arguments:?}");
+    }
 
     #[test]
     fn a_prompt_that_could_hold_a_command_is_not_the_last_block() {

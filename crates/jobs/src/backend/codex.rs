@@ -1,8 +1,9 @@
-//! Codex, by an `app-server` of the job's own.
+//! Codex, with one `app-server` per job.
 //!
-//! Each job has its own thread in its own program, so its limits are the thread's and nothing of the user's is edited: in particular no
-//! `cwd` goes into `thread/start`, because Codex would then write the folder as trusted into the user's configuration. What
-//! Codex itself wrote down about the turn (`thread/turns/list`) is the truth, also for a fresh program after a crash.
+//! Each job has its own thread in its own program. So its limits apply to that thread, and no
+//! configuration of the user is edited. In particular `thread/start` gets no `cwd`, because Codex
+//! would then write the folder as trusted into the user's configuration. Codex's own record of the
+//! turn (`thread/turns/list`) is the truth, also for a new program after a crash.
 
 mod access;
 mod fault;
@@ -13,32 +14,37 @@ mod turn;
 use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn};
 use baton_core::job::{Fault, Observation, Snapshot};
 use baton_core::{Code, Error};
-use rustix::fs::{FlockOperation, flock};
+use baton_machine::own::{self, Sharing};
 use serde_json::{Value, json};
 use server::{Refusal, Server};
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use turn::{Running, State};
 
-/// The longest text that `turn/start` takes, in characters; so many bytes are never more.
-const PROMPT: usize = 1 << 20;
+/// The longest text that `turn/start` takes, in characters. This many bytes are never more
+/// characters.
+const PROMPT_BYTES: usize = 1 << 20;
 /// How long it may take to start, and to take the prompt.
-const START: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it is started if it ends before it has said anything.
-const STARTS: usize = 5;
+const MAX_STARTS: usize = 5;
+/// How long a job waits for its turn to start one: as long as another may take.
+const START_LOCK_TIMEOUT: Duration = START_TIMEOUT;
 /// How long a recall may take.
-const RECALL: Duration = Duration::from_millis(1900);
+const RECALL_TIMEOUT: Duration = Duration::from_millis(1900);
 
-/// The backend.
 #[derive(Clone, Copy, Debug)]
 pub struct Codex;
 
+impl Codex {
+    pub(super) const NAME: &str = "codex";
+}
+
 impl Backend for Codex {
     fn agent(&self) -> &'static str {
-        "codex"
+        Self::NAME
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -48,7 +54,7 @@ impl Backend for Codex {
             read_only: ReadOnly::Sandbox,
             resume: true,
             answers: true,
-            prompt_bytes: PROMPT,
+            prompt_bytes: PROMPT_BYTES,
         }
     }
 
@@ -58,7 +64,7 @@ impl Backend for Codex {
     }
 
     fn start(&self, task: &Task, report: Report) -> Result<Box<dyn Turn>, Fault> {
-        let state = Arc::new(State::new(Arc::clone(&report)));
+        let state = Arc::new(State::new(Arc::clone(&report), &task.cwd));
         let server = greeted(task, &state)?;
         let running = Running { server, state };
         let begun = begin(task, &running, &report);
@@ -69,7 +75,7 @@ impl Backend for Codex {
     }
 
     fn recall(&self, task: &Task, session: &str) -> Option<Snapshot> {
-        let end = Instant::now() + RECALL;
+        let end = Instant::now() + RECALL_TIMEOUT;
         let left = || end.saturating_duration_since(Instant::now());
         let server = Server::start(task, |_| {}, |_| {}).ok()?;
         let turns = match server.greet(left()) {
@@ -85,7 +91,8 @@ impl Backend for Codex {
             let items = turn["items"].as_array().into_iter().flatten();
             items.into_iter().any(|item| item["type"] == "userMessage" && item["clientId"] == ours.as_str())
         };
-        // A program that loses its watcher interrupts its turn itself, so that is no end here.
+        // A program that loses its worker interrupts its own turn, so that does not count as an end
+        // here.
         turns.iter().find(is_ours).map(turn::snapshot).map(|found| match found.aborted {
             true => Snapshot { idle: None, aborted: false, ..found },
             false => found,
@@ -93,13 +100,14 @@ impl Backend for Codex {
     }
 }
 
-/// A program that has greeted us. Those that are the first in a new home of Codex's make its files at the same time, and some of them end at that.
-/// Nothing was said to such a one yet, so another is started; of those, one at a time.
+/// Starts a program and greets it. The first programs in a new home of Codex make its files at the
+/// same time, and some of them end because of that. Such a program has not got the task yet, so
+/// another is started; those start one at a time.
 fn greeted(task: &Task, state: &Arc<State>) -> Result<Arc<Server>, Fault> {
     let mut alone = None;
-    for left in (0..STARTS).rev() {
+    for left in (0..MAX_STARTS).rev() {
         let server = start_server(task, state)?;
-        match server.greet(START) {
+        match server.greet(START_TIMEOUT) {
             Ok(()) => {
                 state.greeted();
                 return Ok(server);
@@ -116,22 +124,15 @@ fn greeted(task: &Task, state: &Arc<State>) -> Result<Arc<Server>, Fault> {
     Err(no_start(&Refusal::Gone, state))
 }
 
-/// Held by the job whose turn it is; without a place for it, it is nobody's.
+/// The lock of the job whose turn it is. If it can't be had in time, all start at once.
 fn take_turns(task: &Task) -> Option<File> {
-    let mut options = OpenOptions::new();
-    let file = options
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .mode(0o600)
-        .open(task.home.join("codex.start"))
-        .ok()?;
-    flock(&file, FlockOperation::LockExclusive).ok().map(|()| file)
+    let file = own::lock_file(&task.home.join("codex.start")).ok()?;
+    own::lock(&file, Sharing::Alone, START_LOCK_TIMEOUT).ok().map(|()| file)
 }
 
-/// The program, with what it says going to the turn's state.
+/// Starts the program, whose output goes to the turn's state.
 fn start_server(task: &Task, state: &Arc<State>) -> Result<Arc<Server>, Fault> {
-    // The listener needs the server that it belongs to, which is there before it says anything that matters.
+    // The listener needs its server, which exists before the program says anything that matters.
     let own: Arc<OnceLock<Arc<Server>>> = Arc::default();
     let (its, heard_by, ended_for) = (Arc::clone(&own), Arc::clone(state), Arc::clone(state));
     let server = Server::start(
@@ -151,13 +152,13 @@ fn start_server(task: &Task, state: &Arc<State>) -> Result<Arc<Server>, Fault> {
     Ok(server)
 }
 
-/// From a program that was just started to a turn that has the prompt.
+/// From a new program to a turn that has the prompt.
 fn begin(task: &Task, running: &Running, report: &Report) -> Result<(), Fault> {
     let server = &running.server;
     let no_start = |refusal: &Refusal| no_start(refusal, &running.state);
     check_account(task, running)?;
     let config = json!({"cwd": task.cwd.to_string_lossy(), "includeLayers": false});
-    let config = server.call("config/read", &config, START).map_err(|refusal| no_start(&refusal))?;
+    let config = server.call("config/read", &config, START_TIMEOUT).map_err(|refusal| no_start(&refusal))?;
     let mut wanted = access::parameters(task, &config["config"]);
     if let Some(model) = &task.model {
         wanted.insert("model".to_owned(), model.as_str().into());
@@ -170,19 +171,20 @@ fn begin(task: &Task, running: &Running, report: &Report) -> Result<(), Fault> {
         }
         None => "thread/start",
     };
-    let opened =
-        server.call(method, &wanted.into(), START).map_err(|refusal| match (&task.resume, refusal) {
+    let opened = server.call(method, &wanted.into(), START_TIMEOUT).map_err(|refusal| {
+        match (&task.resume, refusal) {
             (Some(thread), Refusal::No(words)) => Fault::new(Code::NothingToResume, words)
                 .hint(format!("Codex has no session {thread} any more; start a new job without --resume")),
             (_, refusal) => no_start(&refusal),
-        })?;
+        }
+    })?;
     check_opened(task, &opened)?;
     let thread = opened["thread"]["id"].as_str().unwrap_or_default();
     running.state.set_thread(thread);
     report(Observation::Session(thread.to_owned()));
     if task.resume.is_none() {
-        // Only a name.
-        server.call("thread/name/set", &json!({"threadId": thread, "name": task.title}), START).ok();
+        // Best effort: it is only a name.
+        server.call("thread/name/set", &json!({"threadId": thread, "name": task.title}), START_TIMEOUT).ok();
     }
     let mut turn = json!({
         "threadId": thread,
@@ -193,28 +195,30 @@ fn begin(task: &Task, running: &Running, report: &Report) -> Result<(), Fault> {
     if let Some(effort) = &task.effort {
         turn["effort"] = effort.as_str().into();
     }
-    let begun = server.call("turn/start", &turn, START).map_err(|refusal| no_start(&refusal))?;
+    let begun = server.call("turn/start", &turn, START_TIMEOUT).map_err(|refusal| no_start(&refusal))?;
     running.state.set_turn(begun["turn"]["id"].as_str().unwrap_or_default());
     Ok(())
 }
 
-/// The mark by which the turn of this job is found again in its thread.
+/// The mark by which this job's turn is found again in its thread.
 fn client_id(task: &Task) -> String {
     let folder = task.folder.file_name().map(|name| name.to_string_lossy().into_owned());
     format!("baton-{}", folder.unwrap_or_default())
 }
 
-/// Whether somebody is logged in, and the effort is one of the model's.
+/// Whether there is a login, and the model has the effort.
 fn check_account(task: &Task, running: &Running) -> Result<(), Fault> {
     let server = &running.server;
-    let account = server.call("account/read", &json!({}), START);
+    let account = server.call("account/read", &json!({}), START_TIMEOUT);
     let account = account.map_err(|refusal| no_start(&refusal, &running.state))?;
     if account["account"].is_null() && account["requiresOpenaiAuth"] == true {
         return Err(not_logged_in().into());
     }
     let (Some(model), Some(effort)) = (&task.model, &task.effort) else { return Ok(()) };
-    // A model that is not listed may still be one of another provider: its server knows.
-    let Ok(models) = server.call("model/list", &json!({"includeHidden": true}), START) else { return Ok(()) };
+    // A model that is not listed may belong to another provider.
+    let Ok(models) = server.call("model/list", &json!({"includeHidden": true}), START_TIMEOUT) else {
+        return Ok(());
+    };
     let mut listed = models["data"].as_array().into_iter().flatten();
     let Some(known) = listed.find(|known| known["model"] == model.as_str() || known["id"] == model.as_str())
     else {
@@ -229,9 +233,9 @@ fn check_account(task: &Task, running: &Running) -> Result<(), Fault> {
         .hint(format!("it knows {}", efforts.join(", "))))
 }
 
-/// Whether the thread is as we wanted it: requirements of an administrator may have changed it.
+/// Whether the thread is as wanted. An administrator's requirements may have changed it.
 fn check_opened(task: &Task, opened: &Value) -> Result<(), Fault> {
-    if task.read_only && opened["sandbox"]["type"] != access::READ_ONLY {
+    if task.read_only && opened["sandbox"]["type"] != access::READ_ONLY_SANDBOX {
         let got = &opened["sandbox"]["type"];
         return Err(Fault::new(
             Code::UnsupportedOption,
@@ -249,7 +253,7 @@ fn check_opened(task: &Task, opened: &Value) -> Result<(), Fault> {
     }
 }
 
-/// Whether a login or a provider of its own is to be seen, without looking into any.
+/// Whether files or variables show a login or another provider. Their content is not read.
 fn may_be_logged_in(task: &Task) -> bool {
     let set = |name: &str| task.variable(name).is_some_and(|value| !value.is_empty());
     if set("OPENAI_API_KEY") || set("CODEX_API_KEY") || set("CODEX_ACCESS_TOKEN") {
@@ -268,8 +272,12 @@ fn not_logged_in() -> Error {
 fn no_start(refusal: &Refusal, state: &State) -> Fault {
     match refusal {
         Refusal::No(words) if words.contains("unknown variant") => {
-            Fault::new(Code::UnsupportedVersion, "this version of Codex does not know what a job needs")
-                .hint("update it (`npm install -g @openai/codex`); 0.166.0 is known to work")
+            Fault::new(Code::UnsupportedVersion, "this version of Codex does not know what a job needs").hint(
+                format!(
+                    "update it (`npm install -g @openai/codex`); {} is known to work",
+                    super::verified(Codex::NAME)
+                ),
+            )
         }
         refusal => {
             let last = state.last_words().map(|words| format!(": {words}")).unwrap_or_default();

@@ -1,10 +1,12 @@
-//! GitHub Copilot CLI over its agent client protocol (`copilot --acp`): JSON-RPC in lines.
+//! GitHub Copilot CLI over the agent client protocol (`copilot --acp`): JSON-RPC in lines.
 //!
-//! There its hooks run, so the guard sees each tool; its questions can be answered; and the prompt is no argument. What a job may do goes with
-//! the process (`--allow-…`, `--deny-tool`), so the user's files stay as they are.
+//! In this mode its hooks run, so the guard sees each tool. Its questions can be answered, and the
+//! prompt is no argument. What a job may do goes with the process (`--allow-…`, `--deny-tool`), so
+//! the user's files stay as they are.
 //!
-//! Its answer to a prompt says `end_turn` also when the request to the model failed, and its notes to people come as the model's words. So the truth
-//! about a turn is its transcript, which is looked into when the answer has come.
+//! Its answer to a prompt says `end_turn` even if the request to the model failed, and its notes to
+//! people look like the model's words. So its transcript is the truth about a turn, and is read
+//! when the answer has come.
 
 mod acp;
 mod recall;
@@ -13,31 +15,38 @@ use super::child::Child;
 use super::lock;
 use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, tree};
 use acp::Client;
-use baton_core::approval::Answer;
+use baton_core::approval::{Answer, Question};
 use baton_core::job::{Allow, Fault, Observation, Snapshot};
+use baton_core::process::Process;
 use baton_core::{Code, Error};
-use baton_store::Process;
 use serde_json::{Value, json};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The efforts that `--reasoning-effort` takes; whether a model has them is said when the session is opened.
+/// The efforts that `--reasoning-effort` takes. Opening the session shows whether the model has
+/// them.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
-/// What fits into the context that it takes a model of unknown size to have: it counts the prompt's tokens, and refuses what is too much.
+/// What fits into the context that it assumes for a model of unknown size: it counts the prompt's
+/// tokens, and refuses too many.
 const PROMPT_BYTES: usize = 104 << 10;
-/// How long it may take to end by itself once its input has.
-const LEAVE: Duration = Duration::from_secs(2);
+/// How long it may take to exit after its input is closed.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Any of these is a login.
-const LOGINS: &[&str] = &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"];
+const LOGIN_VARIABLES: &[&str] =
+    &["COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"];
 
 /// GitHub Copilot CLI.
 #[derive(Debug)]
 pub struct Copilot;
 
+impl Copilot {
+    pub(super) const NAME: &str = "copilot";
+}
+
 impl Backend for Copilot {
     fn agent(&self) -> &'static str {
-        "copilot"
+        Self::NAME
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -58,7 +67,7 @@ impl Backend for Copilot {
             recall::home(task).map(|folder| folder.join("config.json")),
             task.user_home().map(|home| home.join(".config/gh/hosts.yml")),
         ];
-        if !LOGINS.iter().any(set) && !files.into_iter().flatten().any(|file| file.exists()) {
+        if !LOGIN_VARIABLES.iter().any(set) && !files.into_iter().flatten().any(|file| file.exists()) {
             return Err(Error::new(Code::NotLoggedIn, "Copilot has no login here")
                 .hint("run `copilot login` in a terminal once, or set COPILOT_GITHUB_TOKEN"));
         }
@@ -77,13 +86,13 @@ impl Backend for Copilot {
         }
         let client = Arc::new(Mutex::new(Client::new(task, Arc::clone(&report))));
         let (of_lines, of_end) = (Arc::clone(&client), Arc::clone(&client));
-        // What it is told in answer to a line; the child is there before its first line.
+        // The answers to its lines. The child exists before its first line.
         let (tell, told) = std::sync::mpsc::channel::<Value>();
         let child = Child::start(
             &mut command(task),
             &task.folder.join("stderr"),
             move |line| {
-                if let Some(answer) = lock(&of_lines).line(line, baton_mail::now()) {
+                if let Some(answer) = lock(&of_lines).line(line, baton_machine::clock::now()) {
                     tell.send(answer).ok();
                 }
             },
@@ -106,7 +115,7 @@ impl Backend for Copilot {
                 }
             }
         });
-        // It may have ended already; then that is told.
+        // If it has ended already, its end is reported.
         child.write_line(&acp::hello().to_string()).ok();
         Ok(Box::new(Running { child, client, engine }))
     }
@@ -116,12 +125,12 @@ impl Backend for Copilot {
     }
 }
 
-/// The command. The prompt and the session are told over its input.
+/// The command. The prompt and the session go over its input.
 fn command(task: &Task) -> Command {
     let mut command = Child::command(task);
     command.args(["--acp", "--no-auto-update"]);
     match task.allow {
-        // A refusal goes before whatever is allowed.
+        // A denial goes before whatever is allowed.
         _ if task.read_only => _ = command.args(["--deny-tool=write", "--deny-tool=shell"]),
         Allow::Ask => {}
         Allow::Edits => _ = command.arg("--allow-tool=write"),
@@ -140,7 +149,8 @@ fn command(task: &Task) -> Command {
 struct Running {
     child: Arc<Child>,
     client: Arc<Mutex<Client>>,
-    /// What does the work where the program is only a launcher: it lives on when that is killed.
+    /// The processes that do the work if the program is only a launcher. They live on when the
+    /// launcher is killed.
     engine: Arc<Mutex<Vec<Process>>>,
 }
 
@@ -149,14 +159,15 @@ impl Turn for Running {
         None
     }
 
-    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
-        // The lock is held until the answer is noted: a denial ends the turn at once. It reads its input whatever we do with its output.
+    fn answer(&self, question: &Question, answer: &Answer) -> Result<(), Error> {
+        // The lock is held until the answer is recorded, because a denial ends the turn at once.
+        // Copilot reads its input even if its output is not read.
         let mut client = lock(&self.client);
         let line = client.answer(question, answer)?;
         self.child.write_line(&line.to_string()).map_err(|error| {
             Error::new(Code::BackendGone, format!("Copilot does not listen any more: {error}"))
         })?;
-        client.answered(question, answer);
+        client.answered(&question.id, answer);
         Ok(())
     }
 
@@ -183,7 +194,7 @@ impl Turn for Running {
     fn close(&self) {
         lock(&self.client).closing();
         self.child.close_input();
-        if !self.child.wait(LEAVE) {
+        if !self.child.wait(EXIT_TIMEOUT) {
             self.end();
         }
         let engine = lock(&self.engine).clone();
@@ -195,7 +206,7 @@ impl Turn for Running {
 }
 
 impl Running {
-    /// Its commands are in groups of their own.
+    /// Its commands are in their own groups.
     fn end(&self) {
         let below = tree::below(self.child.process());
         self.child.end(Duration::from_secs(1));

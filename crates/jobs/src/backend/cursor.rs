@@ -1,13 +1,14 @@
 //! Cursor's command line agent: `cursor-agent -p` with lines of JSON as output.
 //!
-//! Written by its documentation only: the program can't be had for tests, so all that is known here is what its reference says about its output and
-//! its options. Nobody can be asked in such a run. Without `--force` changes are only proposed and commands are not run, with it everything runs that
-//! the user's rules don't deny; there is nothing in between, so a job that may edit but not more is refused. `--mode=ask` only reads. A failure is
-//! told on stderr, with no last line.
+//! This is written from its documentation only, because the program is not available for tests. No
+//! question can be asked in such a run. Without `--force` it only proposes changes and runs no
+//! commands. With it, everything runs that the user's rules don't deny. There is nothing in
+//! between, so a job that may edit but not more is refused. `--mode=ask` only reads. It reports a
+//! failure on stderr, without a last line.
 
 use super::child::{Child, Ended};
 use super::headless::{self, Listener};
-use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, words};
+use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, describe};
 use baton_core::job::{Allow, Fault, Finish, Observation, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
@@ -15,16 +16,20 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Nothing is said about how long a prompt may be; so it is kept to what any program takes.
+/// The documentation names no limit, so this is what any program takes.
 const PROMPT_BYTES: usize = 104 << 10;
 
 /// Cursor.
 #[derive(Debug)]
 pub struct Cursor;
 
+impl Cursor {
+    pub(super) const NAME: &str = "cursor";
+}
+
 impl Backend for Cursor {
     fn agent(&self) -> &'static str {
-        "cursor"
+        Self::NAME
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -80,7 +85,7 @@ fn command(task: &Task) -> Command {
     command
 }
 
-/// A turn as its output tells it.
+/// A turn, by the program's output.
 struct Stream {
     session: String,
     folder: PathBuf,
@@ -102,7 +107,7 @@ impl Listener for Stream {
                 let blocks = line["message"]["content"].as_array().into_iter().flatten();
                 let said: String = blocks.filter_map(|block| block["text"].as_str()).collect();
                 self.text.push_str(&said);
-                vec![Observation::Progress(words::line(&said))]
+                vec![Observation::Progress(describe::line(&said))]
             }
             ("tool_call", "started") => {
                 let said = Said { text: std::mem::take(&mut self.text), finish: Finish::ToolCalls };
@@ -122,7 +127,7 @@ impl Listener for Stream {
     fn ended(&mut self, ended: &Ended, now: Moment) -> Option<Fault> {
         let words = ended.last_words.trim();
         let failed = ended.status.code().is_some_and(|code| code != 0) && !words.is_empty();
-        failed.then(|| words::fault("cursor", None, words, now))
+        failed.then(|| describe::fault("cursor", None, words, now))
     }
 }
 
@@ -131,10 +136,10 @@ impl Stream {
         let mut told: Vec<Observation> = std::mem::take(&mut self.tools).into_iter().map(ended).collect();
         let whole = line["result"].as_str().unwrap_or_default();
         if line["is_error"] == true || line["subtype"] != "success" {
-            told.push(Observation::Fault(words::fault("cursor", None, whole, now)));
+            told.push(Observation::Fault(describe::fault("cursor", None, whole, now)));
             return told;
         }
-        // Its result is all that was said in the turn; ours is the last of it.
+        // Its result has all text of the turn. A job's result is the last part.
         let text = if self.text.is_empty() { whole.to_owned() } else { std::mem::take(&mut self.text) };
         let said = Said { text, finish: Finish::End };
         headless::keep_end(&self.folder, &self.session, &said);
@@ -159,7 +164,7 @@ fn tool(call: &str, told: &Value) -> Tool {
     let detail =
         ["command", "path", "globPattern", "pattern", "url"].iter().find_map(|name| args[*name].as_str());
     let what = match detail {
-        Some(detail) => format!("{name}: {}", words::line(detail)),
+        Some(detail) => format!("{name}: {}", describe::line(detail)),
         None => name.to_owned(),
     };
     let kind = if name == "shell" { ToolKind::Shell } else { ToolKind::Other };

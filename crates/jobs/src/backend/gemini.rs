@@ -1,32 +1,35 @@
 //! Gemini CLI: a headless run with lines of JSON as output.
 //!
-//! Nobody can be asked in such a run: tools that would need it don't exist for the model. (Its other way, `--acp`, asks, but runs none of the hooks
-//! by which the guard sees a tool.) What a read-only job must not do is denied by a policy file of ours at the highest level, which only ever
-//! denies; so the user's own rules stay.
+//! No question can be asked in such a run: tools that would need one don't exist for the model.
+//! (Its other mode, `--acp`, asks, but does not run the hooks by which the guard sees a tool.) A
+//! policy file at the highest level denies what a read-only job must not do. It only ever denies,
+//! so the user's own rules stay.
 //!
-//! Its transcript does not tell a step from an end: a message is written before its tool calls are. So the end of a turn is kept in the job's folder.
+//! Its transcript does not show whether a message is a step or the end: it is written before its
+//! tool calls are. So the end of a turn is kept in the job's folder.
 
 mod trust;
 
 use super::child::{Child, Ended};
 use super::headless::{self, Listener};
-use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, words};
+use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn, describe};
 use baton_core::job::{Allow, Fault, Finish, Observation, Said, Snapshot, Tool, ToolState};
 use baton_core::time::Moment;
-use baton_core::{Code, Error};
+use baton_core::{Code, Error, limits};
+use baton_machine::{files, own};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// It reads 8 MiB of input and cuts off the rest; this much was seen to arrive.
+/// It reads 8 MiB of input and cuts off the rest. This much was tested.
 const PROMPT_BYTES: usize = 1 << 20;
-/// What a session of its own tells its children about itself.
-const OF_ANOTHER_SESSION: &[&str] =
+/// The variables by which a session of Gemini CLI marks its children.
+const SESSION_VARIABLES: &[&str] =
     &["GEMINI_CLI", "GEMINI_SESSION_ID", "GEMINI_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PLANS_DIR"];
 /// Any of these is a login.
-const LOGINS: &[&str] = &[
+const LOGIN_VARIABLES: &[&str] = &[
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
     "GOOGLE_APPLICATION_CREDENTIALS",
@@ -35,14 +38,14 @@ const LOGINS: &[&str] = &[
 ];
 /// Where a login, or the name of one, may be.
 const LOGIN_FILES: &[&str] = &[".gemini/oauth_creds.json", ".gemini/settings.json", ".gemini/.env", ".env"];
-/// It exits so when it has no login, and when it does not trust the folder.
-const NO_LOGIN: i32 = 41;
-const NOT_TRUSTED: i32 = 55;
-/// How it begins to say that it has no such session in the folder.
-const NOT_RESUMED: &str = "Error resuming session";
+/// Its exit codes without a login, and in a folder that it does not trust.
+const NO_LOGIN_EXIT: i32 = 41;
+const NOT_TRUSTED_EXIT: i32 = 55;
+/// The beginning of its error if the folder has no such session.
+const NOT_RESUMED_PREFIX: &str = "Error resuming session";
 
-/// What a read-only job must not do. Tools of servers may change anything.
-const READ_ONLY: &str = r#"[[rule]]
+/// What a read-only job must not do. Tools of MCP servers may change anything.
+const READ_ONLY_POLICY: &str = r#"[[rule]]
 toolName = ["run_shell_command", "write_file", "replace", "save_memory", "invoke_agent", "exit_plan_mode"]
 decision = "deny"
 priority = 999
@@ -56,13 +59,16 @@ priority = 998
 denyMessage = "This job is read-only."
 "#;
 
-/// Gemini CLI.
 #[derive(Debug)]
 pub struct Gemini;
 
+impl Gemini {
+    pub(super) const NAME: &str = "gemini";
+}
+
 impl Backend for Gemini {
     fn agent(&self) -> &'static str {
-        "gemini"
+        Self::NAME
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -81,7 +87,7 @@ impl Backend for Gemini {
         let set = |name: &&str| task.variable(name).is_some_and(|value| !value.is_empty());
         let places = [home(task), Some(task.cwd.as_path())];
         let has_file = |folder: &Path| LOGIN_FILES.iter().any(|file| folder.join(file).exists());
-        if !LOGINS.iter().any(set) && !places.into_iter().flatten().any(has_file) {
+        if !LOGIN_VARIABLES.iter().any(set) && !places.into_iter().flatten().any(has_file) {
             return Err(Error::new(Code::NotLoggedIn, "Gemini CLI has no login here")
                 .hint("run `gemini` in a terminal once and log in, or set GEMINI_API_KEY"));
         }
@@ -105,11 +111,13 @@ impl Backend for Gemini {
         let mut command = command(task, &session);
         if task.read_only {
             let policy = task.folder.join(POLICY_FILE);
-            fs::write(&policy, READ_ONLY).map_err(unwritable)?;
+            own::rewrite(&policy)
+                .and_then(|mut file| file.write_all(READ_ONLY_POLICY.as_bytes()))
+                .map_err(unwritable)?;
             command.arg("--admin-policy").arg(policy);
         }
         if let Some(folders) = trust::for_worktree(task, home(task)).map_err(unwritable)? {
-            command.env(trust::VARIABLE, folders);
+            command.env(trust::TRUST_FILE_VARIABLE, folders);
         }
         let mut task = task.clone();
         if names_files(&task.prompt) {
@@ -125,7 +133,7 @@ impl Backend for Gemini {
 
     fn recall(&self, task: &Task, session: &str) -> Option<Snapshot> {
         headless::kept_end(&task.folder, session).or_else(|| {
-            // It was begun, and that is all that can be said.
+            // The turn was begun, and that is all that is known.
             (!transcripts(task, session).is_empty()).then(Snapshot::default)
         })
     }
@@ -133,7 +141,7 @@ impl Backend for Gemini {
 
 const POLICY_FILE: &str = "read-only.toml";
 
-/// Whether a prompt could name a file for it: then it would change the text, and add whatever is called like that.
+/// Whether a prompt could name a file: then Gemini CLI would change the text and add that file.
 fn names_files(prompt: &str) -> bool {
     let before = std::iter::once(' ').chain(prompt.chars());
     before.zip(prompt.chars()).any(|(before, c)| c == '@' && before != '\\')
@@ -146,10 +154,10 @@ fn home(task: &Task) -> Option<&Path> {
 
 fn command(task: &Task, session: &str) -> Command {
     let mut command = Child::command(task);
-    for name in OF_ANOTHER_SESSION {
+    for name in SESSION_VARIABLES {
         command.env_remove(name);
     }
-    // Else it starts itself again, and the process that we see is not the one that works.
+    // Otherwise it starts itself again, and the process that was started is not the one that works.
     command.env("GEMINI_CLI_NO_RELAUNCH", "1");
     let mode = match task.allow {
         _ if task.read_only => "default",
@@ -166,7 +174,8 @@ fn command(task: &Task, session: &str) -> Command {
     command
 }
 
-/// The transcripts of a session: their names end with the beginning of its id, their first lines name it.
+/// The transcripts of a session. Their names end with the beginning of its id, and their first
+/// lines name it.
 fn transcripts(task: &Task, session: &str) -> Vec<PathBuf> {
     let Some(home) = home(task) else { return Vec::new() };
     let ending = format!("-{}.jsonl", session.get(..8).unwrap_or(session));
@@ -179,43 +188,46 @@ fn transcripts(task: &Task, session: &str) -> Vec<PathBuf> {
 
 fn first_line(path: &Path) -> Option<Value> {
     let mut line = String::new();
-    BufReader::new(fs::File::open(path).ok()?).read_line(&mut line).ok()?;
+    BufReader::new(files::open(path).ok()?.take(limits::AGENT_FILE_BYTES)).read_line(&mut line).ok()?;
     serde_json::from_str(&line).ok()
 }
 
-/// The last message of the model in a session, as it is written down: before its turn is over.
+/// The last message of the model in a session, as it is written before the turn is over.
 fn last_message(task: &Task, session: &str) -> Option<String> {
     let files = transcripts(task, session).into_iter();
     let newest = files.max_by_key(|file| file.metadata().and_then(|found| found.modified()).ok())?;
-    let text = fs::read_to_string(newest).ok()?;
+    let text = files::text(&newest, limits::TRANSCRIPT_BYTES).ok()?;
     let is_answer = |line: &Value| line["type"] == "gemini" && line["model"].is_string();
     let mut lines = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let content = lines.rfind(is_answer)?["content"].take();
     content.as_str().map(str::to_owned)
 }
 
-/// A turn as its output tells it.
+/// A turn, by the program's output.
 struct Stream {
     session: String,
     task: Task,
     /// What the model has said since the last tool.
     text: String,
     tools: Vec<Tool>,
-    /// The last HTTP status that it named among its errors.
+    /// The last HTTP status in its errors.
     status: Option<u64>,
+    /// Why the turn has failed, in its own words.
+    failed: Option<String>,
 }
 
 impl Stream {
     fn new(session: String, task: Task) -> Self {
-        Self { session, task, text: String::new(), tools: Vec::new(), status: None }
+        Self { session, task, text: String::new(), tools: Vec::new(), status: None, failed: None }
     }
 
-    fn result(&mut self, line: &Value, now: Moment) -> Vec<Observation> {
+    fn result(&mut self, line: &Value) -> Vec<Observation> {
         let left = std::mem::take(&mut self.tools).into_iter();
         let mut told: Vec<Observation> = left.map(ended).collect();
         if line["status"] == "success" {
             let mut text = std::mem::take(&mut self.text);
-            // An answer that broke off is begun again, and its output does not tell the one from the other.
+            // An answer that broke off is begun again, and the output does not show which text
+            // belongs to which.
             if let Some(last) = last_message(&self.task, &self.session)
                 .filter(|last| !last.is_empty() && text.ends_with(last))
             {
@@ -225,8 +237,7 @@ impl Stream {
             headless::keep_end(&self.task.folder, &self.session, &said);
             told.extend([Observation::Said(said), Observation::Idle]);
         } else {
-            let words = line["error"]["message"].as_str().unwrap_or_default();
-            told.push(Observation::Fault(fault(words, self.status, now)));
+            self.failed = Some(line["error"]["message"].as_str().unwrap_or_default().to_owned());
         }
         told
     }
@@ -236,18 +247,18 @@ fn ended(tool: Tool) -> Observation {
     Observation::Tool(Tool { state: ToolState::Ended, ..tool })
 }
 
-/// What went wrong, by words in which the provider's own answer may stand.
+/// The fault for an error text, which may contain the provider's own answer.
 fn fault(words: &str, status: Option<u64>, now: Moment) -> Fault {
     let inner = words.find('{').zip(words.rfind('}')).and_then(|(from, to)| words.get(from..=to));
     let answer: Option<Value> = inner.and_then(|inner| serde_json::from_str(inner).ok());
     let error = answer.as_ref().map(|answer| &answer["error"]);
     let status = error.and_then(|error| error["code"].as_u64()).or(status);
     let message = error.and_then(|error| error["message"].as_str()).unwrap_or(words);
-    words::fault("gemini", status, message, now)
+    describe::fault("gemini", status, message, now)
 }
 
 impl Listener for Stream {
-    fn line(&mut self, line: &str, now: Moment) -> Vec<Observation> {
+    fn line(&mut self, line: &str, _now: Moment) -> Vec<Observation> {
         let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
         let text = |name: &str| line[name].as_str().unwrap_or_default();
         match text("type") {
@@ -257,13 +268,13 @@ impl Listener for Stream {
             }
             "message" if text("role") == "assistant" => {
                 self.text.push_str(text("content"));
-                vec![Observation::Progress(words::line(text("content")))]
+                vec![Observation::Progress(describe::line(text("content")))]
             }
             "tool_use" => {
                 let said = Said { text: std::mem::take(&mut self.text), finish: Finish::ToolCalls };
                 let name = text("tool_name");
                 let tool =
-                    words::tool("gemini", text("tool_id"), name, &line["parameters"], ToolState::Running);
+                    describe::tool("gemini", text("tool_id"), name, &line["parameters"], ToolState::Running);
                 self.tools.push(tool.clone());
                 vec![Observation::Said(said), Observation::Tool(tool)]
             }
@@ -271,8 +282,8 @@ impl Listener for Stream {
                 let at = self.tools.iter().position(|tool| tool.call == text("tool_id"));
                 at.map(|at| ended(self.tools.remove(at))).into_iter().collect()
             }
-            "error" => vec![Observation::Progress(words::line(text("message")))],
-            "result" => self.result(&line, now),
+            "error" => vec![Observation::Progress(describe::line(text("message")))],
+            "result" => self.result(&line),
             _ => Vec::new(),
         }
     }
@@ -281,7 +292,7 @@ impl Listener for Stream {
         if let Some(status) = line.trim().strip_prefix("status: ") {
             self.status = status.parse().ok();
         }
-        // It goes on without a policy that it does not understand, and then it is not held.
+        // It ignores a policy that it does not understand, and then the job would not be read-only.
         if line.contains("Policy file error") && line.contains(POLICY_FILE) {
             let fault = Fault::new(
                 Code::UnsupportedVersion,
@@ -294,14 +305,18 @@ impl Listener for Stream {
         retries.then(|| Observation::Retrying { message: message(), until: None }).into_iter().collect()
     }
 
+    fn failure(&self, now: Moment) -> Option<Fault> {
+        self.failed.as_deref().map(|words| fault(words, self.status, now))
+    }
+
     fn ended(&mut self, ended: &Ended, now: Moment) -> Option<Fault> {
         let words = ended.last_words.trim();
         match ended.status.code()? {
-            NO_LOGIN => Some(words::fault("gemini", Some(401), words, now)),
-            NOT_TRUSTED => Some(Fault::new(Code::BadFolder, "Gemini CLI does not trust that folder").hint(
+            NO_LOGIN_EXIT => Some(describe::fault("gemini", Some(401), words, now)),
+            NOT_TRUSTED_EXIT => Some(Fault::new(Code::BadFolder, "Gemini CLI does not trust that folder").hint(
                 "run `gemini` there once and trust the folder, or set GEMINI_CLI_TRUST_WORKSPACE=true for the job",
             )),
-            _ if words.contains(NOT_RESUMED) => {
+            _ if words.contains(NOT_RESUMED_PREFIX) => {
                 Some(Fault::new(Code::NothingToResume, "Gemini CLI has no such session in that folder").hint(
                     "its sessions belong to the folder that they began in: resume it with --cwd, or start the job without --resume",
                 ))

@@ -1,10 +1,13 @@
-//! OpenCode over its own server, HTTP and events.
+//! OpenCode over its own server, with HTTP and events.
 //!
-//! All jobs of a home share one server ([`keeper`]); a job is a session of it, with rules of its own ([`rules`]). The prompt is one message with an id
-//! that we choose, so that sending it twice is sending it once, and names agent and model: without them a session may be switched to its default.
+//! All jobs of a home share one server ([`keeper`]). A job is a session of it, with its own rules
+//! ([`rules`]). The prompt is one message with an id that baton chooses, so that sending it twice
+//! is the same as sending it once. It names agent and model: without them a session may switch to
+//! its default.
 
 mod api;
 pub mod keeper;
+mod listener;
 mod read;
 mod recall;
 mod rules;
@@ -14,35 +17,36 @@ use super::{Backend, Capabilities, ReadOnly, Report, Task, Turn};
 use api::{Api, Failure};
 use baton_core::job::{Fault, Observation, Snapshot};
 use baton_core::{Code, Error};
-use baton_mail::{now, random};
+use baton_machine::{clock::now, random};
 use serde_json::{Value, json};
-use std::fs::OpenOptions;
 use std::io::Write as _;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
-/// The efforts that models of its providers have; which ones a model has is known to the server.
+/// The efforts that models of its providers have. The server knows which ones a model has.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 /// The oldest version whose sessions take rules.
-const OLDEST: (u64, u64) = (1, 1);
+const OLDEST_VERSION: (u64, u64) = (1, 1);
 /// The first call for a folder loads its plugins and tools.
 const BOOT_LIMIT: Duration = Duration::from_secs(60);
-/// A call of a server that is ready.
+/// For a call to a server that is ready.
 const CALL_LIMIT: Duration = Duration::from_secs(20);
-/// Eight mebibytes arrive byte for byte; a model takes much less.
+/// Eight mebibytes arrive byte for byte. A model takes much less.
 const PROMPT_BYTES: usize = 8 << 20;
 /// How many names an error lists.
-const NAMES: usize = 12;
-/// The file beside the job that holds the id of its prompt.
+const MAX_NAMES_LISTED: usize = 12;
+/// The file of the job that holds the id of its prompt.
 const PROMPT_FILE: &str = "opencode-prompt";
 
-/// The backend.
 #[derive(Debug)]
 pub struct OpenCode;
 
+impl OpenCode {
+    pub(super) const NAME: &str = "opencode";
+}
+
 impl Backend for OpenCode {
     fn agent(&self) -> &'static str {
-        "opencode"
+        Self::NAME
     }
 
     fn capabilities(&self) -> Capabilities {
@@ -95,7 +99,7 @@ impl Backend for OpenCode {
             body["variant"] = effort.as_str().into();
         }
         let path = format!("/session/{session}/prompt_async");
-        // If the answer got lost, the second one changes nothing.
+        // If the answer was lost, the second request changes nothing.
         let sent = match api.post(&path, &body, CALL_LIMIT) {
             Err(Failure::Broken(_)) => api.post(&path, &body, CALL_LIMIT),
             sent => sent,
@@ -120,7 +124,8 @@ struct Choice {
     model: String,
 }
 
-/// Agent and model: what the task wants, else what the user's configuration says, else the server's own default.
+/// Agent and model: those of the task, else those of the user's configuration, else the server's
+/// default.
 fn choose(api: &Api, task: &Task) -> Result<Choice, Fault> {
     let get = |path, limit| api.get(path, limit).map_err(|failure| not_started(&failure));
     let config = get("/config", BOOT_LIMIT)?;
@@ -191,8 +196,8 @@ fn names_of(map: &Value) -> Vec<&str> {
 }
 
 fn listed(names: &[&str]) -> String {
-    let more = if names.len() > NAMES { ", …" } else { "" };
-    format!("{}{more}", names[..names.len().min(NAMES)].join(", "))
+    let more = if names.len() > MAX_NAMES_LISTED { ", …" } else { "" };
+    format!("{}{more}", names[..names.len().min(MAX_NAMES_LISTED)].join(", "))
 }
 
 fn no_provider() -> Fault {
@@ -200,7 +205,7 @@ fn no_provider() -> Fault {
     error.hint("run `opencode auth login`").into()
 }
 
-/// `provider/model`; a model's own name may hold slashes.
+/// `provider/model`; a model's own name may contain slashes.
 fn parts_of(model: &str) -> Result<(String, String), Error> {
     let parts = model.split_once('/').filter(|(provider, model)| !provider.is_empty() && !model.is_empty());
     let (provider, model) = parts.ok_or_else(|| {
@@ -214,13 +219,13 @@ fn check_version(version: &str) -> Result<(), Error> {
     let mut numbers = version.split(['.', '-']).map_while(|number| number.parse::<u64>().ok());
     let found = (numbers.next(), numbers.next());
     match found {
-        (Some(major), Some(minor)) if (major, minor) < OLDEST && (major, minor) != (0, 0) => {
-            let (major, minor) = OLDEST;
+        (Some(major), Some(minor)) if (major, minor) < OLDEST_VERSION && (major, minor) != (0, 0) => {
+            let (major, minor) = OLDEST_VERSION;
             let message = format!("OpenCode {version} is too old for jobs");
             Err(Error::new(Code::UnsupportedVersion, message)
                 .hint(format!("{major}.{minor} or newer is needed")))
         }
-        // A build from its sources says 0.0 or a word.
+        // A build from source says 0.0 or a word.
         _ => Ok(()),
     }
 }
@@ -251,16 +256,16 @@ fn not_started(failure: &Failure) -> Fault {
     Fault::new(Code::BackendStart, failure.in_words())
 }
 
-/// An id as OpenCode makes them: they sort by their time.
+/// An id in OpenCode's format: they sort by their time.
 fn id(kind: &str) -> String {
     let time = (u64::try_from(now().0).unwrap_or_default() << 12) & 0xffff_ffff_ffff;
-    let random: String = random().iter().map(|byte| format!("{byte:02x}")).collect();
+    let random: String = random::id().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("{kind}_{time:012x}{:0<14.14}", random)
 }
 
 fn note_prompt(task: &Task, prompt: &str) -> std::io::Result<()> {
     let file = task.folder.join(PROMPT_FILE);
-    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(file)?;
+    let mut file = baton_machine::own::rewrite(&file)?;
     file.write_all(prompt.as_bytes())
 }
 

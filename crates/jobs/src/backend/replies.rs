@@ -1,7 +1,8 @@
-//! Answers that somebody waits for: which request of ours a reply belongs to.
+//! Matches replies to requests.
 //!
-//! A program that takes requests with numbers answers them in any order, between other things that it says. Whoever asks gets a
-//! number and waits for its reply; when the program is gone, all that wait are told at once.
+//! A program that takes numbered requests answers them in any order, between its other output. A
+//! caller registers, gets a number, and waits for its reply. When the program is gone, all waiting
+//! callers hear of it at once.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -20,8 +21,9 @@ struct State {
 }
 
 impl Replies {
-    /// A new number, and where its reply will come. When nobody can reply any more, the receiver says so at once.
-    pub fn expect(&self) -> (u64, Receiver<Value>) {
+    /// Registers a request: a new number, and the receiver of its reply. If no reply can come any
+    /// more, the receiver says so at once.
+    pub fn register(&self) -> (u64, Receiver<Value>) {
         let (reply, got) = channel();
         let mut state = self.state();
         state.last += 1;
@@ -32,15 +34,15 @@ impl Replies {
         (number, got)
     }
 
-    /// Hands a reply to whoever waits for it.
+    /// Hands a reply to the caller that waits for it.
     pub fn give(&self, number: u64, reply: Value) {
         if let Some(waiting) = self.state().waiting.remove(&number) {
-            // Who has stopped waiting does not want it.
+            // An error means that the caller has stopped waiting.
             waiting.send(reply).ok();
         }
     }
 
-    /// Nobody waits for that one any more.
+    /// The caller has stopped waiting.
     pub fn forget(&self, number: u64) {
         self.state().waiting.remove(&number);
     }
@@ -66,12 +68,12 @@ mod tests {
     fn replies_find_their_request_in_any_order_and_the_end_reaches_all() {
         let replies = Replies::default();
         let ((one, first), (two, second), (_, third)) =
-            (replies.expect(), replies.expect(), replies.expect());
+            (replies.register(), replies.register(), replies.register());
         replies.give(two, json!(2));
         replies.give(one, json!(1));
         assert_eq!((first.recv().unwrap(), second.recv().unwrap()), (json!(1), json!(2)));
         replies.close();
         assert!(third.recv().is_err());
-        assert!(replies.expect().1.recv().is_err());
+        assert!(replies.register().1.recv().is_err());
     }
 }

@@ -1,10 +1,11 @@
-//! The processes below a program of ours: agents run their commands in groups of their own, which a signal to the program's group does not reach.
+//! The descendants of a program. Agents run their commands in their own process groups, which a
+//! signal to the program's group does not reach.
 
-use baton_mail::process;
-use baton_store::Process;
+use baton_core::process::Process;
+use baton_machine::process;
 use rustix::process::{Pid, Signal};
 
-/// The processes below one, as they are now.
+/// The present descendants of a process.
 pub fn below(root: Process) -> Vec<Process> {
     let all = process::all();
     let mut found: Vec<Process> = Vec::new();
@@ -18,11 +19,11 @@ pub fn below(root: Process) -> Vec<Process> {
     found
 }
 
-/// Ends those that are still the ones they were.
+/// Ends those that still run, each only if its number was not used again.
 pub fn kill(processes: &[Process]) {
     for process in processes.iter().filter(|process| process::is_alive(**process)) {
         if let Some(pid) = Pid::from_raw(process.pid) {
-            // Gone already is what we want.
+            // An error means that it is gone already.
             rustix::process::kill_process(pid, Signal::KILL).ok();
         }
     }

@@ -1,35 +1,38 @@
-//! A job at work: one thread owns the picture of its backend, writes down what changes, and lets the judges decide.
+//! A job at work: one thread owns the picture of its backend, records what changes, and lets the
+//! judges decide.
 
 use super::{Ending, head, log, recall};
+use crate::answers::Open;
 use crate::backend::{self, Task, Turn};
 use crate::place::Place;
 use crate::request::Request;
-use crate::{Host, answers, processes, tell};
+use crate::{Runtime, answers, asker_mail, processes};
 use baton_core::Code;
 use baton_core::approval::{Answer, Question, QuestionKind};
-use baton_core::job::judge::{self, Now, Patience, Verdict};
+use baton_core::job::judge::{self, JobVerdict, Now, Patience};
 use baton_core::job::watch::Watch;
 use baton_core::job::{Channel, Fault, Observation, Snapshot, Status};
+use baton_core::process::Process;
 use baton_core::time::Span;
-use baton_gate::approvals::Access;
-use baton_mail::bell::{self, Bell};
-use baton_store::{JobRow, Jobs, Process, Progress};
+use baton_guard_runtime::approvals::{Access, Opinion};
+use baton_machine::bell::{self, Bell};
+use baton_store::{Activity, JobRow, Jobs, NewAnswer, Progress};
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The first look, and the time between two.
-const LOOK: Duration = Duration::from_secs(5);
-/// The backend must have taken the task by then.
-const START: Duration = Duration::from_secs(60);
-/// A turn that is asked to stop has so long for it.
-const ABORT: Duration = Duration::from_secs(4);
-/// What is left of it then has so long to go by itself.
-const POLITE: Duration = Duration::from_millis(1500);
-/// A breadcrumb is written down this often at most.
-const CRUMBS: Duration = Duration::from_secs(1);
+/// The time before the first look, and between two.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
+/// How long the backend may take to accept the task.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a turn may take to stop.
+const ABORT_TIMEOUT: Duration = Duration::from_secs(4);
+/// How long what is left of it may take to end after SIGTERM.
+const TERM_TIMEOUT: Duration = Duration::from_millis(1500);
+/// The shortest time between two recorded breadcrumbs.
+const CRUMB_INTERVAL: Duration = Duration::from_secs(1);
 
 /// What reaches the worker's one thread.
 enum Signal {
@@ -41,7 +44,7 @@ enum Signal {
 
 /// A job at work.
 pub(super) struct Work<'a> {
-    host: &'a Host,
+    runtime: &'a Runtime,
     row: &'a JobRow,
     task: Task,
     patience: Patience,
@@ -60,13 +63,15 @@ pub(super) struct Work<'a> {
     logged: Option<String>,
     stopping: Option<(Fault, Instant)>,
     cancelled: bool,
-    /// The questions that were held against the person's rules.
+    /// The open questions, each under its own key.
+    open: Vec<Open>,
+    /// The keys of the questions that were checked against the user's rules.
     ruled: HashSet<String>,
-    /// Those of them that a rule has answered.
+    /// The keys of the questions that a rule has answered.
     by_rule: HashSet<String>,
 }
 
-/// What stands in the record.
+/// What is recorded.
 #[derive(Default)]
 struct Noted {
     status: Option<Status>,
@@ -79,11 +84,10 @@ struct Noted {
 
 impl<'a> Work<'a> {
     pub(super) fn new(
-        host: &'a Host,
+        runtime: &'a Runtime,
         row: &'a JobRow,
         task: Task,
         request: &Request,
-        place: Place,
         began: Instant,
         jobs: Jobs,
     ) -> Self {
@@ -95,11 +99,11 @@ impl<'a> Work<'a> {
             ..Patience::default()
         };
         Self {
-            host,
+            runtime,
             row,
             task,
             patience,
-            place,
+            place: Place::of(&runtime.home, &row.id),
             began,
             jobs,
             watch: Watch::default(),
@@ -108,12 +112,13 @@ impl<'a> Work<'a> {
             signals,
             looking: false,
             looks: false,
-            next_look: began + LOOK,
+            next_look: began + LOOK_INTERVAL,
             before_tools: HashSet::new(),
             noted: Noted::default(),
             logged: None,
             stopping: None,
             cancelled: false,
+            open: Vec::new(),
             ruled: HashSet::new(),
             by_rule: HashSet::new(),
         }
@@ -122,7 +127,7 @@ impl<'a> Work<'a> {
     pub(super) fn carry_out(&mut self) -> Ending {
         self.listen();
         self.start();
-        // Somebody may have cancelled it before we listened.
+        // It may have been cancelled before this process listened.
         self.rung();
         loop {
             match self.signals.recv_timeout(self.until_next()) {
@@ -140,7 +145,7 @@ impl<'a> Work<'a> {
             self.answer_by_rule();
             self.note();
             if let Some(ending) = self.judge() {
-                // The last thing that it did, however short ago the one before was.
+                // Records the last breadcrumb, even if the one before was just written.
                 self.noted.crumb_at = None;
                 self.note();
                 return ending;
@@ -148,12 +153,12 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Hears the bell in a thread of its own.
+    /// Listens to the bell in a thread of its own.
     fn listen(&self) {
         let (to_me, file) = (self.to_me.clone(), self.place.bell());
         thread::spawn(move || {
             let Ok(mut bell) = Bell::listen_at(&file) else { return };
-            // Every so often even without a ring: one may be lost.
+            // At times without a ring too, because one may be lost.
             while bell.wait(Instant::now() + Duration::from_secs(3600)) {
                 if to_me.send(Signal::Rung).is_err() {
                     return;
@@ -209,9 +214,10 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Looks at the backend in a thread of its own, one at a time, and at the processes of its tools.
+    /// Asks the backend for its state, in a thread of its own and once at a time, and checks the
+    /// processes of its tools.
     fn look(&mut self) {
-        self.next_look = Instant::now() + LOOK;
+        self.next_look = Instant::now() + LOOK_INTERVAL;
         self.see_processes();
         if let Some(turn) = self.turn.clone().filter(|_| !self.looking) {
             self.looking = true;
@@ -226,7 +232,8 @@ impl<'a> Work<'a> {
         let shells: Vec<(String, Span)> =
             self.watch.shells().map(|(call, since)| (call.to_owned(), since)).collect();
         if shells.is_empty() {
-            // Whatever runs now belongs to no tool: servers of the agent, and what earlier tools left behind.
+            // What runs now belongs to no tool: servers of the agent, and what earlier tools left
+            // behind.
             self.before_tools = running.iter().map(|process| process.pid).collect();
             return;
         }
@@ -235,7 +242,7 @@ impl<'a> Work<'a> {
             .into_iter()
             .map(|(call, since)| {
                 let ago = Span(now.0 - since.0).to_std();
-                // Where there is no program to look below, nothing is known.
+                // Without a program to look below, nothing is known.
                 let life = match root {
                     Some(_) => processes::life(&running, &self.before_tools, ago),
                     None => baton_core::job::watch::Life::Unknown,
@@ -246,7 +253,7 @@ impl<'a> Work<'a> {
         self.watch.vitals(&lives);
     }
 
-    /// Somebody rang: is it to be cancelled, or are there answers?
+    /// The bell rang: the job is to be cancelled, or there are answers.
     fn rung(&mut self) {
         let Ok(Some(row)) = self.jobs.get(&self.row.id) else { return };
         if row.cancel && !self.cancelled {
@@ -255,48 +262,62 @@ impl<'a> Work<'a> {
             self.stop(Fault::new(Code::JobCancelled, "the job was cancelled"));
         }
         if let Some(turn) = self.turn.clone() {
-            answers::deliver(&mut self.jobs, &self.row.id, &*turn, &self.watch.questions);
+            answers::deliver(&mut self.jobs, self.row, &*turn, &self.watch.questions);
         }
     }
 
-    /// Answers what needs no person, by the person's own rules; each use stands in the record.
+    /// Answers questions that the user's own rules allow. Each answer is recorded.
     fn answer_by_rule(&mut self) {
-        if self.stopping.is_some() || self.watch.questions.iter().all(|one| self.ruled.contains(&one.id)) {
+        self.open = Open::keyed(&self.watch.questions, &self.open);
+        if self.stopping.is_some() || self.open.iter().all(|one| self.ruled.contains(&one.key)) {
             return;
         }
         let Some(turn) = self.turn.clone() else { return };
-        for question in self.watch.questions.clone() {
-            if !self.ruled.insert(question.id.clone()) {
+        for Open { key, question } in self.open.clone() {
+            if !self.ruled.insert(key.clone()) {
                 continue;
             }
-            let Some(rule) = self.rule_for(&question) else { continue };
+            let opinion = self.opinion_of(&question);
+            for open in self.open.iter_mut().filter(|open| open.key == key) {
+                open.question.why = opinion.why.clone();
+            }
+            let Some(rule) = opinion.by_rule else { continue };
             let (id, by) = (&self.row.id, format!("rule: {rule}"));
-            let (word, words) = Answer::Allow.in_words();
-            let Ok(left) = self.jobs.answer(id, &question.id, word, words, &by, baton_mail::now()) else {
-                continue;
+            let (answer, words) = Answer::Allow.in_words();
+            let new = NewAnswer {
+                question: &question.id,
+                shown: &answers::digest(self.row, &question),
+                answer,
+                words,
+                by: &by,
+                now: baton_machine::clock::now(),
             };
-            answers::deliver(&mut self.jobs, id, &*turn, &self.watch.questions);
+            let Ok(left) = self.jobs.answer(id, &new) else { continue };
+            answers::deliver(&mut self.jobs, self.row, &*turn, &self.watch.questions);
             let outcome = self.jobs.outcome_of(left).ok().flatten();
-            log(self.began.elapsed(), "by rule", &format!("{rule}: {}", head(&question.what, 200)));
+            log(self.began.elapsed(), "by rule", &format!("{rule}: {}", question.subject.head()));
             if outcome.as_deref() == Some(answers::DELIVERED) {
-                self.by_rule.insert(question.id.clone());
+                self.by_rule.insert(key);
             }
-            tell::answered(self.host, self.row, &question, &by);
+            answers::record_rule_answer(self.runtime, self.row, &question, &by);
         }
     }
 
-    /// The rule of the person's by which a question needs no answer of his.
-    fn rule_for(&self, question: &Question) -> Option<String> {
-        let tool = question.tool_use.as_deref().filter(|_| question.kind == QuestionKind::Permission)?;
-        let agent = baton_agents::by_name(&self.row.agent).ok()?;
+    /// What the guard says about a question, and the user's auto_approve rule that answers it, if
+    /// any.
+    fn opinion_of(&self, question: &Question) -> Opinion {
+        let tool = question.tool_use.as_deref().filter(|_| question.kind() == QuestionKind::Permission);
+        let (Some(tool), Ok(agent)) = (tool, baton_agents::by_name(&self.row.agent)) else {
+            return Opinion::default();
+        };
         let access = if self.task.read_only { Access::ReadOnly } else { Access::Any };
-        self.host.gate().opinion_of_tool(agent, &self.task.cwd, tool, access).by_rule
+        self.runtime.guard().opinion_of_tool(agent, &self.task.cwd, tool, access)
     }
 
-    /// Asks the turn to stop; what it does then is judged, but not for longer than that.
+    /// Asks the turn to stop, and judges what it does until [`ABORT_TIMEOUT`].
     fn stop(&mut self, fault: Fault) {
         if self.stopping.is_none() {
-            self.stopping = Some((fault, Instant::now() + ABORT));
+            self.stopping = Some((fault, Instant::now() + ABORT_TIMEOUT));
             if let Some(turn) = self.turn.clone() {
                 thread::spawn(move || turn.abort().unwrap_or_else(|why| log(Duration::ZERO, "abort", &why)));
             }
@@ -304,24 +325,30 @@ impl<'a> Work<'a> {
     }
 
     fn judge(&mut self) -> Option<Ending> {
-        let now = Now { since: self.since(), wall: baton_mail::now(), looks: self.looks };
-        if self.turn.is_none() && self.watch.fault.is_none() && self.began.elapsed() > START {
-            let why = format!("{} did not take the task within {} s", self.row.agent, START.as_secs());
+        let now = Now { since: self.since(), wall: baton_machine::clock::now(), looks: self.looks };
+        if self.turn.is_none() && self.watch.fault.is_none() && self.began.elapsed() > START_TIMEOUT {
+            let why =
+                format!("{} did not take the task within {} s", self.row.agent, START_TIMEOUT.as_secs());
             self.stop(
                 Fault::new(Code::BackendStart, why)
-                    .hint("`baton job logs` has its words; `baton doctor` looks at it"),
+                    .hint("`baton job logs` shows its output; `baton doctor` checks it"),
             );
         }
         let mut patience = self.patience;
         if self.turn.is_none() {
-            // The start has a limit of its own.
+            // The start has its own limit.
             patience.idle = patience.cap;
         }
         let verdict = judge::all(&self.watch, &patience, now);
         if let Some((fault, deadline)) = &self.stopping {
             let over = matches!(
                 verdict,
-                Some(Verdict::Completed(_) | Verdict::Failed(_) | Verdict::Aborted | Verdict::Lost(_))
+                Some(
+                    JobVerdict::Completed(_)
+                        | JobVerdict::Failed(_)
+                        | JobVerdict::Aborted
+                        | JobVerdict::Lost(_)
+                )
             );
             if over || self.turn.is_none() || Instant::now() >= *deadline {
                 let fault = fault.clone();
@@ -330,24 +357,24 @@ impl<'a> Work<'a> {
             return None;
         }
         match verdict? {
-            Verdict::Completed(text) => {
+            JobVerdict::Completed(text) => {
                 self.close();
                 Some(Ending { status: Status::Completed, result: Some(text), fault: None, exit: None })
             }
-            Verdict::Failed(fault) => Some(self.failed(fault)),
-            Verdict::Aborted => {
+            JobVerdict::Failed(fault) => Some(self.failed(fault)),
+            JobVerdict::Aborted => {
                 let exit = self.clean_up();
                 let fault = Fault::new(Code::JobCancelled, "its turn was aborted in the agent itself");
                 let said = self.said();
                 Some(Ending { status: Status::Cancelled, result: said, fault: Some(fault), exit: Some(exit) })
             }
-            Verdict::Lost(fault) => Some(self.lost(fault)),
-            Verdict::Stop(fault) => {
+            JobVerdict::Lost(fault) => Some(self.lost(fault)),
+            JobVerdict::Stop(fault) => {
                 log(self.began.elapsed(), "stopping", fault.error.message());
                 self.stop(fault);
                 None
             }
-            Verdict::Extend => {
+            JobVerdict::Extend => {
                 self.watch.extensions += 1;
                 let times = format!(
                     "its tool lives: extended {} of {} times",
@@ -359,9 +386,10 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// The end of a turn that was asked to stop. One that finished in the same moment has finished.
-    fn stopped(&mut self, fault: Fault, verdict: Option<Verdict>) -> Ending {
-        if let Some(Verdict::Completed(text)) = verdict {
+    /// The end of a turn that was asked to stop. If it finished at the same moment, it has
+    /// completed.
+    fn stopped(&mut self, fault: Fault, verdict: Option<JobVerdict>) -> Ending {
+        if let Some(JobVerdict::Completed(text)) = verdict {
             self.close();
             return Ending { status: Status::Completed, result: Some(text), fault: None, exit: None };
         }
@@ -380,21 +408,23 @@ impl<'a> Work<'a> {
         Ending { exit: Some(exit), ..Ending::failed(fault, self.said()) }
     }
 
-    /// It can't be heard any more: one look at what it has written down.
+    /// The backend can't be reached any more: one look at what it has written down.
     fn lost(&mut self, fault: Fault) -> Ending {
         let exit = self.clean_up();
         let session = self.watch.session.clone();
         let recalled = session.and_then(|session| recall(&self.task, &self.row.agent, &session));
         match recalled {
-            Some(Verdict::Completed(text)) => {
+            Some(JobVerdict::Completed(text)) => {
                 Ending { status: Status::Completed, result: Some(text), fault: None, exit: Some(exit) }
             }
-            Some(Verdict::Failed(told)) => Ending { exit: Some(exit), ..Ending::failed(told, self.said()) },
+            Some(JobVerdict::Failed(told)) => {
+                Ending { exit: Some(exit), ..Ending::failed(told, self.said()) }
+            }
             _ => Ending { exit: Some(exit), ..Ending::failed(fault, self.said()) },
         }
     }
 
-    /// Lets go of the backend; what a tool left running on purpose goes on.
+    /// Closes the backend. What a tool left running on purpose goes on.
     fn close(&mut self) {
         if let Some(turn) = self.turn.take() {
             let (closed, wait) = mpsc::channel();
@@ -406,29 +436,31 @@ impl<'a> Work<'a> {
         }
     }
 
-    /// Lets go of the backend and ends everything that is left of the job. In words what was done.
+    /// Closes the backend and ends everything that is left of the job. Returns what was done, for
+    /// people.
     fn clean_up(&mut self) -> String {
         let root = self.turn.as_ref().and_then(|turn| turn.root()).filter(|_| self.noted.backend.is_some());
         self.close();
-        match processes::end_all(&self.row.id, root.filter(|root| self.is_ours(*root)), POLITE) {
+        match processes::end_all(&self.row.id, root.filter(|root| self.is_ours(*root)), TERM_TIMEOUT) {
             0 => "none of its processes was left".to_owned(),
             count => format!("{count} of its processes were ended"),
         }
     }
 
-    /// A server that several jobs share carries no job's mark, and is not ended with one of them.
+    /// A server that several jobs share has no job's mark, and must not end with one of them.
     fn is_ours(&self, process: Process) -> bool {
-        processes::is_marked(process, processes::JOB, self.row.id.as_str())
+        processes::is_marked(process, processes::JOB_VARIABLE, self.row.id.as_str())
     }
 
-    /// Writes down what has changed.
+    /// Records what has changed.
     fn note(&mut self) {
         let status = self.watch.status();
-        let questions = answers::to_json(&self.watch.questions);
+        self.open = Open::keyed(&self.watch.questions, &self.open);
+        let questions = answers::to_json(&self.open);
         let backend = self.turn.as_ref().and_then(|turn| turn.root());
         let crumb = self.watch.crumb.as_ref().map(|crumb| crumb.what.clone());
         let crumb_due =
-            crumb != self.noted.crumb && self.noted.crumb_at.is_none_or(|at| at.elapsed() >= CRUMBS);
+            crumb != self.noted.crumb && self.noted.crumb_at.is_none_or(|at| at.elapsed() >= CRUMB_INTERVAL);
         let changed = self.noted.status != Some(status)
             || self.noted.questions != questions
             || self.noted.backend != backend
@@ -436,17 +468,19 @@ impl<'a> Work<'a> {
         if !changed && !crumb_due {
             return;
         }
+        let activity = crumb.clone().map(|what| Activity { what, at: baton_machine::clock::now() });
         let progress = Progress {
             status: Some(status),
             phase: Some(phase(&self.watch)),
             backend,
             session: self.watch.session.as_deref(),
-            activity: crumb.as_deref().map(|what| (what, baton_mail::now())),
+            activity: activity.as_ref(),
             questions: Some(&questions),
             worktree: None,
         };
-        // A record that can't be written now is written at the next change; the end is tried for longer.
-        if self.jobs.note(&self.row.id, &progress).is_ok() {
+        // If the record can't be written now, the next change writes it. The end is tried for
+        // longer.
+        if self.jobs.record_progress(&self.row.id, &progress).is_ok() {
             let asked = status == Status::Blocked && self.noted.questions != questions;
             self.noted = Noted {
                 status: Some(status),
@@ -457,10 +491,10 @@ impl<'a> Work<'a> {
                 crumb_at: Some(Instant::now()),
             };
             bell::ring_at(&self.place.bell());
-            let waits: Vec<Question> =
-                self.watch.questions.iter().filter(|one| !self.by_rule.contains(&one.id)).cloned().collect();
+            let waits: Vec<Open> =
+                self.open.iter().filter(|one| !self.by_rule.contains(&one.key)).cloned().collect();
             if asked && !waits.is_empty() {
-                tell::blocked(self.host, self.row, &waits);
+                asker_mail::send_questions(self.runtime, self.row, &waits);
             }
         }
     }
@@ -479,13 +513,13 @@ impl<'a> Work<'a> {
             next = next.min(*deadline);
         }
         if self.watch.crumb.as_ref().map(|crumb| &crumb.what) != self.noted.crumb.as_ref() {
-            next = next.min(Instant::now() + CRUMBS);
+            next = next.min(Instant::now() + CRUMB_INTERVAL);
         }
         next.saturating_duration_since(Instant::now())
     }
 }
 
-/// What it is about to do, in a word or two.
+/// What it does now, in a word or two.
 fn phase(watch: &Watch) -> &'static str {
     if !watch.questions.is_empty() {
         "waiting for an answer"
@@ -500,13 +534,13 @@ fn phase(watch: &Watch) -> &'static str {
     }
 }
 
-/// What of an observation belongs into the log.
+/// What an observation adds to the log.
 fn in_words(seen: &Observation) -> Option<String> {
     match seen {
         Observation::Session(id) => Some(format!("session {id}")),
         Observation::Tool(tool) => Some(format!("{:?} {}", tool.state, head(&tool.what, 200)).to_lowercase()),
         Observation::Said(said) => Some(format!("said: {}", head(&said.text, 200))),
-        Observation::Asked(question) => Some(format!("asks: {}", head(&question.what, 200))),
+        Observation::Asked(question) => Some(format!("asks: {}", question.subject.head())),
         Observation::Settled(_) => Some("answered".to_owned()),
         Observation::Retrying { message, .. } => Some(format!("retries: {}", head(message, 200))),
         Observation::Fault(fault) => Some(format!("fault: {}", head(fault.error.message(), 400))),

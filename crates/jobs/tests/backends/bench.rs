@@ -1,9 +1,10 @@
-//! What the tests of a backend stand on: a task for a real program in a sandbox, what was observed of it, and prompts that are hard to pass on.
+//! The base of the backend tests: a task for a real program in a sandbox, what was observed of it,
+//! and prompts that are hard to pass on.
 
 use baton_core::approval::Question;
 use baton_core::job::{Allow, Fault, Finish, Observation, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_jobs::backend::{self, Backend, Task, Turn};
-use baton_mail::process;
+use baton_machine::process;
 use baton_testkit::agents::{Agent, Session, program};
 use baton_testkit::model::{Kind, Request};
 use baton_testkit::{Model, Sandbox, Script, Step, wait};
@@ -38,7 +39,8 @@ impl Stage {
         Self::new(agent, Script::steps(steps))
     }
 
-    /// The same sandbox with another model, for an agent that learns of its model by its environment: steps can name files of the project.
+    /// The same sandbox with another model, for an agent that learns of its model by its
+    /// environment: steps can name files of the project.
     pub fn again(self, steps: impl IntoIterator<Item = Step>) -> Self {
         Self::on(self.sandbox, self.agent, Script::steps(steps))
     }
@@ -103,6 +105,7 @@ pub fn task(sandbox: &Sandbox, program: &str, environment: Vec<(OsString, OsStri
         folder,
         home: sandbox.path("baton-home"),
         baton: sandbox.path("bin/baton"),
+        label: "baton j".to_owned(),
         title: "a scripted job".to_owned(),
         model: None,
         effort: None,
@@ -320,7 +323,7 @@ pub fn all_gone(pids: &[i32]) {
     assert!(wait::until(AT_ONCE, || alive().is_empty()), "left behind: {:?}", alive());
 }
 
-/// A command that runs until somebody ends it, and writes its number into a file.
+/// A command that runs until it is ended, and writes its process id into a file.
 pub fn endless(file: &str) -> String {
     format!("echo $$ > {file}; while :; do sleep 0.2; done")
 }
@@ -331,8 +334,8 @@ pub fn pid_in(path: &Path) -> i32 {
     wait::poll(LIMIT, read).unwrap_or_else(|| panic!("no number in {}", path.display()))
 }
 
-/// So many bytes, or a few less, of text that any careless layer would change: quotes, control characters, line ends of all kinds, what
-/// shells and templates expand, any character but NUL.
+/// So many bytes, or a few less, of text that any careless layer would change: quotes, control
+/// characters, line ends of all kinds, what shells and templates expand, any character but NUL.
 pub fn hard_text(bytes: usize) -> String {
     const SPICE: &str = "\r\n|\r|\n\n|\\|\"|'|$&|$(x)|`y`|--flag|\u{2028}|\u{2029}|\u{85}|🦦|é|a\u{301}|\t| |\u{1b}[31m|\u{7}|\u{1}|\u{7f}|@file|/cmd|!ls|<tag>|</x>|&amp;|%s|{{x}}|\u{feff}|\u{200b}|\u{202e}|\u{10ffff}|\u{e000}|中文|#|\\u0041|\\@x";
     const END: &str = " end \r\n";
@@ -354,4 +357,9 @@ pub fn hard_text(bytes: usize) -> String {
         }
     }
     text + END
+}
+
+/// A question that no backend asks.
+pub fn unknown(id: &str) -> baton_core::approval::Question {
+    baton_core::approval::Question::new(id, baton_core::approval::Subject::command("bash", "ls"))
 }

@@ -143,8 +143,8 @@ fn what_the_user_wants_asked_is_asked_though_all_is_allowed() {
         settings(&stage, json!({"ask": ["Bash(touch *)"]}));
         let job = stage.ask("try");
         let question = job.question();
-        assert_eq!(question.what, "bash: touch made");
-        job.turn.answer(&question.id, &Answer::Deny("use another name".to_owned())).unwrap();
+        assert_eq!(question.subject.head(), "Bash: touch made");
+        job.turn.answer(&question, &Answer::Deny("use another name".to_owned())).unwrap();
         job.said();
         assert!(!stage.file("made").exists());
         assert!(stage.asked()[1].shows("use another name"));
@@ -164,17 +164,17 @@ fn edits_need_no_question_and_commands_do() {
         ]);
         let job = stage.start(&Task { allow: Allow::Edits, ..stage.task("try") });
         let question = job.question();
-        assert_eq!(question.kind, QuestionKind::Permission);
-        assert!(question.what.starts_with("bash: make -v"), "{}", question.what);
+        assert_eq!(question.kind(), QuestionKind::Permission);
+        assert_eq!(question.subject.as_command(), Some("make -v"));
         assert!(stage.file("edited").exists());
         assert_eq!(job.tool(ToolKind::Shell, ToolState::Pending).state, ToolState::Pending);
-        job.turn.answer(&question.id, &Answer::AllowAlways).unwrap();
+        job.turn.answer(&question, &Answer::AllowAlways).unwrap();
         job.wait_for(&Observation::Settled(question.id));
         job.said();
         assert_eq!(job.questions().len(), 1, "the second time it is allowed");
         let local = stage.file(".claude/settings.local.json");
         assert!(!local.exists(), "nothing is written into the project");
-        assert!(job.turn.answer("nobody", &Answer::Allow).is_err());
+        assert!(job.turn.answer(&crate::bench::unknown("nobody"), &Answer::Allow).is_err());
     });
 }
 
@@ -194,8 +194,8 @@ fn a_question_of_a_subagent_is_asked_and_answered() {
         let stage = Stage::new(AGENT, script);
         let job = stage.start(&Task { allow: Allow::Ask, ..stage.task("delegate") });
         let question = job.question();
-        assert!(question.what.starts_with("bash: make -v"), "{}", question.what);
-        job.turn.answer(&question.id, &Answer::Allow).unwrap();
+        assert_eq!(question.subject.as_command(), Some("make -v"));
+        job.turn.answer(&question, &Answer::Allow).unwrap();
         assert_eq!(job.said().text, "all done");
         assert!(job.open_tools().is_empty(), "{:?}", job.open_tools());
     });
@@ -212,14 +212,17 @@ fn a_question_to_a_person_has_choices_and_takes_words() {
         let stage = Stage::steps(AGENT, [Step::tool("AskUserQuestion", ask), Step::say("x")]);
         let job = stage.ask("ask me");
         let question = job.question();
-        assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Input, "Which port?"));
-        assert_eq!(question.choices, ["80", "8080"]);
+        assert_eq!(question.kind(), QuestionKind::Input);
+        assert_eq!(question.subject.text(), "Which port?\n  80: a\n  8080: b");
+        assert_eq!(question.subject.choices(), ["80", "8080"]);
         let second = job.wait("second question", |one| match one {
-            Observation::Asked(question) if question.what == "Which host?" => Some(question.id.clone()),
+            Observation::Asked(question) if question.subject.text().starts_with("Which host?") => {
+                Some(question.clone())
+            }
             _ => None,
         });
         assert!(job.turn.answer(&second, &Answer::Allow).is_err(), "it needs words");
-        job.turn.answer(&question.id, &Answer::Words("9090, I say".to_owned())).unwrap();
+        job.turn.answer(&question, &Answer::Words("9090, I say".to_owned())).unwrap();
         job.turn.answer(&second, &Answer::Words("there".to_owned())).unwrap();
         job.said();
         let last = &stage.asked()[1];

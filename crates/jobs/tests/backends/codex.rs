@@ -152,15 +152,19 @@ fn under_ask_an_edit_waits_for_its_answer_and_then_goes_on() {
         stage.task.allow = Allow::Ask;
         let job = stage.start(&stage.task);
         let first = job.question();
-        assert_eq!(first.kind, QuestionKind::Permission);
-        assert!(first.what.starts_with("edit: ") && first.what.ends_with("/one"), "{}", first.what);
+        assert_eq!(first.kind(), QuestionKind::Permission);
+        assert!(
+            first.subject.paths()[0].ends_with("/one") && first.subject.as_change().is_some(),
+            "{:?}",
+            first.subject
+        );
         assert_eq!(job.look().questions, std::slice::from_ref(&first));
         assert!(!stage.file("one").exists());
-        job.turn.answer(&first.id, &Answer::Allow).unwrap();
+        job.turn.answer(&first, &Answer::Allow).unwrap();
         let second = job.question_after(&[&first]);
         assert!(job.all().contains(&Observation::Settled(first.id.clone())));
-        assert!(job.turn.answer(&first.id, &Answer::Allow).is_err(), "answered already");
-        job.turn.answer(&second.id, &Answer::Deny("write no second file".to_owned())).unwrap();
+        assert!(job.turn.answer(&first, &Answer::Allow).is_err(), "answered already");
+        job.turn.answer(&second, &Answer::Deny("write no second file".to_owned())).unwrap();
         assert_eq!(job.said().text, "done");
         assert!(stage.file("one").exists() && !stage.file("two").exists());
         assert_eq!(
@@ -189,7 +193,12 @@ fn under_edits_files_are_changed_freely_and_leaving_the_sandbox_is_asked() {
         stage.task.allow = Allow::Edits;
         let job = stage.start(&stage.task);
         let question = job.question();
-        assert_eq!(question.what, "shell: touch outside (because)");
+        assert_eq!(
+            (question.subject.head().as_str(), question.subject.notes()),
+            ("shell: touch outside", &["because".to_owned()][..]),
+            "{:?}",
+            question.subject
+        );
         assert!(
             stage.file("patched").exists()
                 && stage.file("inside").exists()
@@ -197,7 +206,7 @@ fn under_edits_files_are_changed_freely_and_leaving_the_sandbox_is_asked() {
         );
         let waiting = job.look().tools;
         assert_eq!(waiting.iter().map(|tool| tool.state).collect::<Vec<_>>(), [ToolState::Pending]);
-        job.turn.answer(&question.id, &Answer::AllowAlways).unwrap();
+        job.turn.answer(&question, &Answer::AllowAlways).unwrap();
         assert_eq!(job.said().text, "done");
         assert!(stage.file("outside").exists());
         assert!(
@@ -210,7 +219,8 @@ fn under_edits_files_are_changed_freely_and_leaving_the_sandbox_is_asked() {
     });
 }
 
-/// Denies a file by a permission profile and a command by a rule, as a user would. Gives the configuration as it is then.
+/// Denies a file by a permission profile and a command by a rule, as a user would. Gives the
+/// configuration as it is then.
 fn deny(stage: &Stage) -> String {
     fs::write(stage.sandbox.path("home/secret"), "hush").expect("a file to be denied");
     let rules = stage.sandbox.path("home/.codex/rules");
@@ -300,9 +310,9 @@ fn a_question_of_a_subagent_is_the_jobs_question() {
         stage.task.allow = Allow::Ask;
         let job = stage.start(&stage.task);
         let question = job.question();
-        assert_eq!(question.what, "shell: touch by-child (because)");
+        assert_eq!(question.subject.as_command(), Some("touch by-child"));
         assert!(job.look().tools.iter().any(|tool| tool.what == "subagent: shell: touch by-child"));
-        job.turn.answer(&question.id, &Answer::Allow).unwrap();
+        job.turn.answer(&question, &Answer::Allow).unwrap();
         assert_eq!(job.said().text, "parent done", "the child's end is not the job's");
         assert!(stage.file("by-child").exists());
         assert_eq!(job.look().tools, []);
@@ -354,13 +364,20 @@ fn tools_and_questions_of_mcp_servers_are_asked() {
         stage.task.allow = Allow::Edits;
         let job = stage.start(&stage.task);
         let tool = job.question();
-        assert_eq!(tool.kind, QuestionKind::Permission);
-        assert!(tool.what.starts_with("probe: ") && tool.what.contains("destroy"), "{}", tool.what);
-        job.turn.answer(&tool.id, &Answer::AllowAlways).unwrap();
-        let words = job.question_after(&[&tool]);
-        assert_eq!((words.kind, words.what.as_str()), (QuestionKind::Input, "probe: Your name?"));
-        assert!(job.turn.answer(&words.id, &Answer::Allow).is_err(), "it wants words");
-        job.turn.answer(&words.id, &Answer::Words("Ada".to_owned())).unwrap();
+        assert_eq!(tool.kind(), QuestionKind::Permission);
+        assert!(
+            tool.subject.tool() == Some("probe") && tool.subject.text().contains("destroy"),
+            "{:?}",
+            tool.subject
+        );
+        assert!(job.turn.answer(&tool, &Answer::AllowAlways).is_err(), "no rule is shown");
+        job.turn.answer(&tool, &Answer::Allow).unwrap();
+        let again = job.question_after(&[&tool]);
+        job.turn.answer(&again, &Answer::Allow).unwrap();
+        let words = job.question_after(&[&tool, &again]);
+        assert_eq!((words.kind(), words.subject.tool()), (QuestionKind::Input, Some("probe")));
+        assert!(job.turn.answer(&words, &Answer::Allow).is_err(), "it wants words");
+        job.turn.answer(&words, &Answer::Words("Ada".to_owned())).unwrap();
         assert_eq!(job.said().text, "done");
         let results = results(&stage);
         assert!(results.matches("destroyed").count() == 2 && results.contains("hello Ada"), "{results}");

@@ -70,7 +70,8 @@ fn a_failing_server_is_a_fault_though_it_says_that_the_turn_ended() {
 #[test]
 fn a_limit_is_a_fault_once_it_gives_up() {
     isolated(|| {
-        // It waits as long as it is told, five times; what is too long for it, it does not wait for at all.
+        // It waits as long as the server says, five times. If the time is too long, it does not
+        // wait at all.
         for (seconds, asked) in [(1, 6), (7200, 1)] {
             let stage = Stage::new(AGENT, Script::by(move |_| Step::limited(seconds, "scripted refusal")));
             let job = stage.ask("hello");
@@ -120,14 +121,14 @@ fn edits_need_no_question_and_commands_do() {
         let stage = stage.again([Step::write(&file, "x"), Step::shell("touch made"), Step::say("x")]);
         let job = stage.start(&Task { allow: Allow::Edits, ..stage.task("try") });
         let question = job.question();
-        assert_eq!(question.what, "bash: touch made");
+        assert_eq!(question.subject.as_command(), Some("touch made"));
         assert!(stage.file("edited").exists() && !stage.file("made").exists());
         job.tool(ToolKind::Shell, ToolState::Pending);
-        job.turn.answer(&question.id, &Answer::Allow).unwrap();
+        job.turn.answer(&question, &Answer::Allow).unwrap();
         job.wait_for(&Observation::Settled(question.id));
         job.said();
         assert!(stage.file("made").exists());
-        assert!(job.turn.answer("7", &Answer::Allow).is_err());
+        assert!(job.turn.answer(&crate::bench::unknown("7"), &Answer::Allow).is_err());
     });
 }
 
@@ -136,7 +137,7 @@ fn what_is_denied_does_not_happen_and_the_turn_goes_on() {
     isolated(|| {
         let stage = Stage::steps(AGENT, [Step::shell("touch made"), Step::say("I see")]);
         let job = stage.start(&Task { allow: Allow::Ask, ..stage.task("try") });
-        job.turn.answer(&job.question().id, &Answer::Deny("use a file".to_owned())).unwrap();
+        job.turn.answer(&job.question(), &Answer::Deny("use a file".to_owned())).unwrap();
         assert_eq!(job.said().text, "I see");
         assert!(stage.asked()[1].shows("denied. use a file"));
         let recalled = stage.backend().recall(&stage.task("try"), &job.session()).unwrap();
@@ -146,14 +147,17 @@ fn what_is_denied_does_not_happen_and_the_turn_goes_on() {
 }
 
 #[test]
-fn what_is_allowed_for_good_is_asked_once_and_no_file_of_the_user_says_so() {
+fn s2_nothing_is_allowed_for_good_without_a_rule_and_no_file_of_the_user_says_so() {
     isolated(|| {
         let stage =
             Stage::steps(AGENT, [Step::shell("touch made"), Step::shell("touch made"), Step::say("x")]);
         let job = stage.start(&Task { allow: Allow::Ask, ..stage.task("try") });
-        job.turn.answer(&job.question().id, &Answer::AllowAlways).unwrap();
+        let first = job.question();
+        assert!(job.turn.answer(&first, &Answer::AllowAlways).is_err(), "no rule is shown");
+        job.turn.answer(&first, &Answer::Allow).unwrap();
+        job.turn.answer(&job.question_after(&[&first]), &Answer::Allow).unwrap();
         job.said();
-        assert_eq!(job.questions().len(), 1);
+        assert_eq!(job.questions().len(), 2);
         let home = stage.sandbox.path("home/.copilot");
         for file in ["permissions-config.json", "settings.json", "config.json"] {
             let text = fs::read_to_string(home.join(file)).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Cursor. Its program can't be had here, so a script says what its documentation says that it says.
+//! Cursor. Its program is not available here, so a script prints what its documentation describes.
 
 use crate::bench::{self, Job};
 use baton_core::Code;

@@ -4,10 +4,10 @@ use crate::bench::{AT_ONCE, Job, LIMIT, Stage, all_gone, hard_text, kill, pid_in
 use baton_core::Code;
 use baton_core::approval::{Answer, QuestionKind};
 use baton_core::job::{Allow, Channel, Finish, Observation, Said, Snapshot, ToolKind, ToolState};
+use baton_core::process::Process;
 use baton_jobs::backend::opencode::{OpenCode, keeper};
 use baton_jobs::backend::{Backend as _, Task};
-use baton_mail::process;
-use baton_store::Process;
+use baton_machine::process;
 use baton_testkit::agents::Agent;
 use baton_testkit::model::{Part, Request, Script, Step};
 use baton_testkit::process::write_program;
@@ -159,7 +159,8 @@ fn a_job_is_told_from_its_session_to_its_last_word_and_leaves_nothing_running() 
             (&requests[0].body["model"], &requests[0].body["reasoning_effort"]),
             (&json!("main"), &json!("high"))
         );
-        // The server belongs to no single job, but knows that it is for jobs; nobody else can read how to reach it.
+        // The server belongs to no single job, but knows that it is for jobs. No other user can
+        // read how to reach it.
         assert_eq!(process::variable(server.pid, "BATON_JOB_DEPTH"), Some("1".into()));
         assert_eq!(process::variable(server.pid, "BATON_JOB"), None);
         for file in ["server.json", "server.log", "users"] {
@@ -185,7 +186,7 @@ fn a_prompt_of_any_characters_arrives_byte_for_byte() {
             let job = stage.ask(&hard_text(bytes));
             assert_eq!(job.said().text, "hello");
             let requests = requests(&stage, &job);
-            // Not assert_eq: nobody wants to read the difference.
+            // Not assert_eq: the difference would be too long to read.
             assert!(requests[0].last_user_text() == job.task.prompt, "{bytes} bytes were changed");
         }
     });
@@ -268,7 +269,7 @@ fn what_the_user_denies_stays_denied_whatever_the_job_may_do() {
             assert!(result.contains("rule which prevents"), "{result}");
             assert!(!stage.sandbox.project().join(file).exists(), "{file}");
         }
-        // What he would be asked for is done, also below a subagent, and nobody is asked.
+        // What the user would be asked about is done without asking, below a subagent too.
         for (prompt, file) in [
             ("run touch asked", "asked"),
             ("write asked.txt", "asked.txt"),
@@ -316,7 +317,10 @@ fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
         };
         let job = asking("run touch one", Allow::Edits);
         let question = job.question();
-        assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Permission, "bash: touch one"));
+        assert_eq!(
+            (question.kind(), question.subject.as_command()),
+            (QuestionKind::Permission, Some("touch one"))
+        );
         let look = job.look();
         assert_eq!((look.idle, &look.questions), (Some(false), &vec![question.clone()]));
         // It has no process yet, so it must not count as running, though OpenCode says so.
@@ -329,44 +333,49 @@ fn a_permission_is_asked_for_answered_and_the_turn_goes_on() {
             (last == Some(ToolState::Pending)).then_some(())
         });
         assert!(!stage.file("one").exists());
-        assert_eq!(job.turn.answer("per_unknown", &Answer::Allow).unwrap_err().code(), Code::BackendError);
-        job.turn.answer(&question.id, &Answer::Allow).unwrap();
+        assert_eq!(
+            job.turn.answer(&crate::bench::unknown("per_unknown"), &Answer::Allow).unwrap_err().code(),
+            Code::BackendError
+        );
+        job.turn.answer(&question, &Answer::Allow).unwrap();
         job.wait_for(&Observation::Settled(question.id.clone()));
         job.said();
         assert!(stage.file("one").exists());
-        assert_eq!(job.turn.answer(&question.id, &Answer::Allow).unwrap_err().code(), Code::BackendError);
+        assert_eq!(job.turn.answer(&question, &Answer::Allow).unwrap_err().code(), Code::BackendError);
 
         let job = asking("run touch two", Allow::Edits);
-        job.turn.answer(&job.question().id, &Answer::Deny("take the other one".to_owned())).unwrap();
+        job.turn.answer(&job.question(), &Answer::Deny("take the other one".to_owned())).unwrap();
         assert!(job.said().text.contains("take the other one"));
         let job = asking("run touch two", Allow::Edits);
-        job.turn.answer(&job.question().id, &Answer::Deny(String::new())).unwrap();
+        job.turn.answer(&job.question(), &Answer::Deny(String::new())).unwrap();
         // It goes on without it, instead of stopping in the middle.
         assert!(job.said().text.starts_with("done:"));
         assert!(!stage.file("two").exists());
 
-        // Files of the folder are changed without a question, unless the job may do nothing by itself.
+        // Files of the folder are changed without a question, unless the job may do nothing by
+        // itself.
         let job = asking("write three.txt", Allow::Edits);
         job.said();
         assert!(job.questions().is_empty());
         let job = asking("write four.txt", Allow::Ask);
         let question = job.question();
         assert!(
-            question.what.starts_with("edit: ") && question.what.ends_with("four.txt"),
+            question.subject.paths().iter().any(|path| path.ends_with("four.txt")),
             "{}",
-            question.what
+            question.subject.text()
         );
-        job.turn.answer(&question.id, &Answer::AllowAlways).unwrap();
+        job.turn.answer(&question, &Answer::AllowAlways).unwrap();
         job.said();
         assert!(stage.file("four.txt").exists());
 
-        // What is allowed for good is that for this job, and not for another one of the same server.
+        // What is allowed for good is that for this job, and not for another one of the same
+        // server.
         let job = asking("twice touch five", Allow::Edits);
-        job.turn.answer(&job.question().id, &Answer::AllowAlways).unwrap();
+        job.turn.answer(&job.question(), &Answer::AllowAlways).unwrap();
         job.said();
         assert_eq!((job.questions().len(), requests(&stage, &job).len()), (1, 3));
         let other = asking("run touch five", Allow::Edits);
-        assert_eq!(other.question().what, "bash: touch five");
+        assert_eq!(other.question().subject.as_command(), Some("touch five"));
     });
 }
 
@@ -378,20 +387,20 @@ fn a_subagents_permission_and_a_question_to_the_person_are_the_jobs() {
         task.allow = Allow::Edits;
         let job = stage.start(&task);
         let question = job.question();
-        assert_eq!(question.what, "bash: touch below");
+        assert_eq!(question.subject.as_command(), Some("touch below"));
         assert_eq!(job.look().questions, std::slice::from_ref(&question));
-        job.turn.answer(&question.id, &Answer::Allow).unwrap();
+        job.turn.answer(&question, &Answer::Allow).unwrap();
         job.wait_for(&Observation::Settled(question.id));
         job.said();
         assert!(stage.file("below").exists());
 
         let job = stage.ask("question");
         let question = job.question();
-        assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Input, "Which port?"));
-        assert_eq!(question.choices, ["80", "8080"]);
+        assert!(question.kind() == QuestionKind::Input && question.subject.text().starts_with("Which port?"));
+        assert_eq!(question.subject.choices(), ["80", "8080"]);
         assert_eq!(job.look().questions, std::slice::from_ref(&question));
-        assert!(job.turn.answer(&question.id, &Answer::Allow).is_err());
-        job.turn.answer(&question.id, &Answer::Words("8080".to_owned())).unwrap();
+        assert!(job.turn.answer(&question, &Answer::Allow).is_err());
+        job.turn.answer(&question, &Answer::Words("8080".to_owned())).unwrap();
         job.wait_for(&Observation::Settled(question.id));
         assert!(job.said().text.contains("8080"));
     });
@@ -409,7 +418,7 @@ fn faults_of_the_provider_are_told_with_their_code() {
         assert_eq!((job.fault().error.code(), job.fault().again_at), (Code::BackendError, None));
 
         // It would wait for two hours; how long that may be is not for the backend to say.
-        let before = baton_mail::now();
+        let before = baton_machine::clock::now();
         let job = stage.ask("limit");
         let until = job.wait("retry", |seen| match seen {
             Observation::Retrying { message, until } if message.contains("Too Many Requests") => *until,
@@ -485,7 +494,8 @@ fn a_closed_job_takes_its_turn_and_its_commands_with_it() {
         job.turn.close();
         all_gone(&[command]);
         assert_eq!(other.look().idle, Some(false));
-        // Nobody watched it to its end, so it has none, though its store says that it was aborted.
+        // No worker watched it to its end, so it has none, though its database says that it was
+        // aborted.
         let left = OpenCode.recall(&job.task, &job.session()).expect("the server has it");
         assert_eq!((left.idle, left.said, left.fault, left.aborted), (Some(true), None, None, false));
     });
@@ -508,6 +518,7 @@ fn works_until_it_is_killed() {
             folder: text("folder").into(),
             home: text("home").into(),
             baton: text("baton").into(),
+            label: "baton j".to_owned(),
             title: "a job".to_owned(),
             model: None,
             effort: None,
@@ -632,7 +643,7 @@ fn a_server_that_is_not_ours_is_left_alone() {
         let ours = process_in(&server);
         job.turn.close();
         all_gone(&[ours.pid]);
-        // Somebody else's process has the number now, and somebody else's server the port.
+        // Another process has the number now, and another server the port.
         let mut other = stage.sandbox.start(stage.sandbox.command("sleep").arg("1000"));
         let pid = i32::try_from(other.pid()).unwrap();
         server["pid"] = pid.into();
@@ -652,7 +663,7 @@ fn a_server_that_stands_still_is_no_end() {
         job.tool(ToolKind::Shell, ToolState::Running);
         let server = job.turn.root().unwrap();
         assert!(!job.has(|seen| matches!(seen, Observation::Lost(Channel::Stream, _))));
-        // It stands still: a look fails, and nothing is taken for an end.
+        // The server is stopped: a look fails, and nothing counts as an end.
         let pid = Pid::from_raw(server.pid).unwrap();
         rustix::process::kill_process(pid, Signal::STOP).unwrap();
         let began = Instant::now();

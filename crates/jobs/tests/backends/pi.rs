@@ -11,7 +11,7 @@ use baton_testkit::{isolated, wait};
 use std::fs;
 use std::time::Instant;
 
-/// A stage whose task names the scripted model, which is nobody's default.
+/// A stage whose task names the scripted model, which is no default.
 fn stage(script: Script) -> Stage {
     let mut stage = Stage::new(Agent::Pi, script);
     stage.task.model = Some("scripted/fake-1".to_owned());
@@ -126,18 +126,18 @@ fn under_ask_a_call_waits_for_its_answer_and_then_goes_on() {
         stage.task.allow = Allow::Ask;
         let job = stage.start(&stage.task);
         let first = job.question();
-        assert_eq!((first.kind, first.what.as_str()), (QuestionKind::Permission, "bash: touch one"));
+        assert_eq!((first.kind(), first.subject.as_command()), (QuestionKind::Permission, Some("touch one")));
         let look = job.look();
         assert_eq!(look.questions, std::slice::from_ref(&first));
         assert_eq!(look.tools.iter().map(|tool| tool.state).collect::<Vec<_>>(), [ToolState::Pending]);
         assert!(!stage.file("one").exists());
-        assert!(job.turn.answer(&first.id, &Answer::Words("well".to_owned())).is_err(), "it wants yes or no");
-        job.turn.answer(&first.id, &Answer::AllowAlways).unwrap();
+        assert!(job.turn.answer(&first, &Answer::Words("well".to_owned())).is_err(), "it wants yes or no");
+        job.turn.answer(&first, &Answer::AllowAlways).unwrap();
         let second = job.question_after(&[&first]);
-        assert_eq!(second.what, "write: two", "the same command is not asked again");
+        assert_eq!(second.subject.paths(), ["two"], "the same command is not asked again");
         assert!(stage.file("one").exists() && job.all().contains(&Observation::Settled(first.id.clone())));
-        assert!(job.turn.answer(&first.id, &Answer::Allow).is_err(), "answered already");
-        job.turn.answer(&second.id, &Answer::Deny("write no second file".to_owned())).unwrap();
+        assert!(job.turn.answer(&first, &Answer::Allow).is_err(), "answered already");
+        job.turn.answer(&second, &Answer::Deny("write no second file".to_owned())).unwrap();
         assert_eq!(job.said().text, "done");
         assert!(!stage.file("two").exists());
         let last = stage.model.requests().pop().unwrap();
@@ -160,7 +160,7 @@ fn under_edits_only_files_that_are_really_in_the_folder_are_written_freely() {
             let question = wait::poll(LIMIT, || job.questions().get(count - 1).cloned());
             let question =
                 question.unwrap_or_else(|| panic!("{} was not asked: {:#?}", paths[count - 1], job.all()));
-            job.turn.answer(&question.id, &Answer::Deny(String::new())).unwrap();
+            job.turn.answer(&question, &Answer::Deny(String::new())).unwrap();
         }
         assert_eq!(job.said().text, "done");
         assert!(stage.file("inside").exists() && stage.file("new/folder/inside").exists());
@@ -185,10 +185,10 @@ fn what_an_extension_of_the_user_blocks_stays_blocked_and_its_dialogs_are_questi
         stage.task.allow = Allow::All;
         let job = stage.start(&stage.task);
         let question = job.question();
-        assert_eq!((question.kind, question.what.as_str()), (QuestionKind::Input, "Which?"));
-        assert_eq!(question.choices, ["A", "B"]);
-        assert!(job.turn.answer(&question.id, &Answer::Words("C".to_owned())).is_err());
-        job.turn.answer(&question.id, &Answer::Words("B".to_owned())).unwrap();
+        assert!(question.kind() == QuestionKind::Input && question.subject.text().starts_with("Which?"));
+        assert_eq!(question.subject.choices(), ["A", "B"]);
+        assert!(job.turn.answer(&question, &Answer::Words("C".to_owned())).is_err());
+        job.turn.answer(&question, &Answer::Words("B".to_owned())).unwrap();
         assert_eq!(job.said().text, "done");
         assert!(!stage.file("forbidden").exists() && stage.file("asked").exists());
         let last = stage.model.requests().pop().unwrap();

@@ -4,7 +4,7 @@ use crate::bench::{self, AT_ONCE, LIMIT, Stage, all_gone, endless, pid_in};
 use baton_core::Code;
 use baton_core::job::{Fault, Finish, Observation, Said, ToolKind, ToolState};
 use baton_jobs::backend::Task;
-use baton_mail::process;
+use baton_machine::process;
 use baton_testkit::agents::Agent;
 use baton_testkit::model::Part;
 use baton_testkit::{Script, Step, wait};
@@ -15,7 +15,7 @@ fn end(text: &str) -> Said {
     Said { text: text.to_owned(), finish: Finish::End }
 }
 
-/// Steps are steps, tools are told with their calls, and the end is the model's last word.
+/// Steps are reported as steps, tools with their calls, and the model's last message is the end.
 #[track_caller]
 pub fn a_turn_with_tools_ends_with_what_the_model_said(agent: Agent) {
     let stage = Stage::steps(agent, [Step::shell("echo one > made; sleep 1"), Step::say("all done\nreally")]);
@@ -52,14 +52,14 @@ pub fn arrives_whole(stage: &Stage, prompt: &str) {
     let asked = stage.asked();
     let texts: Vec<&str> = asked[0].shown().map(|said| said.text.as_str()).collect();
     if !texts.contains(&prompt) {
-        // Nobody wants to read both.
+        // Not assert_eq: the difference would be too long to read.
         let near = texts.iter().max_by_key(|text| text.len()).unwrap_or(&"");
         let differs = near.bytes().zip(prompt.bytes()).position(|(a, b)| a != b);
         panic!("{} of {} bytes, first difference at {differs:?}", near.len(), prompt.len());
     }
 }
 
-/// A second turn goes on with the first, and is told from it when it is recalled.
+/// A second turn continues the first, and a recall tells the two apart.
 #[track_caller]
 pub fn a_resumed_session_knows_what_was_said(agent: Agent) {
     let script = Script::by(|request| {
@@ -87,7 +87,8 @@ pub fn a_resumed_session_knows_what_was_said(agent: Agent) {
     assert!(recalled.is_none_or(|snapshot| snapshot.said.is_none() && snapshot.fault.is_none()));
 }
 
-/// A model that does not begin its answer, and one that does not end it, leave the turn as it is until it is aborted.
+/// A model that does not begin its answer, and one that does not end it, leave the turn as it is
+/// until it is aborted.
 #[track_caller]
 pub fn a_model_that_hangs_is_left_by_an_abort(stage: impl Fn(Step) -> Stage) {
     let within = Step::parts([Part::text("a whole message"), Part::Pause(LIMIT * 10)]);
@@ -130,7 +131,7 @@ pub fn an_abort_ends_the_command_that_runs(agent: Agent) {
     assert_eq!(stage.asked().len(), 1);
 }
 
-/// `kill -9` in the middle is told within a second, and recalled as no end.
+/// `kill -9` in the middle is reported within a second, and a recall finds no end.
 #[track_caller]
 pub fn a_killed_program_is_gone(agent: Agent) {
     let stage = Stage::steps(agent, [Step::Hang]);
@@ -146,7 +147,8 @@ pub fn a_killed_program_is_gone(agent: Agent) {
     assert!(recalled.is_none_or(|snapshot| snapshot.said.is_none()));
 }
 
-/// An answer that breaks off, and one with an error in it, are tried again or are a fault. Half a text is no part of a result.
+/// An answer that breaks off, and one with an error in it, are tried again or are a fault. Half a
+/// text is no part of a result.
 #[track_caller]
 pub fn a_broken_answer_is_no_end(agent: Agent, events: usize) {
     for broken in [Step::say("half").cut(events), Step::inside("scripted failure")] {
@@ -176,7 +178,8 @@ pub fn a_refused_request_is_a_fault(agent: Agent, status: u16, code: Code) -> Fa
     fault
 }
 
-/// A fault that the program remembers: it has our code when it is told, looked at and recalled.
+/// A fault that the program remembers has the same code when it is reported, looked at and
+/// recalled.
 #[track_caller]
 pub fn a_fault_is_told_and_kept(stage: &Stage, code: Code, words: &str, retries: bool) -> Fault {
     let job = stage.start(&stage.task);

@@ -1,4 +1,5 @@
-//! A call that the guard wants asked about: the link says whether the plugin holds it, and is told of it as of a question.
+//! A call that the guard wants confirmed: the link decides whether the plugin holds it, and the
+//! plugin reports it as a question.
 
 use super::{Env, Plugin, SESSION, World};
 use baton_approvals::watch::Watcher;
@@ -9,12 +10,13 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
 
-/// What a rule of the person's says about making files; one that lets them be made is no answer to it.
+/// The person's rule that wants `touch` confirmed. The auto_approve rule for `touch` must not
+/// answer it.
 const RULES: &str = "[approvals]\nauto_approve = [\"bash: touch *\"]\n[[guard.rule]]\nid = \"count-files\"\ndecision = \"ask\"\n\
     command = \"touch **\"\nreason = \"Files are counted.\"\n";
 
 impl World {
-    /// Where making files is asked about.
+    /// A world where `touch` must be confirmed.
     fn counting(env: Env) -> Self {
         let world = Self { env, ..Self::new() };
         fs::write(world.home.path().join("config.toml"), RULES).unwrap();
@@ -23,7 +25,7 @@ impl World {
 }
 
 impl Plugin {
-    /// What the link says before a command.
+    /// The link's answer before a command.
     fn before(&mut self, command: &str) -> Value {
         let call = json!({"tool": "bash", "callID": "call_1", "args": {"command": command}});
         self.tell("tool.execute.before", &call).0
@@ -41,13 +43,13 @@ impl Plugin {
 }
 
 #[test]
-fn a_call_is_held_where_somebody_watches_and_refused_at_once_where_nobody_does() {
+fn a_call_is_held_if_a_person_watches_and_else_refused_at_once() {
     let world = World::counting(|_| None);
     let mut plugin = world.plugin();
     plugin.tell("session.created", &json!({}));
     let refused = plugin.before("touch it");
     assert!(refused["deny"].as_str().unwrap().contains("A person has to decide"), "{refused}");
-    assert_eq!(refused["hold"], Value::Null, "nobody is there");
+    assert_eq!(refused["hold"], Value::Null, "no person watches");
     let watcher = Watcher::begin(world.home.path()).unwrap();
     let held = plugin.before("touch it");
     assert_eq!(held["deny"], refused["deny"], "what is said when the time is over");
@@ -57,7 +59,7 @@ fn a_call_is_held_where_somebody_watches_and_refused_at_once_where_nobody_does()
     let denied = plugin.before("sudo ls");
     assert!(
         denied["deny"].is_string() && denied["hold"].is_null(),
-        "what is denied is nobody's to allow: {denied}"
+        "no person can allow what is denied: {denied}"
     );
     drop(watcher);
     assert_eq!(plugin.before("touch it"), refused);
@@ -116,7 +118,7 @@ fn a_held_call_waits_for_the_person_with_its_reason_and_no_rule_answers_it() {
 }
 
 #[test]
-fn a_held_call_that_nobody_answers_is_closed_by_what_the_plugin_says() {
+fn a_held_call_without_an_answer_is_closed_by_the_plugins_report() {
     let world = World::counting(|_| None);
     let mut plugin = world.plugin();
     plugin.tell("session.created", &json!({}));
@@ -124,11 +126,11 @@ fn a_held_call_that_nobody_answers_is_closed_by_what_the_plugin_says() {
     plugin.outcome(&late.asked, "gone");
     let row = world.becomes(&late, State::Elsewhere);
     assert_eq!(row.note.as_deref(), Some("so it was"));
-    assert!(!world.answer(&late, &Answer::Allow), "there is nobody to be told");
+    assert!(!world.answer(&late, &Answer::Allow), "the plugin no longer waits for an answer");
     let dropped = plugin.holds(&world, "call_2");
     plugin.tell("approval.gone", &json!({"request": dropped.asked}));
     world.becomes(&dropped, State::Elsewhere);
-    // Its answer was on the way when the time was over.
+    // The answer was on its way when the time ran out.
     let crossed = plugin.holds(&world, "call_3");
     world.answer(&crossed, &Answer::Allow);
     plugin.replied();

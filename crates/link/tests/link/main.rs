@@ -1,4 +1,4 @@
-//! The link against a plugin that is played by the test, line by line, on a real store.
+//! The link on a real store. The test plays the plugin, line by line.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -9,8 +9,9 @@ mod wake;
 use baton_core::body::Body;
 use baton_core::id::{MessageId, ParticipantId};
 use baton_core::limits::Limits;
+use baton_core::session::State;
 use baton_core::wake::Attention;
-use baton_gate::{Gate, Places};
+use baton_guard_runtime::{Guard, Places};
 use baton_link::Options;
 use baton_store::{NewMail, Role, Store, Verb};
 use serde_json::{Value, json};
@@ -26,7 +27,7 @@ use tempfile::TempDir;
 const SESSION: &str = "ses_1";
 
 /// No answer takes longer.
-const LIMIT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 struct Plugin {
     stream: UnixStream,
@@ -38,7 +39,7 @@ struct Plugin {
 impl Plugin {
     fn start(home: &Path, agent: &'static str, env: Env) -> Self {
         let (ours, theirs) = UnixStream::pair().unwrap();
-        ours.set_read_timeout(Some(LIMIT)).unwrap();
+        ours.set_read_timeout(Some(TIMEOUT)).unwrap();
         let (home, guarded) = (home.to_owned(), home.to_owned());
         let link = std::thread::spawn(move || {
             let options = Options {
@@ -47,23 +48,24 @@ impl Plugin {
                 program: None,
                 env,
                 limits: Box::new(|_| Limits::default()),
-                gate: Box::new(move || {
-                    Gate::open(Places {
+                guard: Box::new(move || {
+                    Guard::open(Places {
                         home: guarded.clone(),
                         config: Some(guarded.join("config.toml")),
                         named_config: None,
                         user_home: guarded.join("nobody"),
                         cwd: "/".into(),
                         env: |_| None,
-                        now: baton_mail::now,
+                        now: baton_machine::clock::now,
                         patience: std::time::Duration::from_millis(500),
                         aside: |_, _, _| None,
+                        own_line: |_| baton_core::guard::OwnLine::Unreadable,
                     })
                 }),
-                jobs: Box::new(|_, _| {}),
+                jobs: Box::new(|_| {}),
                 log: Box::new(|_| {}),
             };
-            // Its end is the test's to see in the store.
+            // The test sees the end in the store.
             baton_link::serve(options, theirs.try_clone().unwrap(), theirs).ok();
         });
         let lines = BufReader::new(ours.try_clone().unwrap());
@@ -80,11 +82,11 @@ impl Plugin {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{line:?}: {error}"))
     }
 
-    /// Forwards an event and waits for its answer; pushes that come meanwhile are given with it.
+    /// Forwards an event and waits for its answer. Also returns pushes that come meanwhile.
     fn tell(&mut self, event: &str, more: &Value) -> (Value, Vec<Value>) {
         let id = self.next;
         self.next += 1;
-        // Each agent's plugin has its own words for these; none minds the other's.
+        // Each agent's plugin has its own field names for these, and ignores the others.
         let mut payload = json!({"hook_event_name": event, "session_id": SESSION, "cwd": "/", "extensionEvent": event, "sessionId": SESSION});
         payload.as_object_mut().unwrap().extend(more.as_object().cloned().unwrap_or_default());
         self.write(&json!({"id": id, "payload": payload}).to_string());
@@ -98,7 +100,7 @@ impl Plugin {
         }
     }
 
-    /// The next line, which has to be a push.
+    /// The next line, which must be a push.
     fn pushed(&mut self) -> Value {
         let line = self.read();
         assert!(line["push"].is_object(), "{line}");
@@ -145,7 +147,7 @@ impl World {
         static IDS: AtomicU64 = AtomicU64::new(1 << 16);
         let mut store = self.store();
         let (to, _) = store.participant_of(Some(self.agent), SESSION).unwrap().unwrap();
-        let sender = store.ensure_outsider("script", baton_mail::now()).unwrap().id;
+        let sender = store.ensure_outsider("script", baton_machine::clock::now()).unwrap().id;
         let body = Body::from_text(text.to_owned()).unwrap();
         let id = MessageId::from_random(IDS.fetch_add(1 << 16, Ordering::SeqCst).to_be_bytes());
         let recipient = to.id;
@@ -162,10 +164,10 @@ impl World {
             waiter: None,
             ttl: Limits::default().ttl,
             attention: Attention::Ordinary,
-            now: baton_mail::now(),
+            now: baton_machine::clock::now(),
         };
         store.accept_mail(mail, &Limits::default()).unwrap();
-        baton_mail::bell::ring(self.home.path(), recipient);
+        baton_machine::bell::ring(self.home.path(), recipient);
     }
 
     /// Messages that wait or are on their way.
@@ -183,7 +185,7 @@ impl World {
 }
 
 fn until(what: &str, mut holds: impl FnMut() -> bool) {
-    let end = Instant::now() + LIMIT;
+    let end = Instant::now() + TIMEOUT;
     while !holds() {
         assert!(Instant::now() < end, "{what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -207,7 +209,8 @@ fn a_prompt_brings_mail_and_the_request_that_holds_it_is_the_proof() {
         text.contains("the first") && pushes.is_empty(),
         "nothing is pushed into a busy session: {pushes:?}"
     );
-    // A request of the turn before says nothing; one that holds the prompt without the mark says no.
+    // A request of the turn before proves nothing. A request with the prompt but without the mark
+    // proves that the mail was not taken.
     plugin.tell("request", &json!({"turn_id": "msg_1", "shown": {"marks": [], "ids": ["msg_1"]}}));
     assert!(!world.queued());
     plugin.tell("request", &json!({"turn_id": "msg_2", "shown": {"marks": [], "ids": ["msg_1", "msg_2"]}}));
@@ -233,7 +236,7 @@ fn an_idle_session_is_pushed_and_the_same_push_comes_again_with_the_same_ids() {
     assert!(first["text"].as_str().unwrap().contains("wake up"));
     assert!(first["message_id"].as_str().unwrap().starts_with("msg_"));
     world.send("and this");
-    // Nothing has come of it: the same once more, and nothing else beside it.
+    // The push had no effect, so the same push comes again, and no other.
     assert_eq!(plugin.pushed(), first);
     plugin.tell("chat.message", &json!({"turn_id": first["message_id"], "prompt": first["text"]}));
     let marks = json!({"marks": [first["mark"]], "ids": [first["message_id"]]});
@@ -302,13 +305,29 @@ fn a_blocked_or_busy_session_is_not_pushed() {
         plugin.tell(event, &json!({}));
         assert_eq!(world.state(), state);
         world.send("not now");
-        // The next answer would come behind a push.
+        // A push would come before the next answer.
         let (_, pushes) = plugin.tell("unheard.of", &json!({}));
         assert_eq!(pushes, [Value::Null; 0], "{event}");
     }
     let (_, mut pushes) = plugin.tell("session.idle", &json!({}));
     let push = pushes.pop().unwrap_or_else(|| plugin.pushed());
     assert_eq!(push["text"].as_str().unwrap().matches("not now").count(), 3);
+    plugin.close();
+}
+
+/// A process that waits for the session hears the bell, as it does after a hook.
+#[test]
+fn the_end_of_a_session_rings_its_bell() {
+    let world = World::new();
+    let mut plugin = world.plugin();
+    plugin.tell("session.created", &json!({}));
+    plugin.tell("session.idle", &json!({}));
+    let bell = baton_machine::bell::Bell::listen(world.home.path(), world.participant()).unwrap();
+    let mut rung = [rustix::event::PollFd::new(bell.watch(), rustix::event::PollFlags::IN)];
+    plugin.tell("session.deleted", &json!({}));
+    assert_eq!(world.state(), "gone");
+    let now = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    until("it rings", || rustix::event::poll(&mut rung, Some(&now)).unwrap() == 1);
     plugin.close();
 }
 
@@ -327,7 +346,7 @@ fn a_subagent_takes_nothing() {
 }
 
 #[test]
-fn whatever_comes_the_link_goes_on() {
+fn the_link_survives_any_input() {
     let world = World::new();
     let mut plugin = world.plugin();
     for line in ["", "null", "{", "[]", "\u{0}", "{\"id\": \"x\", \"payload\": {}}", "{\"id\": 1}"] {
@@ -344,7 +363,7 @@ fn whatever_comes_the_link_goes_on() {
     assert_eq!(world.state(), "busy");
     plugin.tell("brand.new", &json!({}));
     let agent = baton_agents::by_name("opencode").unwrap();
-    let unknown = baton_mail::unknown::list(world.home.path(), agent).0;
+    let unknown = baton_mail::unknown_events::list(world.home.path(), agent).names;
     assert!(unknown.iter().any(|unknown| unknown.name == "brand.new"), "doctor will show it");
     plugin.close();
 }
@@ -354,7 +373,7 @@ fn what_could_not_be_passed_on_goes_back_and_the_sessions_are_gone() {
     let world = World::new();
     let mut plugin = world.plugin();
     plugin.tell("session.created", &json!({}));
-    // The plugin does not read any more, and then it is gone.
+    // The plugin no longer reads, and then it is gone.
     plugin.stream.shutdown(std::net::Shutdown::Read).unwrap();
     world.send("too late");
     until("the session is gone", || world.state() == "gone");
@@ -396,4 +415,46 @@ fn a_call_that_can_t_be_judged_is_held_and_the_link_lives_on() {
     std::fs::write(world.home.path().join("config.toml"), "[guard]\nmode = \"off\"\n").unwrap();
     assert_eq!(plugin.tell("tool.execute.before", &call).0, Value::Null);
     plugin.close();
+}
+
+/// E10: some agents don't report that they resume a session. Their first event shows it, and
+/// replaces the dead process.
+#[test]
+fn e10_a_session_that_ended_is_back_with_its_first_event() {
+    let dead = {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let process = baton_machine::process::find(i32::try_from(child.id()).unwrap());
+        child.wait().unwrap();
+        process.unwrap()
+    };
+    for (noticed, event) in
+        [(true, "chat.message"), (false, "chat.message"), (true, "session.idle"), (false, "session.idle")]
+    {
+        let world = World::new();
+        world
+            .store()
+            .sight_session(&baton_store::Sighting {
+                agent: "opencode",
+                native: SESSION,
+                project: "/",
+                cwd: "/",
+                transcript: None,
+                process: Some(dead),
+                source: None,
+                state: if noticed { State::Gone } else { State::Idle },
+                now: baton_machine::clock::now(),
+            })
+            .unwrap();
+        let mut plugin = world.plugin();
+        plugin.tell(event, &json!({"turn_id": "msg_1", "prompt": "go on"}));
+        let mut store = world.store();
+        let mut participant = store.participant_of(Some("opencode"), SESSION).unwrap().unwrap().0;
+        baton_mail::reconcile::correct_state(&mut store, &mut participant).unwrap();
+        assert_ne!(participant.state, State::Gone, "{event}, noticed: {noticed}");
+        if event == "session.idle" {
+            world.send("welcome back");
+            assert!(plugin.pushed()["text"].as_str().unwrap().contains("welcome back"));
+        }
+        plugin.close();
+    }
 }

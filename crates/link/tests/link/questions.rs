@@ -1,21 +1,21 @@
-//! What OpenCode asks, from the plugin's line to the inbox and back.
+//! Questions of OpenCode, from the plugin's line to the inbox and back.
 
-use super::{LIMIT, Plugin, SESSION, World, until};
+use super::{Plugin, SESSION, TIMEOUT, World, until};
 use baton_core::approval::{Answer, State};
 use baton_store::{ApprovalRow, Approvals, Role};
 use serde_json::{Value, json};
 use std::io::BufRead as _;
 use std::time::Duration;
 
-/// Long enough for a line that should not come: one takes a few milliseconds.
-const SILENCE: Duration = Duration::from_millis(300);
+/// Long enough to notice a line that must not come: a line takes a few milliseconds.
+const SILENCE_TIME: Duration = Duration::from_millis(300);
 
 impl World {
     pub(super) fn approvals(&self) -> Approvals {
         Approvals::open(self.home.path(), Role::Command).unwrap()
     }
 
-    /// The question about that request, however it stands.
+    /// The question about that request, in any state.
     pub(super) fn question(&self, request: &str) -> ApprovalRow {
         let found =
             |world: &Self| world.approvals().latest(50).unwrap().into_iter().find(|row| row.asked == request);
@@ -29,9 +29,13 @@ impl World {
         now()
     }
 
-    /// Answers a question; whether that was the first answer.
+    /// Answers a question. Returns whether that was the first answer.
     pub(super) fn answer(&self, row: &ApprovalRow, answer: &Answer) -> bool {
-        let moved = self.approvals().answer(&row.id, answer, "user", baton_mail::now()).unwrap().unwrap();
+        let moved = self
+            .approvals()
+            .answer(&row.id, row.digest.as_ref().unwrap(), answer, "user", baton_machine::clock::now())
+            .unwrap()
+            .unwrap();
         baton_approvals::ring(self.home.path());
         moved.moved
     }
@@ -48,7 +52,7 @@ impl Plugin {
         world.question(request)
     }
 
-    /// The next line, which has to be an answer.
+    /// The next line, which must be an answer.
     pub(super) fn replied(&mut self) -> Value {
         let line = self.read();
         assert!(line["reply"].is_object(), "{line}");
@@ -62,12 +66,12 @@ impl Plugin {
         );
     }
 
-    /// Nothing comes.
+    /// Checks that no line comes.
     pub(super) fn is_silent(&mut self) {
-        self.stream.set_read_timeout(Some(SILENCE)).unwrap();
+        self.stream.set_read_timeout(Some(SILENCE_TIME)).unwrap();
         let line = self.lines.fill_buf().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         assert!(line.is_err(), "{line:?}");
-        self.stream.set_read_timeout(Some(LIMIT)).unwrap();
+        self.stream.set_read_timeout(Some(TIMEOUT)).unwrap();
     }
 }
 
@@ -87,7 +91,7 @@ fn an_answer_is_handed_over_once_and_counts_when_the_plugin_saw_it() {
         let reply = plugin.replied();
         assert_eq!((&reply["request"], &reply["answer"]), (&json!(request), &json!(word)));
         assert!(!world.answer(&row, &Answer::Allow), "there is one answer");
-        // Somebody may have said that, too late to do anything.
+        // This report alone may be about an answer that came too late.
         plugin.tell("permission.replied", &json!({"request": request, "reply": word}));
         world.becomes(&row, State::Handed);
         plugin.outcome(request, "effective");
@@ -108,19 +112,19 @@ fn what_the_plugin_says_about_an_answer_is_how_it_ends() {
         let row = plugin.asks(&world, &request);
         world.answer(&row, &answer);
         plugin.replied();
-        // It did not get there, and may be answered again.
+        // The answer did not arrive, so the question may be answered again.
         plugin.outcome(&request, "refused");
         let row = world.becomes(&row, State::Waiting);
         assert_eq!(row.note.as_deref(), Some("so it was"));
         world.answer(&row, &answer);
         plugin.replied();
-        // Nobody knows: it is not answered again.
+        // The result is unknown, so the question is not answered again.
         plugin.outcome(&request, "unsure");
         assert!(!world.answer(&row, &answer));
         plugin.outcome(&request, "gone");
         world.becomes(&row, State::Elsewhere);
     }
-    // Nobody knows, and then its tool has run.
+    // The result is unknown, and then the tool has run.
     let row = plugin.asks(&world, "per_run");
     world.answer(&row, &Answer::Allow);
     plugin.replied();
@@ -143,7 +147,8 @@ fn what_is_answered_in_opencode_or_dropped_there_takes_no_answer_here() {
         world.becomes(row, State::Elsewhere);
         assert!(!world.answer(row, &Answer::Allow));
     }
-    // The session ends its turn by some other event: the plugin has not said that the third is over.
+    // Another event ends the session's turn. The plugin has not reported that the third question is
+    // over.
     plugin.tell("turn.done", &json!({}));
     assert_eq!(world.question("per_3").state, State::Waiting);
     // A child's question is listed with its session.

@@ -1,12 +1,13 @@
-//! Agents that are woken: the push is a line without mail, and the prompt hook that follows brings it.
+//! Agents that are woken: the push is a line without mail, and the prompt hook that follows brings
+//! the mail.
 
 use super::{SESSION, World, until};
 use baton_agents::agent::Env;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::limits::Limits;
-use baton_core::wake::{LINE, NOTHING_WAITS};
-use baton_mail::bell;
-use baton_mail::line::{self, Caller};
+use baton_core::wake::{NOTHING_WAITS, WAKE_LINE};
+use baton_machine::bell;
+use baton_mail::hook_event::{self, Caller};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ fn hook(world: &World, kind: EventKind, turn: &str) -> Reply {
     let agent = baton_agents::by_name(world.agent).unwrap();
     let caller = Caller { agent, env: NOBODY, limits: &Limits::default };
     let event = Event { turn: Some(turn.to_owned()), cwd: Some("/".into()), ..Event::new(kind, SESSION) };
-    line::handle(&mut world.store(), &caller, &event).unwrap().reply
+    hook_event::handle(&mut world.store(), &caller, &event).unwrap().reply
 }
 
 fn brings(reply: &Reply, text: &str) -> bool {
@@ -31,42 +32,43 @@ fn an_idle_session_is_woken_by_a_line_and_its_prompt_brings_the_mail() {
     plugin.tell("extension.joined", &json!({"processing": false}));
     assert_eq!(world.state(), "idle");
     world.send("wake up");
-    assert_eq!(plugin.pushed(), json!({"session_id": SESSION, "prompt": LINE}));
+    assert_eq!(plugin.pushed(), json!({"session_id": SESSION, "prompt": WAKE_LINE}));
     assert!(world.queued(), "nothing was claimed for it");
     let reply = hook(&world, EventKind::Woken, "hook-1");
     assert!(brings(&reply, "wake up"), "{reply:?}");
     assert_eq!(world.state(), "busy");
-    // Nobody is woken while a turn runs, nor by what has been taken.
+    // There is no wake while a turn runs, and none for mail that was taken.
     world.send("and this");
     let (_, pushes) = plugin.tell("assistant.turn_start", &json!({}));
     assert_eq!(pushes, [Value::Null; 0]);
-    // What came meanwhile is a reason to wake it again, as soon as it is idle, because the model has answered.
+    // Mail that came meanwhile wakes the session again as soon as it is idle, because the model has
+    // answered.
     plugin.tell("assistant.message", &json!({"model": "m"}));
     let (_, mut pushes) = plugin.tell("assistant.idle", &json!({}));
-    assert_eq!(pushes.pop().unwrap_or_else(|| plugin.pushed())["prompt"], LINE);
+    assert_eq!(pushes.pop().unwrap_or_else(|| plugin.pushed())["prompt"], WAKE_LINE);
     plugin.close();
 }
 
 #[test]
-fn a_wake_of_which_nothing_comes_is_repeated_after_a_while() {
+fn a_wake_without_effect_is_repeated_after_a_while() {
     let world = World::of("copilot");
     let mut plugin = world.plugin();
     plugin.tell("extension.joined", &json!({"processing": false}));
     world.send("wake up");
     plugin.pushed();
     let woken = Instant::now();
-    // Ten at once are no more than one.
+    // Ten rings at once cause one wake.
     for n in 0..10 {
         world.send(&format!("more {n}"));
     }
-    assert_eq!(plugin.pushed()["prompt"], LINE);
+    assert_eq!(plugin.pushed()["prompt"], WAKE_LINE);
     assert!(woken.elapsed() >= Duration::from_secs(1), "not one for each message");
     plugin.close();
 }
 
-/// The person interrupts, or the model can't be reached: then each further wake waits longer.
+/// If the person interrupts, or the model can't be reached, each further wake waits longer.
 #[test]
-fn a_wake_that_was_not_answered_is_repeated_ever_later() {
+fn a_wake_that_was_not_answered_is_repeated_after_growing_delays() {
     let world = World::of("copilot");
     let mut plugin = world.plugin();
     plugin.tell("extension.joined", &json!({"processing": false}));
@@ -106,7 +108,7 @@ fn a_line_that_finds_nothing_is_blocked_and_is_no_turn() {
     plugin.close();
 }
 
-/// Where baton is set up for the user and for the project, two hooks run for one prompt.
+/// If baton is set up for the user and for the project, two hooks run for one prompt.
 #[test]
 fn a_second_hook_of_the_same_line_does_not_block_it() {
     for _ in 0..20 {
@@ -140,13 +142,13 @@ fn a_woken_turn_is_not_a_persons() {
     plugin.close();
 }
 
-/// Its hooks go on without the plugin, and tell the session's end themselves.
+/// The agent's hooks work without the plugin, and report the session's end themselves.
 #[test]
 fn the_session_outlives_its_plugin_and_only_the_attendance_ends() {
     let world = World::of("copilot");
     let mut plugin = world.plugin();
     plugin.tell("extension.joined", &json!({"processing": false}));
-    until("somebody attends", || bell::is_attended(world.home.path(), world.participant()));
+    until("a process attends", || bell::is_attended(world.home.path(), world.participant()));
     plugin.close();
     assert_eq!(world.state(), "idle");
     assert!(!bell::is_attended(world.home.path(), world.participant()));

@@ -1,4 +1,4 @@
-//! A command of the agent's own, run to its end within a bounded time.
+//! Runs a command of the agent to its end, within a time limit.
 
 use std::ffi::OsString;
 use std::io::Read as _;
@@ -7,14 +7,14 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-/// `codex queue` takes a quarter of a second; a loaded machine makes it seconds.
-const LIMIT: Duration = Duration::from_secs(10);
-/// Of what it complains, so much is read.
-const HEARD: u64 = 64 << 10;
-/// And so much is kept.
-const COMPLAINT: usize = 300;
+/// `codex queue` takes a quarter of a second, and seconds on a loaded machine.
+const RUN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Bytes of the standard error that are read.
+const MAX_STDERR_BYTES: u64 = 64 << 10;
+/// Characters of it that an error shows.
+const MAX_SHOWN_STDERR: usize = 300;
 
-/// Runs the command; the error is what it said.
+/// Runs the command. The error has what the command wrote to its standard error.
 pub fn run(
     program: &OsString,
     arguments: &[OsString],
@@ -29,33 +29,33 @@ pub fn run(
     if let Some(cwd) = cwd.filter(|cwd| cwd.is_dir()) {
         command.current_dir(cwd);
     }
-    let shown = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
-    let mut child = command.spawn().map_err(|error| format!("{shown} can't be started: {error}"))?;
-    let Some(complaint) = heard(&mut child) else {
+    let name = Path::new(program).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut child = command.spawn().map_err(|error| format!("{name} can't be started: {error}"))?;
+    let Some(stderr) = read_stderr(&mut child) else {
         child.kill().ok();
         child.wait().ok();
-        return Err(format!("{shown} took more than {} seconds", LIMIT.as_secs()));
+        return Err(format!("{name} took more than {} seconds", RUN_TIMEOUT.as_secs()));
     };
     match child.wait() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => {
-            Err(format!("{shown}: {status}: {}", baton_core::frame::shown(complaint.trim(), COMPLAINT)))
+            Err(format!("{name}: {status}: {}", baton_core::frame::shown(stderr.trim(), MAX_SHOWN_STDERR)))
         }
-        Err(error) => Err(format!("{shown}: {error}")),
+        Err(error) => Err(format!("{name}: {error}")),
     }
 }
 
-/// What it wrote to its standard error until it closed that; `None` if it did not in time.
-fn heard(child: &mut Child) -> Option<String> {
+/// All that the command writes to its standard error. `None` if it does not close it in time.
+fn read_stderr(child: &mut Child) -> Option<String> {
     let Some(mut stderr) = child.stderr.take() else { return Some(String::new()) };
     let (ended, end) = mpsc::channel();
     std::thread::spawn(move || {
         let mut said = Vec::new();
-        stderr.by_ref().take(HEARD).read_to_end(&mut said).ok();
-        // Whoever waited may have given up.
+        stderr.by_ref().take(MAX_STDERR_BYTES).read_to_end(&mut said).ok();
+        // The receiver may have timed out.
         ended.send(String::from_utf8_lossy(&said).into_owned()).ok();
     });
-    end.recv_timeout(LIMIT).ok()
+    end.recv_timeout(RUN_TIMEOUT).ok()
 }
 
 #[cfg(test)]

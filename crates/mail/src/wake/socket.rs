@@ -1,14 +1,14 @@
-//! A line for a socket on which a session listens.
+//! Writes a line to a socket on which a session listens.
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Duration;
 
-/// A listener takes a line at once, or it hangs.
-const LIMIT: Duration = Duration::from_secs(1);
+/// A healthy listener takes a line at once.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Writes the line, if it is really that process that listens there.
+/// Writes the line, if that process is really the one that listens there.
 pub fn write(path: &Path, line: &[u8], listener: Option<i32>) -> Result<(), String> {
     let mut stream =
         UnixStream::connect(path).map_err(|error| format!("its inbox does not answer: {error}"))?;
@@ -18,7 +18,7 @@ pub fn write(path: &Path, line: &[u8], listener: Option<i32>) -> Result<(), Stri
         return Err("another process listens at its inbox".to_owned());
     }
     stream
-        .set_write_timeout(Some(LIMIT))
+        .set_write_timeout(Some(WRITE_TIMEOUT))
         .and_then(|()| stream.write_all(line))
         .map_err(|error| format!("its inbox did not take the line: {error}"))
 }

@@ -1,21 +1,28 @@
-//! The last route of waking: a line typed into the agent's terminal, through tmux, and never where it could do harm.
+//! The last wake route: types a line into the agent's terminal through tmux, and never where it
+//! could do harm.
 //!
-//! A key that reaches the wrong place approves a tool, ends a person's half-written prompt or runs as a command. So nothing is typed unless:
-//! the pane's process tree holds the very process of the agent, which reads that pane's keys (it is the foreground of the pane's
-//! terminal); the screen shows an empty input box that the agent's adapter recognises; the text goes in as a bracketed paste, which no
-//! agent's dialog takes for an answer; and Enter follows only when the screen shows our line in the box and nothing else. tmux itself
-//! compares what was looked at with what is there when it pastes and when it presses Enter, so nothing can come between the look and the
-//! key but what the agent has not yet drawn. What was pasted is never taken back: keys for that could meet something else. A line that was
-//! left in the box is found there by the next wake, which presses Enter only.
+//! A key in the wrong place can approve a tool, send a person's half-written prompt or run as a
+//! command. So these rules hold:
 //!
-//! tmux has no way to wait for a screen, so it is looked at again and again, for a bounded time.
+//! - The agent's process is in the pane's process tree and reads the pane's keys: it is in the
+//!   foreground of its terminal.
+//! - The screen shows an empty input box that the agent's adapter recognises.
+//! - The text goes in as a bracketed paste, which no agent's dialog takes as an answer.
+//! - Enter follows only when the box shows our line and nothing else.
+//!
+//! When tmux pastes or presses Enter, it first compares the pane with our snapshot. So only what
+//! the agent has not drawn yet can come in between. Pasted text is never removed, because the keys
+//! for that could reach something else. If a line stays in the box, the next wake finds it there
+//! and only presses Enter.
+//!
+//! tmux can't wait for a screen to change, so this module polls, for a limited time.
 
 mod tmux;
 
-use crate::process;
 use baton_agents::{Agent, Screen};
+use baton_core::process::Process;
 use baton_core::wake;
-use baton_store::Process;
+use baton_machine::process;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
@@ -23,20 +30,20 @@ use rustix::termios::{LocalModes, tcgetattr};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
-use tmux::{Guarded, Look, Pane, Server};
+use tmux::{Acted, Pane, PaneSnapshot, Server};
 
-/// How long a screen may take to show what was pasted, and to be cleared by Enter.
-const SHOWN_WITHIN: Duration = Duration::from_secs(2);
+/// How long a screen may take to show a paste, and to clear after Enter.
+const SCREEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Between two looks.
-const LOOK_AGAIN: Duration = Duration::from_millis(25);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// How long a ready screen must have stood still.
-const SETTLED: Duration = Duration::from_millis(400);
+/// How long a ready screen must not change.
+const STILL_TIME: Duration = Duration::from_millis(400);
 
-/// From the first sight of the line in the box to Enter: agents take an Enter that follows too soon for a part of the paste (Gemini CLI:
-/// below 100 ms), and on a busy machine only the screen tells when they have read it. It must stand still for so long.
-const BEFORE_ENTER: Duration = Duration::from_millis(200);
+/// The time from when the box first shows the line to Enter. The screen must not change in between.
+/// Agents take an Enter that comes too soon as part of the paste (Gemini CLI: below 100 ms), and on
+/// a busy machine only the screen shows when they have read the paste.
+const ENTER_DELAY: Duration = Duration::from_millis(200);
 
 /// What became of an attempt to type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,17 +56,17 @@ pub enum Typed {
     Draft,
     /// A turn is running, or another process types there already.
     Busy,
-    /// The person looks back, or chooses something, in tmux itself.
+    /// The person scrolls back or selects something in tmux itself.
     CopyMode,
-    /// Keys for this pane go to others too, or to none.
+    /// Keys for this pane also go to other panes, or to none.
     Shared,
-    /// The screen shows nothing that we know.
+    /// The adapter does not recognise the screen.
     Unknown,
-    /// The agent runs in no pane of a tmux that answers, or does not read that pane's keys.
+    /// The agent is not in a pane of a tmux that answers, or does not read that pane's keys.
     NoPane,
-    /// The line was pasted, but then the screen showed something else than it alone, so Enter was not pressed.
-    Left,
-    /// tmux did not do it.
+    /// The line was pasted, but then the box did not show it alone, so Enter was not pressed.
+    LeftInBox,
+    /// tmux failed.
     Failed(String),
 }
 
@@ -70,34 +77,36 @@ impl std::fmt::Display for Typed {
             Typed::Dialog => "a question is open there",
             Typed::Draft => "its person is typing",
             Typed::Busy => "a turn runs there, or another process types",
-            Typed::CopyMode => "its person looks back in tmux",
+            Typed::CopyMode => "its person is scrolling back in tmux",
             Typed::Shared => "its pane shares its keys with others",
-            Typed::Unknown => "its screen shows nothing that is known",
-            Typed::NoPane => "it runs in no pane of tmux",
-            Typed::Left => {
-                "the line stands in its input box, but something came between, so Enter was not pressed"
+            Typed::Unknown => "baton does not recognise its screen",
+            Typed::NoPane => "it does not run in a tmux pane",
+            Typed::LeftInBox => {
+                "the line is in its input box, but the screen changed meanwhile, so Enter was not pressed"
             }
             Typed::Failed(why) => why,
         })
     }
 }
 
-/// Types one line and Enter into the terminal in which `agent` runs as `process`, if that is safe right now.
+/// Types one line and Enter into the terminal in which `agent` runs as `process`, if that is safe
+/// right now.
 pub fn type_line(agent: &dyn Agent, process: Process, line: &str) -> Typed {
     let attempt = Attempt::new(agent, process, line).and_then(|attempt| attempt.run());
     attempt.map_or_else(|refused| refused, |()| Typed::Typed)
 }
 
-/// Whether the terminal in which `agent` runs as `process` shows an empty input box, and nothing else is drawn there: then it asks its person nothing.
+/// Whether the terminal in which `agent` runs as `process` shows an empty input box and does not
+/// change. Then the agent asks its person nothing.
 pub fn is_ready(agent: &dyn Agent, process: Process) -> bool {
     let rested = |attempt: Attempt<'_>| {
-        let look = attempt.look()?;
-        match agent.screen(&look.screen) {
-            Screen::Ready => attempt.settled(look).map(drop),
+        let snapshot = attempt.snapshot()?;
+        match agent.screen(&snapshot.screen) {
+            Screen::Ready => attempt.settled(snapshot).map(drop),
             other => Err(refusal(&other)),
         }
     };
-    Attempt::new(agent, process, wake::LINE).and_then(rested).is_ok()
+    Attempt::new(agent, process, wake::WAKE_LINE).and_then(rested).is_ok()
 }
 
 struct Attempt<'a> {
@@ -106,8 +115,8 @@ struct Attempt<'a> {
     line: &'a str,
     server: Server,
     pane: Pane,
-    /// Held while we type, so that two wakes don't paste twice.
-    _alone: Alone,
+    /// Held while this attempt types, so that two wakes don't both paste.
+    _lock: TerminalLock,
 }
 
 impl<'a> Attempt<'a> {
@@ -117,113 +126,119 @@ impl<'a> Attempt<'a> {
         }
         let server = Server::of(process.pid).ok_or(Typed::NoPane)?;
         let pane = server.pane_of(process)?;
-        let alone = Alone::in_terminal(&pane.tty)?;
-        Ok(Self { agent, process, line, server, pane, _alone: alone })
+        let lock = TerminalLock::take(&pane.tty)?;
+        Ok(Self { agent, process, line, server, pane, _lock: lock })
     }
 
     fn run(&self) -> Result<(), Typed> {
-        let look = self.look()?;
-        match self.agent.screen(&look.screen) {
-            Screen::Ready if !look.can_search() => {
+        let snapshot = self.snapshot()?;
+        match self.agent.screen(&snapshot.screen) {
+            Screen::Ready if !snapshot.can_search() => {
                 Err(Typed::Failed("this tmux can't search a screen".to_owned()))
             }
             Screen::Ready => {
-                self.paste(&self.settled(look)?)?;
+                self.paste(&self.settled(snapshot)?)?;
                 self.press_enter()
             }
-            // It was left there by an earlier wake.
+            // An earlier wake left it there.
             Screen::Draft(text) if self.is_line(&text) => self.press_enter(),
             other => Err(refusal(&other)),
         }
     }
 
-    /// Waits until nothing has been drawn for a while: an agent that has just taken a prompt shows an empty box, too, until its turn is drawn.
-    fn settled(&self, first: Look) -> Result<Look, Typed> {
-        let end = Instant::now() + SHOWN_WITHIN;
+    /// Waits until the screen has not changed for a while. An agent that has just taken a prompt
+    /// also shows an empty box, until it draws its turn.
+    fn settled(&self, first: PaneSnapshot) -> Result<PaneSnapshot, Typed> {
+        let end = Instant::now() + SCREEN_TIMEOUT;
         let (mut last, mut since) = (first, Instant::now());
-        while since.elapsed() < SETTLED {
-            thread::sleep(LOOK_AGAIN);
-            let look = self.look()?;
-            match self.agent.screen(&look.screen) {
-                Screen::Ready if look.screen == last.screen => {}
+        while since.elapsed() < STILL_TIME {
+            thread::sleep(POLL_INTERVAL);
+            let snapshot = self.snapshot()?;
+            match self.agent.screen(&snapshot.screen) {
+                Screen::Ready if snapshot.screen == last.screen => {}
                 Screen::Ready if Instant::now() < end => since = Instant::now(),
                 other => return Err(refusal(&other)),
             }
-            last = look;
+            last = snapshot;
         }
         Ok(last)
     }
 
-    /// Looks at the screen, and then checks that it is still the agent that reads this pane's keys.
-    fn look(&self) -> Result<Look, Typed> {
-        let look = self.server.look(&self.pane, self.line)?;
-        if self.server.pane_of(self.process)? != self.pane { Err(Typed::NoPane) } else { Ok(look) }
+    /// Takes a snapshot of the pane, then checks that the agent still reads its keys.
+    fn snapshot(&self) -> Result<PaneSnapshot, Typed> {
+        let snapshot = self.server.snapshot(&self.pane, self.line)?;
+        if self.server.pane_of(self.process)? != self.pane { Err(Typed::NoPane) } else { Ok(snapshot) }
     }
 
-    fn paste(&self, look: &Look) -> Result<(), Typed> {
-        match self.server.paste(&self.pane, look, self.line)? {
-            Guarded::Done => Ok(()),
-            // Something was drawn since. Nothing was done, and the next wake sees what it is.
-            Guarded::Changed => Err(Typed::Busy),
+    fn paste(&self, snapshot: &PaneSnapshot) -> Result<(), Typed> {
+        match self.server.paste(&self.pane, snapshot, self.line)? {
+            Acted::Done => Ok(()),
+            // The screen changed, so tmux did nothing. The next wake sees what it is.
+            Acted::Changed => Err(Typed::Busy),
         }
     }
 
     /// Presses Enter once the box has held the line alone for a while.
     fn press_enter(&self) -> Result<(), Typed> {
-        let end = Instant::now() + SHOWN_WITHIN;
+        let end = Instant::now() + SCREEN_TIMEOUT;
         let (mut seen, mut last) = (Instant::now(), String::new());
         loop {
-            let look = self.look_after_paste()?;
-            let shown = self.shown(&look);
-            if shown != Shown::Line || !look.finds_line() || look.screen != last {
+            let snapshot = self.snapshot_after_paste()?;
+            let shown = self.shown(&snapshot);
+            if shown != Shown::Line || !snapshot.finds_line() || snapshot.screen != last {
                 seen = Instant::now();
             }
-            last.clone_from(&look.screen);
-            let rested = seen.elapsed() >= BEFORE_ENTER;
-            if rested && self.server.press_enter(&self.pane, &look)? == Guarded::Done {
+            last.clone_from(&snapshot.screen);
+            let rested = seen.elapsed() >= ENTER_DELAY;
+            if rested && self.server.press_enter(&self.pane, &snapshot)? == Acted::Done {
                 self.wait_until_taken();
                 return Ok(());
             }
             if shown == Shown::Else || Instant::now() >= end {
-                return Err(Typed::Left);
+                return Err(Typed::LeftInBox);
             }
-            thread::sleep(LOOK_AGAIN);
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    fn look_after_paste(&self) -> Result<Look, Typed> {
-        self.look().map_err(|refused| if let Typed::Failed(_) = refused { refused } else { Typed::Left })
+    fn snapshot_after_paste(&self) -> Result<PaneSnapshot, Typed> {
+        self.snapshot()
+            .map_err(|refused| if let Typed::Failed(_) = refused { refused } else { Typed::LeftInBox })
     }
 
-    /// So that the next wake does not find the line still in the box. A slow agent may take longer, or have missed the Enter; whether it
-    /// woke is told by its next event, not by its screen.
+    /// Waits so that the next wake does not find the line still in the box. A slow agent may take
+    /// longer, or may have missed the Enter. Its next event shows whether it woke, not its screen.
     fn wait_until_taken(&self) {
-        let end = Instant::now() + SHOWN_WITHIN;
-        while Instant::now() < end && self.look().is_ok_and(|look| self.shown(&look) == Shown::Line) {
-            thread::sleep(LOOK_AGAIN);
+        let end = Instant::now() + SCREEN_TIMEOUT;
+        while Instant::now() < end
+            && self.snapshot().is_ok_and(|snapshot| self.shown(&snapshot) == Shown::Line)
+        {
+            thread::sleep(POLL_INTERVAL);
         }
     }
 
-    fn shown(&self, look: &Look) -> Shown {
-        match self.agent.screen(&look.screen) {
+    fn shown(&self, snapshot: &PaneSnapshot) -> Shown {
+        match self.agent.screen(&snapshot.screen) {
             Screen::Draft(text) if self.is_line(&text) => Shown::Line,
-            Screen::Draft(text) if signs(self.line).starts_with(&signs(&text)) => Shown::NotYet,
+            Screen::Draft(text) if without_blanks(self.line).starts_with(&without_blanks(&text)) => {
+                Shown::NotYet
+            }
             Screen::Ready | Screen::Unknown => Shown::NotYet,
             Screen::Draft(_) | Screen::Dialog | Screen::Busy => Shown::Else,
         }
     }
 
     fn is_line(&self, text: &str) -> bool {
-        signs(text) == signs(self.line)
+        without_blanks(text) == without_blanks(self.line)
     }
 }
 
-/// Why nothing is typed into such a screen.
+/// Why this screen must not be typed into.
 fn refusal(screen: &Screen) -> Typed {
     match screen {
         Screen::Draft(_) => Typed::Draft,
         Screen::Dialog => Typed::Dialog,
-        // A box that is ready is refused only while something is drawn around it.
+        // A ready box is refused only while the screen around it changes.
         Screen::Busy | Screen::Ready => Typed::Busy,
         Screen::Unknown => Typed::Unknown,
     }
@@ -232,25 +247,25 @@ fn refusal(screen: &Screen) -> Typed {
 /// What the box shows after the paste.
 #[derive(PartialEq, Eq)]
 enum Shown {
-    /// Our line alone.
+    /// The line alone.
     Line,
-    /// Not yet all of it.
+    /// Not all of it yet.
     NotYet,
-    /// Something else came.
+    /// Something else.
     Else,
 }
 
-/// A text without its blanks, which are lost where a box breaks a line.
-fn signs(text: &str) -> String {
+/// Removes blanks, which get lost where a box breaks a line.
+fn without_blanks(text: &str) -> String {
     text.chars().filter(|sign| !sign.is_whitespace()).collect()
 }
 
-/// A terminal that is ours alone, among those that wake.
-struct Alone(OwnedFd);
+/// A lock on a terminal, against other wakes.
+struct TerminalLock(OwnedFd);
 
-impl Alone {
-    /// A program that reads single keys has switched the terminal's own editing off; with it on, nobody reads them now.
-    fn in_terminal(tty: &Path) -> Result<Self, Typed> {
+impl TerminalLock {
+    /// Refuses a terminal in line mode: a program that reads single keys has switched that off.
+    fn take(tty: &Path) -> Result<Self, Typed> {
         let flags = OFlags::RDONLY | OFlags::NOCTTY | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let tty = rustix::fs::open(tty, flags, Mode::empty()).map_err(|_| Typed::NoPane)?;
         let modes = tcgetattr(&tty).map_err(|_| Typed::NoPane)?;
@@ -259,15 +274,17 @@ impl Alone {
         }
         match rustix::fs::flock(&tty, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => Err(Typed::Busy),
-            // Where a terminal can't be locked, two wakes at once may leave their lines in the box, and press no Enter.
+            // If a terminal can't be locked, two wakes at once may leave their lines in the box
+            // without Enter.
             _ => Ok(Self(tty)),
         }
     }
 }
 
-impl Drop for Alone {
+impl Drop for TerminalLock {
     fn drop(&mut self) {
-        // Closing is not enough: a process that another thread starts just now holds it open until it runs its program.
+        // Closing is not enough: a process that another thread is starting keeps the file open
+        // until it runs its program.
         rustix::fs::flock(&self.0, FlockOperation::Unlock).ok();
     }
 }

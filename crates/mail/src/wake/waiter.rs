@@ -1,42 +1,46 @@
-//! A hook that waits in the background of a session until there is a reason to wake it, and then ends in the way that does.
+//! A hook that waits in the background of a session until there is a reason to wake it. Its exit
+//! then wakes the session.
 //!
-//! It polls nothing: the kernel tells it of the doorbell and of the end of the agent's process. There is one for each session; a second finds the first alive
-//! and leaves.
+//! It does not poll: the kernel reports the bell and the end of the agent's process. Each session
+//! has one waiter. A second one finds the first alive and exits.
 
-use crate::bell::Bell;
-use crate::process;
 use baton_core::id::{ParticipantId, SessionRow};
+use baton_core::process::Process;
 use baton_core::wake::Outcome;
-use baton_core::{Code, Error};
-use baton_store::{Process, Role, Store};
-use rustix::fs::FlockOperation;
-use std::fs::{DirBuilder, File, OpenOptions};
+use baton_core::{Code, Error, limits};
+use baton_machine::bell::Bell;
+use baton_machine::own::{self, Sharing};
+use baton_machine::process;
+use baton_store::{Role, Store};
+use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A bell that could not be heard, or the end of a process that can't be watched, is noticed after this.
-const SWEEP: Duration = Duration::from_secs(30);
+/// A missed bell, or the end of a process that can't be watched, is noticed after this time.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
 
-/// What a wait came to.
+/// How long another waiter may hold the lock while it takes its place.
+const PLACE_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Waited {
-    /// The session is to be woken now.
+pub enum WaiterOutcome {
+    /// The session must be woken now.
     Wake,
-    /// The session is over, or somebody else waits for it.
-    Leave,
+    /// The session is over, or another process waits for it.
+    Exit,
 }
 
-fn file(home: &Path, session: SessionRow) -> PathBuf {
+fn place_file(home: &Path, session: SessionRow) -> PathBuf {
     home.join("waiter").join(session.0.to_string())
 }
 
-/// Whether somebody waits for that session.
-pub fn waits(home: &Path, session: SessionRow) -> bool {
-    std::fs::read_to_string(file(home, session))
+/// Whether a process waits for that session.
+pub fn is_waiting(home: &Path, session: SessionRow) -> bool {
+    own::read(&place_file(home, session), limits::POINTER_BYTES)
         .ok()
-        .and_then(|text| parse(&text))
+        .and_then(|bytes| parse(&String::from_utf8(bytes).ok()?))
         .is_some_and(process::is_alive)
 }
 
@@ -51,32 +55,33 @@ pub fn wait(
     session: SessionRow,
     participant: ParticipantId,
     agent: Process,
-) -> Result<Waited, Error> {
+) -> Result<WaiterOutcome, Error> {
     let mut bell = Bell::listen(home, participant)?;
     if !take_place(home, session)? {
-        return Ok(Waited::Leave);
+        return Ok(WaiterOutcome::Exit);
     }
     let ending = process::ending(agent);
     let waited = loop {
-        match look(home, session)? {
+        match take_wake_or_exit(home, session)? {
             Some(waited) => break waited,
-            None if !process::is_alive(agent) => break Waited::Leave,
-            None => bell.wait_or_end(ending.as_ref(), SWEEP),
+            None if !process::is_alive(agent) => break WaiterOutcome::Exit,
+            None => bell.wait_or_end(ending.as_ref(), SWEEP_INTERVAL),
         }
     };
-    if waited == Waited::Leave {
-        // Nobody will wait for a session that is over.
-        std::fs::remove_file(file(home, session)).ok();
+    if waited == WaiterOutcome::Exit {
+        // No process needs this place after the session is over.
+        std::fs::remove_file(place_file(home, session)).ok();
     }
     Ok(waited)
 }
 
-/// What is to be done now, by the store. It is opened for each look: a waiter lives for days, and must hold nothing.
-fn look(home: &Path, session: SessionRow) -> Result<Option<Waited>, Error> {
+/// Takes a wake from the store if there is one, or finds that the session is over. Each call opens
+/// the store: a waiter lives for days and must hold nothing.
+fn take_wake_or_exit(home: &Path, session: SessionRow) -> Result<Option<WaiterOutcome>, Error> {
     let mut store = Store::open(home, Role::Command)?;
     if let Some(wake) = store.wake_for_waiter(session)? {
-        store.end_wake(wake, Outcome::Pushed, None, crate::now())?;
-        return Ok(Some(Waited::Wake));
+        store.end_wake(wake, Outcome::Pushed, None, baton_machine::clock::now())?;
+        return Ok(Some(WaiterOutcome::Wake));
     }
     let present = store.session(session)?.is_some_and(|info| {
         info.state != baton_core::session::State::Gone
@@ -86,25 +91,24 @@ fn look(home: &Path, session: SessionRow) -> Result<Option<Waited>, Error> {
                 .flatten()
                 .is_some_and(|owner| owner.session == Some(session))
     });
-    Ok((!present).then_some(Waited::Leave))
+    Ok((!present).then_some(WaiterOutcome::Exit))
 }
 
-/// Takes the place of the one that waits for a session, unless somebody alive has it. One at a time decides that.
+/// Makes this process the waiter of a session, unless a living process is. A lock lets only one
+/// process decide at a time.
 fn take_place(home: &Path, session: SessionRow) -> Result<bool, Error> {
-    let path = file(home, session);
+    let path = place_file(home, session);
     let refused = |error: std::io::Error| {
         Error::new(Code::StoreUnavailable, format!("can't wait at {}: {error}", path.display()))
-            .hint("check the rights of BATON_HOME")
+            .hint("check the permissions of BATON_HOME")
     };
     if let Some(folder) = path.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
+        own::folder(folder).map_err(refused)?;
     }
-    let open =
-        || OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(&path);
-    let mut place: File = open().map_err(refused)?;
-    rustix::fs::flock(&place, FlockOperation::LockExclusive).map_err(|error| refused(error.into()))?;
+    let mut place: File = own::lock_file(&path).map_err(refused)?;
+    own::lock(&place, Sharing::Alone, PLACE_LOCK_TIMEOUT).map_err(refused)?;
     let mut text = String::new();
-    place.read_to_string(&mut text).map_err(refused)?;
+    (&place).take(limits::POINTER_BYTES).read_to_string(&mut text).map_err(refused)?;
     if parse(&text).is_some_and(process::is_alive) {
         return Ok(false);
     }
@@ -115,4 +119,25 @@ fn take_place(home: &Path, session: SessionRow) -> Result<bool, Error> {
         .and_then(|()| writeln!(place, "{} {}", me.pid, me.start))
         .map_err(refused)?;
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s16_a_place_that_a_stopped_process_keeps_is_not_waited_for() {
+        let home = tempfile::tempdir().unwrap();
+        let session = SessionRow(7);
+        own::folder(&home.path().join("waiter")).unwrap();
+        let kept = own::lock_file(&place_file(home.path(), session)).unwrap();
+        own::lock(&kept, Sharing::Alone, Duration::ZERO).unwrap();
+        let (tell, told) = std::sync::mpsc::channel();
+        let folder = home.path().to_owned();
+        std::thread::spawn(move || tell.send(take_place(&folder, session)));
+        let refused = told.recv_timeout(Duration::from_secs(60)).expect("it ends by itself").unwrap_err();
+        assert_eq!(refused.code(), Code::StoreUnavailable);
+        drop(kept);
+        assert!(take_place(home.path(), session).unwrap());
+    }
 }

@@ -1,4 +1,5 @@
-//! Typing into a terminal, against a scripted program that looks like an agent and writes down every key that does harm.
+//! Types into a terminal with a scripted program that looks like an agent and logs every key that
+//! does harm.
 
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 

@@ -1,8 +1,10 @@
-//! The scripted program: this very test binary, started again in a pane. It draws Claude Code's box and dialog, and writes into its log what
-//! was submitted, each key that answered the dialog, and each that met a person's draft.
+//! The scripted program: this test binary, started again in a pane. It draws Claude Code's box and
+//! dialog. It logs what was submitted, each key that answered the dialog, and each key that reached
+//! a person's draft.
 //!
-//! A key belongs to the screen that the terminal had when it sent it: after each new screen the program asks the terminal for the cursor's
-//! place, and what comes before the answer was sent at the sight of the old one. So each of its notes is exact, on a busy machine too.
+//! A key belongs to the screen that the terminal showed when it sent the key. So after each new
+//! screen the program asks the terminal for the cursor's position. A key that comes before that
+//! answer was sent to the old screen. This makes the log exact, even on a busy machine.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, tcgetattr, tcgetwinsize, tcsetattr};
@@ -11,17 +13,18 @@ use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
 
 /// Names the log; set in the pane only.
-pub const LOG: &str = "BATON_TEST_LOG";
-/// What it shows: `ready`, `draft`, `dialog`, or a number, from which it changes between them at random.
-pub const SHOWS: &str = "BATON_TEST_SHOWS";
-/// The test below, by its name.
+pub const LOG_VARIABLE: &str = "BATON_TEST_LOG";
+/// What it shows: `ready`, `draft`, `dialog`, or a number as the seed of random changes between
+/// them.
+pub const SHOWS_VARIABLE: &str = "BATON_TEST_SHOWS";
+/// The name of the test below.
 pub const NAME: &str = "program::runs_in_a_pane";
 
 const DRAFT: &str = "half a thought of a person";
 
 #[test]
 fn runs_in_a_pane() {
-    if let (Some(log), Ok(shows)) = (std::env::var_os(LOG), std::env::var(SHOWS)) {
+    if let (Some(log), Ok(shows)) = (std::env::var_os(LOG_VARIABLE), std::env::var(SHOWS_VARIABLE)) {
         let log = OpenOptions::new().append(true).create(true).open(log).unwrap();
         Program::new(log, &shows).run();
     }
@@ -41,11 +44,11 @@ struct Program {
     text: String,
     /// Inside of a bracketed paste.
     pasting: bool,
-    /// Bytes of a sequence that has not come whole yet.
+    /// The first bytes of an incomplete sequence.
     rest: Vec<u8>,
-    /// What is drawn already, but may not have been seen yet.
+    /// What is drawn, but may not be on the screen yet.
     next: Option<Shows>,
-    /// The state of the generator, where it changes at random.
+    /// The state of the random generator, if it changes at random.
     random: Option<u64>,
     change_at: Instant,
 }
@@ -109,12 +112,12 @@ impl Program {
         }
     }
 
-    /// What stands in the box when the screen changes.
+    /// What the box holds when the screen changes.
     fn text_at(&self, next: Shows) -> String {
         match (self.shows, next) {
-            // A person starts to type, behind whatever stands there.
+            // A person starts to type after what is there.
             (Shows::Ready | Shows::Dialog, Shows::Draft) => format!("{}{DRAFT}", self.text),
-            // And is done with it.
+            // The person is done.
             (Shows::Draft, Shows::Ready | Shows::Dialog) => String::new(),
             _ => self.text.clone(),
         }
@@ -138,7 +141,7 @@ impl Program {
                 continue;
             }
             let is_end = |byte: &u8| (0x40..=0x7e).contains(byte);
-            // The rest of the sequence is on its way.
+            // The rest of the sequence has not come yet.
             let Some(length) = self.rest.iter().skip(2).position(is_end) else { return };
             let sequence: Vec<u8> = self.rest.drain(..length + 3).collect();
             match sequence.as_slice() {
@@ -155,7 +158,7 @@ impl Program {
 
     fn key(&mut self, byte: u8) {
         match self.shows {
-            // Dialogs of real agents don't take a paste for an answer; any key is one.
+            // Dialogs of real agents ignore a paste, but take any key as an answer.
             Shows::Dialog if self.pasting => {}
             Shows::Dialog => self.note(&format!("approved {byte}")),
             Shows::Draft => self.note(&format!("touched {byte}")),
@@ -186,8 +189,9 @@ impl Program {
         self.write(&format!("\x1b[2J\x1b[H● a fine answer\x1b[{};1H{screen}", bottom - 4));
     }
 
-    /// At once, so that no half of a screen is seen.
+    /// Writes all at once, so that the terminal never shows half a screen.
     fn write(&self, text: &str) {
+        #[expect(clippy::disallowed_methods, reason = "it draws on the pane of the test")]
         let mut terminal = io::stdout().lock();
         terminal.write_all(text.as_bytes()).and_then(|()| terminal.flush()).unwrap();
     }

@@ -1,4 +1,4 @@
-//! Questions as a model gets them. What agents say in them is defused, like a message.
+//! Questions as a model sees them. The agents' text in them is defused, like a message.
 
-pub(super) mod answer;
-pub(super) mod list;
+pub(crate) mod answer;
+pub(crate) mod list;

@@ -1,23 +1,23 @@
 //! `ask_peer`: a message whose answer the caller waits for.
 //!
-//! While this process is noted as the one that waits, the answer is kept for it and for nobody else. So however the wait ends, other than with
-//! the answer, that note is taken back, and the answer comes as ordinary mail: after a time-out, when the client cancels the call, when
-//! it goes away, and when anything fails.
+//! While the store names this process as the waiter, it keeps the answer for it alone. So if the
+//! wait ends without the answer, this tool clears the waiter, and the answer comes as ordinary
+//! mail. That covers a timeout, a client that cancels the call or goes away, and any error.
 
 use super::message::{self, Message, NOTE};
-use super::{Call, Effect, given, report, send};
+use super::{Call, Effect, non_empty, report_progress, send};
 use crate::bells::Rings;
-use crate::desk::Desk;
+use crate::server_state::ServerState;
 use baton_core::body::Body;
 use baton_core::id::{MessageId, RequestId};
 use baton_core::time::Span;
 use baton_core::wake::Attention;
 use baton_core::{Code, Error, frame, limits};
-use baton_mail::ask::{self, Waited};
+use baton_machine::process;
+use baton_mail::ask::{self, WaitOutcome};
 use baton_mail::identity::Identity;
 use baton_mail::inbox::Place;
 use baton_mail::post::{self, Draft};
-use baton_mail::process;
 use baton_store::{Accepted, Store};
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
@@ -27,27 +27,28 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 pub(super) const NAME: &str = "ask_peer";
 
-/// Shorter than what the agents let a tool run.
-const DEFAULT: Span = Span::seconds(45);
-const LONGEST: Span = Span::minutes(10);
+/// Shorter than the time that agents let a tool run.
+const DEFAULT_TIMEOUT: Span = Span::seconds(45);
+const MAX_TIMEOUT: Span = Span::minutes(10);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 pub(super) struct Input {
-    /// Whom to ask: one name or session id from who, or agent:codex for the only running one.
+    /// Whom to ask: a name or session id from who, or agent:codex for the only running Codex
+    /// session.
     #[serde(default)]
     to: Option<String>,
     /// The question, at most 64 KiB.
     #[serde(default)]
     body: Option<String>,
-    /// How long to wait: 45s unless told, at most 10m.
+    /// How long to wait: 45s by default, at most 10m.
     #[serde(default)]
     timeout: Option<String>,
     /// Makes a retry safe: the same key with the same content is one question.
     #[serde(default)]
     key: Option<String>,
-    /// Go on waiting for an earlier question, by its request_id; without to and body.
+    /// Go on waiting for an earlier question: its request_id, without to and body.
     #[serde(default)]
     resume: Option<String>,
 }
@@ -67,10 +68,10 @@ pub(super) struct Output {
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
-    /// How to take the answer.
+    /// How to treat the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
-    /// A mark for baton, which proves that you got the answer.
+    /// A mark that proves to baton that you got the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     offer: Option<String>,
 }
@@ -80,44 +81,76 @@ pub(super) fn tool() -> Tool {
         NAME,
         "Ask and wait",
         Effect::Adds,
-        "Ask another agent session and wait for its answer. If none comes in time the question stays open: the answer will reach you as a \
+        "Ask another agent session and wait for its answer. If none comes in time, the question stays open: the answer will reach you as a \
          message, or call again with resume.",
     )
 }
 
 pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
-    let timeout = given(input.timeout.as_ref()).map(Span::parse).transpose()?.unwrap_or(DEFAULT).min(LONGEST);
-    let (mut wait, accepted) = call.desk.mail(|store| begin(call, store, input))?;
+    let timeout = non_empty(input.timeout.as_ref())
+        .map(Span::parse)
+        .transpose()?
+        .unwrap_or(DEFAULT_TIMEOUT)
+        .min(MAX_TIMEOUT);
+    let (mut wait, accepted) = call.server.with_store(|store| begin(call, store, input))?;
     if let Some(accepted) = accepted {
-        // Beside the wait: the answer may be there before the wake is done.
-        let desk = Arc::clone(call.desk);
-        tokio::spawn(async move { send::wake(&desk, &accepted).await });
+        // In parallel with the wait: the answer may come before the wake is done.
+        let server = Arc::clone(call.server);
+        tokio::spawn(async move { send::wake(&server, &accepted).await });
     }
-    let waited = wait.run(call, timeout).await?;
-    call.desk.mail(|store| answer(store, &wait, waited, timeout))
+    let waited = wait.run(call, timeout).await;
+    let output =
+        waited.and_then(|waited| call.server.with_store(|store| answer(store, &wait, waited, timeout)));
+    match output {
+        Err(error) if !is_ask_over(&error) => Ok(wait_failed(&wait.ask, &error)),
+        output => output,
+    }
 }
 
-/// A wait that is under way.
+/// Whether the ask itself is over, and not only the wait for its answer.
+fn is_ask_over(error: &Error) -> bool {
+    matches!(error.code(), Code::AskExpired | Code::AskUndelivered | Code::RequestNotFound)
+}
+
+/// The question was accepted, but the wait for its answer failed.
+fn wait_failed(ask: &MessageId, error: &Error) -> Output {
+    let request = ask.request();
+    Output {
+        answered: false,
+        request_id: request.to_string(),
+        message_id: ask.to_string(),
+        reply: None,
+        hint: Some(format!(
+            "the question was accepted, but waiting for its answer failed ({}); don't ask again: the answer will reach you as a message, \
+             or go on waiting: ask_peer with resume {request}",
+            error.message()
+        )),
+        note: None,
+        offer: None,
+    }
+}
+
 struct Wait {
-    desk: Arc<Desk>,
+    server: Arc<ServerState>,
     identity: Identity,
     place: Option<Place>,
     ask: MessageId,
-    /// Grows when something comes for us; `None` where that can't be heard.
+    /// Grows when something comes for the caller. `None` if the bell can't be heard.
     rings: Option<Rings>,
-    /// The answer is ours: nothing is to be given up.
+    /// The answer is taken, so the waiter need not be cleared.
     answered: bool,
 }
 
-/// Asks, or goes back to an earlier question. Nothing may fail once there is a [`Wait`]: giving it up needs the store that is in use here.
+/// Asks, or goes on with an earlier question. Nothing may fail after the [`Wait`] exists: its drop
+/// needs the store that is in use here.
 fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<(Wait, Option<Accepted>), Error> {
-    let identity = call.own_identity(store)?;
-    let options = &call.desk.options;
+    let identity = call.identity(store)?;
+    let options = &call.server.options;
     // Before the question goes out, so that no ring is missed.
-    let rings = call.desk.bells.listen(&options.home, identity.participant.id);
+    let rings = call.server.bells.listen(&options.home, identity.participant.id);
     let rings =
-        rings.inspect_err(|error| call.desk.log(&format!("mcp: waiting without a bell: {error}"))).ok();
-    let (ask, accepted) = match (given(input.resume.as_ref()), input.to, input.body) {
+        rings.inspect_err(|error| call.server.log(&format!("mcp: waiting without a bell: {error}"))).ok();
+    let (ask, accepted) = match (non_empty(input.resume.as_ref()), input.to, input.body) {
         (Some(resume), None, None) => (request(resume)?, None),
         (None, Some(to), Some(body)) => {
             let body = Body::from_text(body)?;
@@ -126,7 +159,7 @@ fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<(Wait, Opti
                 body: &body,
                 reply_to: None,
                 thread: None,
-                key: given(input.key.as_ref()),
+                key: non_empty(input.key.as_ref()),
                 ttl: None,
                 attention: Attention::Ordinary,
             };
@@ -140,10 +173,10 @@ fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<(Wait, Opti
         }
     };
     if accepted.as_ref().is_none_or(|accepted| accepted.again) {
-        ask::wait_again(store, &identity, &ask)?;
+        ask::record_waiter(store, &identity, &ask)?;
     }
     let wait = Wait {
-        desk: Arc::clone(call.desk),
+        server: Arc::clone(call.server),
         place: call.place(&identity),
         identity,
         ask,
@@ -164,48 +197,49 @@ fn request(text: &str) -> Result<MessageId, Error> {
 }
 
 impl Wait {
-    async fn run(&mut self, call: &Call<'_>, timeout: Span) -> Result<Waited, Error> {
+    async fn run(&mut self, call: &Call<'_>, timeout: Span) -> Result<WaitOutcome, Error> {
         let begun = Instant::now();
         let deadline = begun + timeout.to_std();
-        let sweep = limits::SWEEP.to_std();
+        let sweep = limits::SWEEP_INTERVAL.to_std();
         let mut ticks = tokio::time::interval_at(begun + sweep, sweep);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             if call.is_abandoned() {
-                return Ok(Waited::TimedOut);
+                return Ok(WaitOutcome::TimedOut);
             }
-            if let Some(waited) = self.look()? {
+            if let Some(waited) = self.poll()? {
                 return Ok(waited);
             }
             if Instant::now() >= deadline {
-                return Ok(Waited::TimedOut);
+                return Ok(WaitOutcome::TimedOut);
             }
             tokio::select! {
                 biased;
-                () = call.abandoned() => return Ok(Waited::TimedOut),
-                () = rung(&mut self.rings) => {}
+                () = call.abandoned() => return Ok(WaitOutcome::TimedOut),
+                () = next_ring(&mut self.rings) => {}
                 () = tokio::time::sleep_until(deadline) => {}
-                _ = ticks.tick() => report(call, begun.elapsed().as_secs_f64(), timeout, "waiting for the answer"),
+                _ = ticks.tick() => report_progress(call, begun.elapsed().as_secs_f64(), timeout, "waiting for the answer"),
             }
         }
     }
 
     /// Takes the answer if it is there.
-    fn look(&mut self) -> Result<Option<Waited>, Error> {
-        let found = self.desk.mail(|store| ask::poll(store, &self.identity, &self.ask, self.place.as_ref()));
+    fn poll(&mut self) -> Result<Option<WaitOutcome>, Error> {
+        let found =
+            self.server.with_store(|store| ask::poll(store, &self.identity, &self.ask, self.place.as_ref()));
         match found {
-            // Somebody writes for very long; the answer does not run away.
+            // Another process is writing for a long time. The answer stays there.
             Err(error) if error.code() == Code::StoreLocked => Ok(None),
             found => {
-                self.answered = matches!(found, Ok(Some(Waited::Answer(..))));
+                self.answered = matches!(found, Ok(Some(WaitOutcome::Answer { .. })));
                 found
             }
         }
     }
 }
 
-/// Resolves with the next ring; never, where none can be heard.
-async fn rung(rings: &mut Option<Rings>) {
+/// Resolves with the next ring. Never resolves if no ring can be heard.
+async fn next_ring(rings: &mut Option<Rings>) {
     if let Some(heard) = rings
         && heard.changed().await.is_ok()
     {
@@ -217,14 +251,15 @@ async fn rung(rings: &mut Option<Rings>) {
 impl Drop for Wait {
     fn drop(&mut self) {
         if !self.answered
-            && let Err(error) = self.desk.mail(|store| ask::give_up(store, &self.identity, &self.ask))
+            && let Err(error) =
+                self.server.with_store(|store| ask::clear_waiter(store, &self.identity, &self.ask))
         {
-            self.desk.log(&format!("mcp: the wait for {} can't be given up: {error}", self.ask.request()));
+            self.server.log(&format!("mcp: the wait for {} can't be given up: {error}", self.ask.request()));
         }
     }
 }
 
-fn answer(store: &Store, wait: &Wait, waited: Waited, timeout: Span) -> Result<Output, Error> {
+fn answer(store: &Store, wait: &Wait, waited: WaitOutcome, timeout: Span) -> Result<Output, Error> {
     let ask = &wait.ask;
     let request = ask.request();
     let mut output = Output {
@@ -237,21 +272,21 @@ fn answer(store: &Store, wait: &Wait, waited: Waited, timeout: Span) -> Result<O
         offer: None,
     };
     match waited {
-        Waited::Answer(letter, _, nonce) => {
+        WaitOutcome::Answer { letter, nonce, .. } => {
             output.answered = true;
             output.reply = message::messages(store, &[*letter])?.pop();
             output.note = Some(NOTE);
             output.offer = nonce.as_ref().map(message::proof);
         }
-        Waited::Elsewhere(id, state) => {
+        WaitOutcome::Elsewhere { id, state } => {
             output.answered = true;
             output.hint = Some(format!(
                 "the answer {id} came to you as a message ({}); `baton mail {id}` prints it",
                 state.as_str()
             ));
         }
-        Waited::Ended(state) => return Err(baton_mail::ask::ended(ask, state)),
-        Waited::TimedOut => {
+        WaitOutcome::Ended(state) => return Err(baton_mail::ask::ended_error(ask, state)),
+        WaitOutcome::TimedOut => {
             output.hint = Some(format!(
                 "no answer within {}; it will reach you as a message, or go on waiting: ask_peer with resume {request}",
                 timeout.coarse()

@@ -1,4 +1,4 @@
-//! `claim_session`: telling a server whose it is when nothing else does.
+//! `claim_session`: the model names its session, if the server can't find it in another way.
 
 use super::{Call, Effect};
 use crate::binding;
@@ -30,15 +30,14 @@ pub(super) fn tool() -> Tool {
         NAME,
         "Claim a session",
         Effect::Sets,
-        "Only after the error unbound-session: say which session is yours. Refused where it may be somebody else's.",
+        "Only after the error unbound-session: say which session is yours. Refused if it may be another agent's.",
     )
 }
 
 pub(super) fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
-    call.desk.mail(|store| {
-        call.refuse_subagent(store)?;
+    call.server.with_store(|store| {
         let session_id = input.session_id.trim();
-        let participant = binding::claim(call.desk, store, &call.caller, session_id)?;
+        let participant = binding::claim(call.server, store, &call.caller, session_id)?;
         Ok(Output { session_id: session_id.to_owned(), name: participant.name })
     })
 }

@@ -1,34 +1,35 @@
-//! Jobs as a model gets them, and what their tools share.
+//! Jobs as a model sees them, and what their tools share.
 //!
-//! Everything that a job has said is defused, like a message. One answer holds what every agent takes whole; a result that is longer is cut, and a
-//! field beside it says so.
+//! All text from a job is defused, like a message. One answer is short enough for every agent to
+//! take in full. A longer result is cut, and another field says so.
 
-pub(super) mod cancel;
-pub(super) mod start;
-pub(super) mod status;
-pub(super) mod wait;
+pub(crate) mod cancel;
+pub(crate) mod start;
+pub(crate) mod status;
+pub(crate) mod wait;
 
-use super::harmless;
+use super::defuse_texts;
 use baton_core::frame;
 use baton_core::{Code, Error};
-use baton_jobs::{Host, describe};
+use baton_jobs::{Runtime, describe};
 use baton_store::JobRow;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What every agent takes whole as the result of one tool call, without what stands around it (see `message`).
+/// Every agent takes a tool result of this size in full, with what it adds around it (see
+/// `message`).
 const ANSWER_BYTES: usize = 9_000;
-/// Room for the words about a cut.
-const CUT: usize = 160;
+/// Room for the note about a cut.
+const CUT_NOTE_BYTES: usize = 160;
 
 /// The same shape as the command line's.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars", inline)]
 pub(super) struct Job {
-    /// What the other tools of jobs take.
+    /// The id that the other job tools take.
     job_id: String,
     agent: String,
-    /// queued, starting, running, blocked (it waits for an answer), completed, failed or cancelled.
+    /// queued, starting, running, blocked (waits for an answer), completed, failed or cancelled.
     status: String,
     phase: String,
     prompt_head: String,
@@ -38,21 +39,21 @@ pub(super) struct Job {
     started_at: Option<String>,
     ended_at: Option<String>,
     elapsed_ms: i64,
-    /// The last thing that it did.
+    /// What it did last.
     last_activity: Option<Activity>,
-    /// What it waits for.
+    /// The questions that it waits with.
     questions: Vec<Question>,
     backend_session: Option<String>,
-    /// Its last words: the result, if it is completed.
+    /// Its last message: the result, if it is completed.
     result: Option<String>,
-    /// Set if result is not all of it; says how to read the rest.
+    /// Set if result is cut; says how to read the rest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cut: Option<String>,
-    /// What it changed in its worktree, by git.
+    /// What it changed in its worktree, according to git.
     changes: Option<Changes>,
     /// Why it failed.
     error: Option<Trouble>,
-    /// How its program ended, and what was done to end it.
+    /// How its program ended, and how it was stopped.
     exit: Option<String>,
     requested_by: String,
     log: String,
@@ -79,7 +80,7 @@ struct Question {
 #[schemars(crate = "rmcp::schemars", inline)]
 struct Changes {
     branch: Option<String>,
-    /// Null if it changed nothing; then its worktree is gone.
+    /// Null if it changed nothing. Then its worktree is deleted.
     path: Option<String>,
     base: Option<String>,
     files: Vec<Changed>,
@@ -103,10 +104,10 @@ struct Trouble {
 }
 
 impl Job {
-    /// A job as it stands; of its result what comes after so many characters.
-    fn new(host: &Host, row: &JobRow, from: usize) -> Result<Self, Error> {
-        let mut document = describe::job(host, row);
-        harmless(&mut document);
+    /// A job as it is now, with its result from this character on.
+    fn new(runtime: &Runtime, row: &JobRow, from: usize) -> Result<Self, Error> {
+        let mut document = describe::job(runtime, row);
+        defuse_texts(&mut document);
         let mut job: Self = serde_json::from_value(document)
             .map_err(|error| Error::new(Code::Internal, format!("a job that can't be shown: {error}")))?;
         if from > 0 {
@@ -115,7 +116,7 @@ impl Job {
         Ok(job)
     }
 
-    /// Its bytes as JSON, with the comma.
+    /// Its size as JSON in bytes, with the comma.
     fn size(&self) -> usize {
         serde_json::to_string(self).map_or(0, |text| text.len()) + 1
     }
@@ -126,7 +127,7 @@ impl Job {
             return self;
         }
         let Some(result) = self.result.take() else { return self };
-        let room = room.saturating_sub(self.size() + CUT);
+        let room = room.saturating_sub(self.size() + CUT_NOTE_BYTES);
         let end = frame::json_end(&result, room).unwrap_or(result.len());
         let kept = &result[..end];
         let next = from + kept.chars().count();
@@ -141,12 +142,19 @@ impl Job {
     }
 }
 
-/// Jobs as one answer shows them: results in full while there is room, then cut. And how many are left out.
-fn shown(host: &Host, rows: &[JobRow], from: usize) -> Result<(Vec<Job>, usize), Error> {
+/// Jobs as one answer shows them.
+struct ShownJobs {
+    jobs: Vec<Job>,
+    /// How many did not fit.
+    left_out: usize,
+}
+
+/// Shows results in full while there is room, then cuts them, then leaves jobs out.
+fn shown(runtime: &Runtime, rows: &[JobRow], from: usize) -> Result<ShownJobs, Error> {
     let mut left = ANSWER_BYTES;
     let mut jobs: Vec<Job> = Vec::new();
     for row in rows {
-        let job = Job::new(host, row, from)?.within(left, from);
+        let job = Job::new(runtime, row, from)?.within(left, from);
         if job.size() > left && !jobs.is_empty() {
             break;
         }
@@ -154,5 +162,5 @@ fn shown(host: &Host, rows: &[JobRow], from: usize) -> Result<(Vec<Job>, usize),
         jobs.push(job);
     }
     let left_out = rows.len() - jobs.len();
-    Ok((jobs, left_out))
+    Ok(ShownJobs { jobs, left_out })
 }

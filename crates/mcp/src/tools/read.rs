@@ -1,8 +1,9 @@
-//! `read_messages`: taking one's mail on purpose.
+//! `read_messages`: the model takes its mail on purpose.
 //!
-//! What is taken is offered, and the result of this very call in the transcript is its proof: a client that never got the answer is offered
-//! the same again. While an earlier offer waits for its proof nothing can be taken, so the call has a moment's patience with an agent that
-//! writes its transcript late.
+//! The messages are an offer, and the result of this call in the transcript is its proof. If the
+//! client never got the answer, the same messages are offered again. While an earlier offer waits
+//! for its proof, nothing can be taken. So the call waits a moment for an agent that writes its
+//! transcript late.
 
 use super::message::{self, Message, NOTE};
 use super::{Call, Effect};
@@ -17,20 +18,20 @@ use std::time::{Duration, Instant};
 
 pub(super) const NAME: &str = "read_messages";
 
-/// Messages in one answer, unless told.
-const DEFAULT: u32 = 20;
-const MOST: u32 = 100;
-/// How often an offer that waits for its proof is looked at again.
-const LOOK_EACH: Duration = Duration::from_millis(50);
+/// Messages in one answer, by default.
+const DEFAULT_LIMIT: u32 = 20;
+const MAX_LIMIT: u32 = 100;
+/// How often an offer that waits for its proof is checked again.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 pub(super) struct Input {
-    /// At most so many: 20 unless told, up to 100.
+    /// The highest number of messages: 20 by default, up to 100.
     #[serde(default)]
     limit: Option<u32>,
-    /// Only look: they stay unread and come again.
+    /// Only show them: they stay unread and come again.
     #[serde(default)]
     peek: Option<bool>,
 }
@@ -43,9 +44,9 @@ pub(super) struct Output {
     messages: Vec<Message>,
     /// How many more wait.
     more: usize,
-    /// How to take these messages.
+    /// How to treat these messages.
     note: String,
-    /// A mark for baton, which proves that you got them; null if nothing was taken.
+    /// A mark that proves to baton that you got them. Null if nothing was taken.
     offer: Option<String>,
 }
 
@@ -59,27 +60,28 @@ pub(super) fn tool() -> Tool {
 }
 
 pub(super) async fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
-    let most = input.limit.unwrap_or(DEFAULT).clamp(1, MOST) as usize;
+    let most = input.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT) as usize;
     if input.peek.unwrap_or(false) {
-        return call.desk.mail(|store| peek(call, store, most));
+        return call.server.with_store(|store| peek(call, store, most));
     }
     let deadline = Instant::now() + limits::SETTLE_WAIT.to_std();
     loop {
         if call.context.ct.is_cancelled() {
-            // The answer would go nowhere, and what it held would be lost to the session until that is proven.
+            // The answer would not arrive, and the session would not get its messages until that is
+            // proven.
             return Err(Error::new(Code::TimedOut, "the call was cancelled"));
         }
-        let output = call.desk.mail(|store| take(call, store, most))?;
+        let output = call.server.with_store(|store| take(call, store, most))?;
         let held_up = output.messages.is_empty() && output.more > 0;
         if !held_up || Instant::now() >= deadline {
             return Ok(output);
         }
-        tokio::time::sleep(LOOK_EACH).await;
+        tokio::time::sleep(POLL_INTERVAL).await;
     }
 }
 
 fn peek(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error> {
-    let identity = call.own_identity(store)?;
+    let identity = call.identity(store)?;
     let seen = inbox::peek(store, &identity, most)?;
     let mut messages = message::messages(store, &seen.letters)?;
     messages.truncate(message::fitting(&messages));
@@ -88,8 +90,8 @@ fn peek(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error
 }
 
 fn take(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error> {
-    let options = &call.desk.options;
-    let identity = call.own_identity(store)?;
+    let options = &call.server.options;
+    let identity = call.identity(store)?;
     let waiting = inbox::peek(store, &identity, most)?;
     let fitting = message::fitting(&message::messages(store, &waiting.letters)?);
     if fitting == 0 {
@@ -112,9 +114,10 @@ fn take(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error
             None,
         ));
     }
-    // Usually those that were measured; if others came to stand before them meanwhile, their bodies share the room.
+    // In most cases these are the messages that were measured. If others came before them
+    // meanwhile, all share the room.
     let messages = message::messages(store, &taken.letters)?;
-    Ok(answer(messages, taken.more, "", taken.offer.map(|(nonce, _)| nonce)))
+    Ok(answer(messages, taken.more, "", taken.offer.map(|offer| offer.nonce)))
 }
 
 fn answer(messages: Vec<Message>, more: usize, remark: &str, nonce: Option<Nonce>) -> Output {

@@ -1,7 +1,7 @@
-//! `reply_to_message`: the answer to a message that one got.
+//! `reply_to_message`: answers a message.
 
 use super::send::{self, Output};
-use super::{Call, Effect, given};
+use super::{Call, Effect, non_empty};
 use baton_core::Error;
 use baton_core::body::Body;
 use baton_mail::post;
@@ -29,16 +29,16 @@ pub(super) fn tool() -> Tool {
         NAME,
         "Reply to a message",
         Effect::Adds,
-        "Answer a message that you got. It goes to its sender; if that one asked and waits, your first reply is the answer.",
+        "Answer a message that you got. The answer goes to its sender. If the sender asked and waits, your first reply is the answer.",
     )
 }
 
 pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
     let body = Body::from_text(input.body)?;
-    let options = &call.desk.options;
-    let accepted = call.desk.mail(|store| {
-        let identity = call.own_identity(store)?;
-        let key = given(input.key.as_ref());
+    let options = &call.server.options;
+    let accepted = call.server.with_store(|store| {
+        let identity = call.identity(store)?;
+        let key = non_empty(input.key.as_ref());
         post::reply(store, &options.home, &identity, &input.message_id, &body, key, &(options.limits)())
     })?;
     Ok(send::output(call, accepted).await)

@@ -1,7 +1,7 @@
-//! `send_message`: mail that nobody waits for.
+//! `send_message`: sends mail, and does not wait for an answer.
 
-use super::{Call, Effect, given};
-use crate::desk::Desk;
+use super::{Call, Effect, non_empty};
+use crate::server_state::ServerState;
 use baton_core::Error;
 use baton_core::body::Body;
 use baton_core::frame::defuse;
@@ -20,20 +20,21 @@ pub(super) const NAME: &str = "send_message";
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 pub(super) struct Input {
-    /// A name or session id from who; agent:codex for the only running one; #tag for each that has it; project:name; user for the person.
+    /// A name or session id from who; agent:codex for the only running Codex session; #tag for
+    /// every session with that tag; project:name; user for the person.
     to: String,
     /// The text, at most 64 KiB. For more, send the path of a file.
     body: String,
     /// The id of a message that this refers to. To answer one, use reply_to_message.
     #[serde(default)]
     reply_to: Option<String>,
-    /// A label that keeps messages of one matter together.
+    /// A label that groups messages of one topic.
     #[serde(default)]
     thread: Option<String>,
     /// Makes a retry safe: the same key with the same content is one message.
     #[serde(default)]
     key: Option<String>,
-    /// How long it may wait to be taken, such as 4h or 7d.
+    /// How long it may wait for the recipient, such as 4h or 7d.
     #[serde(default)]
     ttl: Option<String>,
 }
@@ -44,9 +45,10 @@ pub(super) struct Input {
 pub(super) struct Output {
     message_id: String,
     to: Vec<To>,
-    /// What became of waking the recipient; a list in the order of `to` where that differs between several.
+    /// What became of waking the recipient. A list in the order of `to` if several recipients
+    /// differ.
     wake: Wake,
-    /// It had been accepted before, under the same key.
+    /// It was accepted before, with the same key.
     again: bool,
 }
 
@@ -71,33 +73,33 @@ pub(super) fn tool() -> Tool {
         NAME,
         "Send a message",
         Effect::Adds,
-        "Send a message to another agent session, or to user. Does not wait: it is durable once accepted and reaches the recipient between its steps.",
+        "Send a message to another agent session, or to user. Does not wait: the message is durable once accepted, and reaches the recipient between its steps.",
     )
 }
 
 pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
     let body = Body::from_text(input.body)?;
-    let ttl = given(input.ttl.as_ref()).map(Span::parse).transpose()?;
+    let ttl = non_empty(input.ttl.as_ref()).map(Span::parse).transpose()?;
     let draft = Draft {
         to: &input.to,
         body: &body,
-        reply_to: given(input.reply_to.as_ref()),
-        thread: given(input.thread.as_ref()),
-        key: given(input.key.as_ref()),
+        reply_to: non_empty(input.reply_to.as_ref()),
+        thread: non_empty(input.thread.as_ref()),
+        key: non_empty(input.key.as_ref()),
         ttl,
         attention: Attention::Ordinary,
     };
-    let options = &call.desk.options;
-    let accepted = call.desk.mail(|store| {
+    let options = &call.server.options;
+    let accepted = call.server.with_store(|store| {
         let identity = call.identity(store)?;
         post::send(store, &options.home, &identity, &draft, &(options.limits)())
     })?;
     Ok(output(call, accepted).await)
 }
 
-/// What the sender is told about an accepted message.
+/// Wakes the recipients of an accepted message, and describes the result for the sender.
 pub(super) async fn output(call: &Call<'_>, accepted: Accepted) -> Output {
-    let outcomes = wake(call.desk, &accepted).await;
+    let outcomes = wake(call.server, &accepted).await;
     let to = accepted
         .to
         .into_iter()
@@ -113,16 +115,16 @@ pub(super) async fn output(call: &Call<'_>, accepted: Accepted) -> Output {
     Output { message_id: accepted.id.to_string(), to, wake, again: accepted.again }
 }
 
-/// Wakes the recipients of what was accepted. That may take a moment, in which other calls go on.
-pub(super) async fn wake(desk: &Arc<Desk>, accepted: &Accepted) -> Vec<Outcome> {
+/// Wakes the recipients of an accepted message. That may take a moment, while other calls go on.
+pub(super) async fn wake(server: &Arc<ServerState>, accepted: &Accepted) -> Vec<Outcome> {
     let (all, count) = (accepted.clone(), accepted.to.len());
-    let woken = desk.aside(move |store, desk| {
-        let rules = (desk.options.limits)();
-        Ok(post::wake(store, &desk.options.home, &all, true, &rules))
+    let woken = server.in_background(move |store, server| {
+        let rules = (server.options.limits)();
+        Ok(post::wake_recipients(store, &server.options.home, &all, true, &rules))
     });
-    // What goes wrong at it is no failure of the send.
+    // A failed wake does not fail the send.
     woken.await.unwrap_or_else(|error| {
-        desk.log(&format!("mcp: a wake failed: {error}"));
+        server.log(&format!("mcp: a wake failed: {error}"));
         vec![Outcome::NoRoute; count]
     })
 }

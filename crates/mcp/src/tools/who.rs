@@ -1,12 +1,13 @@
-//! `who`: the sessions that one can write to.
+//! `who`: the sessions that the model can write to.
 
 use super::{Call, Effect};
 use baton_core::frame::defuse;
 use baton_core::session::State;
 use baton_core::wake::Outcome;
 use baton_core::{Code, Error, limits};
-use baton_mail::wake::{self, Wish};
-use baton_mail::{directory, project};
+use baton_machine::project;
+use baton_mail::directory;
+use baton_mail::wake::{self, WakeRequest};
 use baton_store::Participant;
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
@@ -18,7 +19,7 @@ pub(super) const NAME: &str = "who";
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 pub(super) struct Input {
-    /// Every project, and sessions that have ended.
+    /// List every project, and sessions that have ended.
     #[serde(default)]
     all: Option<bool>,
 }
@@ -27,9 +28,9 @@ pub(super) struct Input {
 #[schemars(crate = "rmcp::schemars")]
 pub(super) struct Output {
     sessions: Vec<Entry>,
-    /// Sessions that are not in this list because it would be too long; `baton who` in a shell prints all.
+    /// How many sessions did not fit into this list. `baton who` in a shell prints all.
     left_out: usize,
-    /// Your own name; null while this server does not know whose session it serves.
+    /// Your own name. Null while this server does not know whose session it serves.
     you: Option<String>,
 }
 
@@ -46,12 +47,13 @@ struct Entry {
     /// busy, idle, blocked (waits for its user) or gone.
     state: &'static str,
     state_since: String,
-    /// Messages that wait for it.
+    /// How many messages wait for it.
     unread: u32,
     pid: Option<i32>,
     /// Null for this machine.
     machine: Option<String>,
-    /// What would become of a wake: pushed, typed, pending_turn_end, no_route, skipped_dialog, no_client, …
+    /// What would become of a wake: pushed, typed, pending_turn_end, no_route, skipped_dialog,
+    /// no_client, …
     wake: &'static str,
 }
 
@@ -66,32 +68,40 @@ pub(super) fn tool() -> Tool {
 
 pub(super) fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
     let all = input.all.unwrap_or(false);
-    call.desk.mail(|store| {
+    call.server.with_store(|store| {
         let (you, here) = match call.identity(store) {
             Ok(identity) => (Some(identity.participant.name), identity.project),
-            // Whoever has to claim a session must be able to find it.
-            Err(error) if error.code() == Code::UnboundSession => (None, project::of(&call.desk.options.cwd)),
+            // A caller that has to claim its session must be able to find it.
+            Err(error) if error.code() == Code::UnboundSession => {
+                (None, project::of(&call.server.options.cwd))
+            }
             Err(error) => return Err(error),
         };
         let found = directory::who(store, (!all).then_some(&*here), all)?;
-        let rules = (call.desk.options.limits)();
-        let wish = Wish { home: &call.desk.options.home, rules: &rules, wanted: true, by_hand: false };
-        let (sessions, left_out) = bounded(found, &|participant| {
-            wake::outlook(store, participant, &wish).map_or(Outcome::NoRoute, |outlook| outlook.outcome)
+        let rules = (call.server.options.limits)();
+        let request =
+            WakeRequest { home: &call.server.options.home, rules: &rules, wanted: true, by_hand: false };
+        let ShownSessions { sessions, left_out } = bounded(found, &|participant| {
+            wake::forecast(store, participant, &request).map_or(Outcome::NoRoute, |forecast| forecast.outcome)
         });
         Ok(Output { sessions, left_out, you })
     })
 }
 
-/// As many as a context can bear, those that run first; and how many are left out.
-fn bounded(mut found: Vec<Participant>, wake: &dyn Fn(&Participant) -> Outcome) -> (Vec<Entry>, usize) {
+struct ShownSessions {
+    sessions: Vec<Entry>,
+    left_out: usize,
+}
+
+/// As many sessions as fit into a context, running ones first.
+fn bounded(mut found: Vec<Participant>, wake: &dyn Fn(&Participant) -> Outcome) -> ShownSessions {
     found.sort_by_key(|participant| participant.state == State::Gone);
     let total = found.len();
     let mut room = limits::WHO_BYTES;
     let sessions: Vec<Entry> = found
         .into_iter()
         .map(|participant| entry(wake(&participant), participant))
-        .take(limits::WHO_SESSIONS)
+        .take(limits::MAX_WHO_SESSIONS)
         .take_while(|entry| {
             let size = serde_json::to_string(entry).map_or(usize::MAX, |text| text.len());
             let fits = size <= room;
@@ -100,7 +110,7 @@ fn bounded(mut found: Vec<Participant>, wake: &dyn Fn(&Participant) -> Outcome) 
         })
         .collect();
     let left_out = total - sessions.len();
-    (sessions, left_out)
+    ShownSessions { sessions, left_out }
 }
 
 fn entry(wake: Outcome, participant: Participant) -> Entry {
@@ -112,7 +122,7 @@ fn entry(wake: Outcome, participant: Participant) -> Entry {
         state: participant.state.as_str(),
         state_since: participant.state_since.to_rfc3339(),
         unread: participant.unread,
-        pid: participant.process.map(|(pid, _)| pid),
+        pid: participant.process.map(|process| process.pid),
         machine: None,
         name: participant.name,
         agent: participant.agent,

@@ -1,6 +1,6 @@
-//! The server below the real agents: what they really send, and what of our answers reaches their models.
+//! The server below the real agents: what they really send, and which answers reach their models.
 //!
-//! The hooks here are all calls of the server; the program that the command hooks run is another crate's.
+//! All hooks here are calls of the server. The command hooks run a program of another crate.
 
 use crate::client::SERVER;
 use baton_core::body::Body;
@@ -44,7 +44,7 @@ impl Person {
     fn write(&self, session: &str, text: &str) {
         let mut store = self.store();
         let project = store.participant_of(None, session).expect("a store").expect("registered").0.project;
-        let participant = store.ensure_outsider(name::USER, baton_mail::now()).expect("a mailbox");
+        let participant = store.ensure_outsider(name::USER, baton_machine::clock::now()).expect("a mailbox");
         let identity = Identity { participant, kind: Kind::Person, project };
         let body = Body::from_text(text.to_owned()).expect("a body");
         let draft = Draft {
@@ -61,10 +61,10 @@ impl Person {
         self.posted.lock().expect("no panic").push(sent.id);
     }
 
-    /// Where everything that was written is by now.
+    /// The present state of every message.
     fn states(&self) -> Vec<Delivery> {
         let mut store = self.store();
-        reconcile::offers(&mut store, None).expect("a store");
+        reconcile::settle_offers(&mut store, None).expect("a store");
         let posted = self.posted.lock().expect("no panic");
         posted
             .iter()
@@ -78,7 +78,8 @@ fn long_body(lines: usize) -> String {
     (0..lines).map(|n| format!("line {n:06} \"of\" many\n")).collect()
 }
 
-/// The conversation: look around, read a long message, be refused, run a command and get a message with its hook, end.
+/// The conversation: list sessions, read a long message, get a refusal, run a command and get a
+/// message with its hook, end.
 fn script(person: Person, lines: usize) -> Script {
     Script::by(move |request: &Request| match request.results().len() {
         0 => {
@@ -128,7 +129,7 @@ fn check(model: &Model, person: &Person, lines: usize) {
     assert_eq!(person.states(), [Delivery::Seen, Delivery::Seen]);
 }
 
-/// Whether the pinned agent is there; `scripts/test --no-agents` does without.
+/// Whether the pinned agent is installed. `scripts/test --no-agents` works without.
 fn is_installed(agent: Agent) -> bool {
     agent.locate().inspect_err(|missing| eprintln!("skipped: {missing}")).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Asking and waiting.
+//! Asks, and waits for answers.
 
 use crate::client::Client;
 use crate::world::{CLAUDE, CODEX, World, bodies, send, until};
@@ -8,7 +8,7 @@ use baton_core::time::Span;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-/// Asks as Claude Code: the request, and the question's id once it waits for Codex.
+/// Asks as Claude Code. Returns the request, and the question's id once it waits for Codex.
 fn ask(world: &World, claude: &mut Client, arguments: Value) -> (u64, String) {
     let body = arguments["body"].as_str().expect("a body").to_owned();
     let request = claude.begin("ask_peer", arguments);
@@ -21,8 +21,9 @@ fn question(world: &World, body: &str) -> String {
     let codex = store.participant_of(Some("codex"), CODEX).expect("a store").expect("Codex").0.id;
     let mut found = None;
     until("the question is there", || {
-        let (letters, _) = store.peek(codex, baton_mail::now(), 10, &|_| true).expect("a store");
-        found = letters
+        let peeked = store.peek(codex, baton_machine::clock::now(), 10, &|_| true).expect("a store");
+        found = peeked
+            .letters
             .into_iter()
             .find(|(_, letter)| letter.ask && letter.body == body)
             .map(|(_, letter)| letter.id.to_string());
@@ -76,7 +77,7 @@ fn the_bell_brings_the_answer_and_not_the_sweep() {
         reply(&mut codex, &id, "here");
         let replied = Instant::now();
         assert_eq!(claude.finish(request).ok()["answered"], json!(true));
-        assert!(replied.elapsed() < limits::SWEEP.to_std() / 2);
+        assert!(replied.elapsed() < limits::SWEEP_INTERVAL.to_std() / 2);
     }
 }
 
@@ -106,7 +107,7 @@ fn a_wait_can_be_resumed() {
     let resumed = claude.begin("ask_peer", json!({"resume": asked["request_id"], "to": null}));
     reply(&mut codex, &question(&world, "?"), "at last");
     assert_eq!(claude.finish(resumed).ok()["reply"]["body"], "at last");
-    // The same key is the same question, which has its answer.
+    // The same key is the same question, which already has its answer.
     let again = claude.call("ask_peer", json!({"to": CODEX, "body": "?", "key": "k"})).ok();
     assert_eq!((&again["answered"], &again["message_id"]), (&json!(true), &asked["message_id"]));
 }
@@ -116,7 +117,7 @@ fn a_cancelled_ask_is_not_lost() {
     let (world, mut claude, mut codex) = World::with_two();
     let (request, id) = ask(&world, &mut claude, json!({"to": CODEX, "body": "?"}));
     claude.cancel(request);
-    // Requests are handled in their order, so the cancellation has arrived when this is answered.
+    // The server handles requests in order, so the cancellation has arrived when this is answered.
     claude.call("who", json!({})).ok();
     reply(&mut codex, &id, "for whom it may concern");
     assert_eq!(bodies(&claude.call("read_messages", json!({})).ok()), ["for whom it may concern"]);
@@ -163,11 +164,11 @@ fn several_can_wait_at_once_and_each_gets_its_own() {
 }
 
 #[test]
-fn a_waiting_call_says_that_it_is_alive() {
+fn a_waiting_call_reports_progress() {
     let (_world, mut claude, _codex) = World::with_two();
     let request = claude.begin("ask_peer", json!({"to": CODEX, "body": "?", "timeout": "6s"}));
     let progress = claude
-        .wait_for(crate::client::LIMIT, |message| message["method"] == "notifications/progress")
+        .wait_for(crate::client::TIMEOUT, |message| message["method"] == "notifications/progress")
         .unwrap();
     assert_eq!(progress["params"]["progressToken"], json!(request));
     assert_eq!(progress["params"]["total"], json!(6.0));
@@ -175,10 +176,10 @@ fn a_waiting_call_says_that_it_is_alive() {
 }
 
 #[test]
-fn a_question_that_nobody_took_in_time_has_its_own_code() {
+fn a_question_that_expires_has_its_own_code() {
     let (world, mut claude, _codex) = World::with_two();
     let asked = claude.call("ask_peer", json!({"to": CODEX, "body": "well?", "timeout": "1ms"})).ok();
-    let much_later = baton_mail::now().plus(limits::Limits::default().ttl).plus(Span::days(1));
+    let much_later = baton_machine::clock::now().plus(limits::Limits::default().ttl).plus(Span::days(1));
     world.store().upkeep(&limits::Limits::default(), much_later).expect("a store");
     assert_eq!(world.state(asked["message_id"].as_str().expect("an id")), Delivery::Expired);
     let resumed = claude.call("ask_peer", json!({"resume": asked["request_id"]}));

@@ -1,15 +1,17 @@
-//! Whose mail a call gets.
+//! Which session's mail a call gets.
 
 use crate::client::{Caller, Client, SERVER};
 use crate::world::{CLAUDE, CODEX, World, bodies, send};
 use baton_core::event::Source;
+use baton_core::process::Process;
 use baton_core::session::State;
-use baton_mail::process;
-use baton_store::{Process, Sighting};
+use baton_machine::process;
+use baton_store::Sighting;
 use serde_json::json;
+use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 
-/// A process that runs and is none of ours. Killed on drop.
+/// A running process without a relation to baton. Killed on drop.
 struct Stranger(Child);
 
 impl Stranger {
@@ -29,13 +31,22 @@ impl Drop for Stranger {
     }
 }
 
-/// A server below a process of its own, as below an agent.
+/// A server below its own process, as below an agent.
 fn below_a_shell(world: &World, session: &str) -> Client {
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$@\"; exit $?", "sh", SERVER, "claude"]).arg(world.home());
     let mut client = Client::spawn(&mut shell, &world.project(), Caller::Claude);
     let process = process::find(client.child.id().cast_signed()).expect("it runs");
     world.add("claude", session, Some(process));
+    client.initialize("2025-11-25");
+    client
+}
+
+/// A server below a process that is an agent's by its arguments, and that no hook has reported.
+fn below_an_agent(world: &World, agent: &str) -> Client {
+    let mut shell = Command::new("sh");
+    shell.arg0(agent).args(["-c", "\"$@\"; exit $?", "sh", SERVER, "claude"]).arg(world.home());
+    let mut client = Client::spawn(&mut shell, &world.project(), Caller::Claude);
     client.initialize("2025-11-25");
     client
 }
@@ -53,7 +64,7 @@ fn each_server_serves_the_session_of_the_process_above_it() {
     send(&mut one, "two", "for two");
     assert!(bodies(&one.call("read_messages", json!({})).ok()).is_empty());
     assert_eq!(bodies(&two.call("read_messages", json!({})).ok()), ["for two"]);
-    // Nobody can claim another's.
+    // No server can claim another's session.
     assert_eq!(one.call("claim_session", json!({"session_id": "two"})).code(), "not-your-session");
     assert_eq!(
         one.call("claim_session", json!({"session_id": "one"})).ok()["name"],
@@ -75,13 +86,13 @@ fn the_server_follows_a_clear_and_a_fork() {
         let sighting = Sighting {
             agent: "claude",
             native,
-            project: &baton_mail::project::of(&project),
+            project: &baton_machine::project::of(&project),
             cwd: &project.to_string_lossy(),
             transcript: None,
             process: Some(process::this()),
             source: Some(source),
             state: State::Idle,
-            now: baton_mail::now(),
+            now: baton_machine::clock::now(),
         };
         world.store().sight_session(&sighting).unwrap();
     };
@@ -100,7 +111,7 @@ fn the_server_follows_a_clear_and_a_fork() {
 }
 
 #[test]
-fn without_hooks_the_environment_says_who_it_is() {
+fn without_hooks_the_environment_names_the_session() {
     let world = World::new();
     let start = |session: &str| {
         let mut command = Command::new(SERVER);
@@ -114,7 +125,7 @@ fn without_hooks_the_environment_says_who_it_is() {
     assert_eq!(name, world.name_of("by-environment").as_str());
     assert_eq!(you(&mut client), name, "the second time it is known");
 
-    // An environment that was inherited from somebody who runs elsewhere says nothing about us.
+    // An environment that was inherited from a session in another process does not count.
     let stranger = Stranger::new();
     world.add("claude", "of-a-stranger", Some(stranger.process()));
     let mut client = start("of-a-stranger");
@@ -128,9 +139,33 @@ fn without_hooks_the_environment_says_who_it_is() {
 }
 
 #[test]
-fn an_unbound_server_may_claim_only_what_can_be_nobody_elses() {
+fn s12_a_server_that_no_agent_of_its_kind_runs_serves_nobody() {
     let world = World::new();
-    let mut client = world.client(Caller::Claude);
+    world.add("claude", "one", None);
+    let calls = [
+        ("who", json!({})),
+        ("who", json!({"all": true})),
+        ("list_approvals", json!({})),
+        ("job_status", json!({})),
+        ("claim_session", json!({"session_id": "one"})),
+        ("send_message", json!({"to": "user", "body": "x"})),
+    ];
+    // A script runs it, and then another agent does.
+    for mut client in [world.client(Caller::Claude), below_an_agent(&world, "codex")] {
+        for (tool, arguments) in &calls {
+            assert_eq!(client.call(tool, arguments.clone()).code(), "unbound-session", "{tool}");
+        }
+    }
+    let mut subagent = world.client(Caller::CodexSubagent("nowhere", "nothing"));
+    assert_eq!(subagent.call("who", json!({})).code(), "unbound-session");
+    let mut own = below_an_agent(&world, "claude");
+    assert_eq!(own.call("who", json!({})).ok()["sessions"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn an_unbound_server_may_claim_only_a_session_that_can_be_no_others() {
+    let world = World::new();
+    let mut client = below_an_agent(&world, "claude");
     for tool in ["read_messages", "send_message", "ask_peer", "reply_to_message"] {
         let arguments = match tool {
             "read_messages" => json!({}),
@@ -157,7 +192,7 @@ fn an_unbound_server_may_claim_only_what_can_be_nobody_elses() {
     }
     let mut store = world.store();
     let (two, session) = store.participant_of(None, "two").unwrap().unwrap();
-    store.correct_state(session, two.state_since, State::Gone, baton_mail::now()).unwrap();
+    store.correct_state(session, two.state_since, State::Gone, baton_machine::clock::now()).unwrap();
     assert_eq!(
         client.call("claim_session", json!({"session_id": "two"})).code(),
         "not-your-session",
@@ -171,7 +206,7 @@ fn an_unbound_server_may_claim_only_what_can_be_nobody_elses() {
     send(&mut world.client(Caller::Codex(CODEX)), "one", "hello");
     assert_eq!(bodies(&client.call("read_messages", json!({})).ok()), ["hello"]);
 
-    // When its hooks name a process that is not above us, it was not ours.
+    // If its hooks name a process that is not above the server, the session was not the server's.
     world.add("claude", "one", Some(stranger.process()));
     assert_eq!(client.call("read_messages", json!({})).code(), "unbound-session");
 }

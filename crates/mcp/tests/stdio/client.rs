@@ -1,4 +1,4 @@
-//! A client of the server: starts it, sends requests, waits for answers, never for ever.
+//! A client of the server: starts it, sends requests, and waits a limited time for answers.
 
 use serde_json::{Value, json};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -8,11 +8,11 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// No answer takes this long unless something hangs.
-pub const LIMIT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(20);
 
 pub const SERVER: &str = env!("CARGO_BIN_EXE_baton-mcp-alone");
 
-/// Who calls, by what it adds to a call.
+/// Who calls, by the metadata of a call.
 #[derive(Clone, Debug)]
 pub enum Caller {
     /// Claude Code's model: calls name no session.
@@ -51,7 +51,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// The structured content of a call that went well.
+    /// The structured content of a successful call.
     #[track_caller]
     pub fn ok(self) -> Value {
         assert_ne!(self.result["isError"], json!(true), "{}", self.result);
@@ -83,14 +83,14 @@ impl Answer {
     }
 }
 
-/// A server and the line to it. Killed on drop.
+/// A server and the connection to it. Killed on drop.
 pub struct Client {
     pub child: Child,
     pub caller: Caller,
     stdin: Option<ChildStdin>,
     lines: Receiver<Value>,
     next: u64,
-    /// Answers and notifications that somebody else waits for.
+    /// Answers and notifications for other waits.
     kept: Vec<Value>,
 }
 
@@ -104,7 +104,8 @@ impl Client {
         client
     }
 
-    /// Starts a command that is a server, without a word. Nothing of the test's own environment is passed on.
+    /// Starts a command that is a server, and sends nothing. The test's own environment is not
+    /// passed on.
     pub fn spawn(command: &mut Command, cwd: &Path, caller: Caller) -> Self {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let mut child = command
@@ -154,9 +155,9 @@ impl Client {
 
     /// Whether the process has ended within the limit.
     pub fn has_ended(&mut self) -> bool {
-        let end = Instant::now() + LIMIT;
+        let end = Instant::now() + TIMEOUT;
         while Instant::now() < end {
-            if self.child.try_wait().expect("a child of ours").is_some() {
+            if self.child.try_wait().expect("a child process").is_some() {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(5));
@@ -167,7 +168,7 @@ impl Client {
     /// `kill -9`.
     pub fn kill(&mut self) {
         self.child.kill().expect("it runs");
-        self.child.wait().expect("a child of ours");
+        self.child.wait().expect("a child process");
     }
 
     pub fn fresh_id(&mut self) -> u64 {
@@ -184,11 +185,11 @@ impl Client {
 
     /// Waits for the answer to a request.
     pub fn answer_to(&mut self, id: u64) -> Value {
-        self.wait_for(LIMIT, |message| message["id"] == json!(id) && message.get("method").is_none())
+        self.wait_for(TIMEOUT, |message| message["id"] == json!(id) && message.get("method").is_none())
             .unwrap_or_else(|| panic!("no answer to request {id}"))
     }
 
-    /// Waits for a message; `None` if it does not come in time or the server has ended.
+    /// Waits for a message. `None` if it does not come in time or the server has ended.
     pub fn wait_for(&mut self, limit: Duration, wanted: impl Fn(&Value) -> bool) -> Option<Value> {
         if let Some(at) = self.kept.iter().position(&wanted) {
             return Some(self.kept.remove(at));
@@ -260,7 +261,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        // Only fails when it has ended already.
+        // Fails only if the process has already ended.
         self.child.kill().ok();
         self.child.wait().ok();
     }

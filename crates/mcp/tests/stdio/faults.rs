@@ -1,12 +1,12 @@
-//! What dies, breaks or vanishes in the middle.
+//! Servers, stores and clients that die, break or vanish.
 
-use crate::client::{Caller, Client, LIMIT};
+use crate::client::{Caller, Client, TIMEOUT};
 use crate::world::{CLAUDE, CODEX, World, bodies, send, until};
 use baton_core::frame::{Framed, Letter};
 use baton_core::id::Nonce;
 use baton_core::limits::{self, Limits};
 use baton_core::mail::{Anchor, Delivery};
-use baton_mail::process;
+use baton_machine::process;
 use baton_store::{Claim, HookStep};
 use serde_json::json;
 use std::sync::mpsc::{Sender, channel};
@@ -29,7 +29,7 @@ fn what_a_killed_server_did_not_deliver_is_offered_again() {
         claude.kill();
         let offered = world.state(&id) == Delivery::Offered;
 
-        // The agent starts the server anew, and its transcript says nothing yet.
+        // The agent starts the server again, and its transcript shows nothing yet.
         claude = world.client(Caller::Claude);
         let call_id = format!("{}-{round}", Client::call_id(call));
         if offered && round == 0 {
@@ -40,7 +40,7 @@ fn what_a_killed_server_did_not_deliver_is_offered_again() {
                 "not twice while it may still turn up"
             );
         }
-        // Then the failed call is written down, and the model goes on.
+        // Then the agent writes the failed call, and the model goes on.
         transcript.claude_calls(&format!("r{round}"), &Client::call_id(call));
         transcript.claude_result(&Client::call_id(call), "Connection closed");
         transcript.claude_says(&format!("s{round}"));
@@ -95,7 +95,8 @@ fn a_store_that_was_replaced_is_not_written_to_under_its_old_name() {
 
 /// Holds the store's write lock until the returned value is dropped.
 fn hold_the_store(world: &World, codex: &mut Client) -> Sender<()> {
-    // A claim frames its messages inside its transaction, so a frame that takes its time holds it open.
+    // A claim frames its messages inside its transaction, so a slow frame keeps the transaction
+    // open.
     send(codex, CLAUDE, "something to claim");
     let mut store = world.store();
     let (participant, session) = store.participant_of(None, CLAUDE).expect("a store").expect("known");
@@ -118,7 +119,7 @@ fn hold_the_store(world: &World, codex: &mut Client) -> Sender<()> {
         transcript: None,
         turn: None,
         claim,
-        now: baton_mail::now(),
+        now: baton_machine::clock::now(),
         confirms: None,
     };
     let ((release, released), (begun, has_begun)) = (channel::<()>(), channel());
@@ -131,7 +132,7 @@ fn hold_the_store(world: &World, codex: &mut Client) -> Sender<()> {
         };
         store.hook_step(&step, &Limits::default(), &|_| true, &hold).expect("a claim");
     });
-    has_begun.recv_timeout(LIMIT).expect("the store is held");
+    has_begun.recv_timeout(TIMEOUT).expect("the store is held");
     release
 }
 
@@ -143,7 +144,7 @@ fn a_locked_store_is_an_error_in_time_and_silence_for_a_hook() {
     assert_eq!(claude.hook(prompt.clone()).text(), "{}");
     assert!(world.log().contains("store-locked"), "{}", world.log());
     assert_eq!(claude.call("send_message", json!({"to": CODEX, "body": "x"})).code(), "store-locked");
-    // Whoever only looks is not held up.
+    // A reader does not wait.
     claude.call("read_messages", json!({"peek": true})).ok();
     drop(held);
     until("the store is free", || {
@@ -152,7 +153,7 @@ fn a_locked_store_is_an_error_in_time_and_silence_for_a_hook() {
 }
 
 #[test]
-fn an_idle_server_expires_what_nobody_took_and_keeps_the_wal_short() {
+fn an_idle_server_expires_old_mail_and_keeps_the_wal_short() {
     let (world, mut claude, _codex) = World::with_two();
     let sent = claude.call("send_message", json!({"to": CODEX, "body": "now or never", "ttl": "1ms"})).ok();
     until("it expires", || world.state(sent["message_id"].as_str().unwrap()) == Delivery::Expired);
@@ -178,6 +179,6 @@ fn a_home_that_can_not_be_made_is_an_error_and_never_fails_a_hook() {
     let world = World::new();
     std::fs::write(world.home(), "a file where the folder should be").unwrap();
     let mut codex = world.client(Caller::Codex(CODEX));
-    assert_eq!(codex.call("read_messages", json!({})).code(), "store-unavailable");
+    assert_eq!(codex.call("read_messages", json!({})).code(), "home-unsafe");
     assert_eq!(codex.hook(json!({"hook_event_name": "PostToolUse", "session_id": CODEX})).text(), "");
 }

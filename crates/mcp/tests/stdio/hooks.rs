@@ -1,7 +1,7 @@
 //! Hooks that call the server instead of starting a process.
 
 use crate::client::Caller;
-use crate::world::{CLAUDE, CODEX, World, bodies, send};
+use crate::world::{CLAUDE, CODEX, World, bodies, send, until};
 use baton_core::mail::{Delivery, proof};
 use serde_json::{Value, json};
 
@@ -85,6 +85,20 @@ fn codexs_hook_delivers_exactly_once() {
     assert!(answer["reason"].as_str().unwrap().contains("| one more thing"));
 }
 
+/// The session's next event checks a job that was started in the session's shell, through whichever
+/// surface it comes.
+#[test]
+fn an_event_through_mcp_looks_after_the_jobs_of_its_session() {
+    let (world, _claude, mut codex) = World::with_two();
+    let transcript = world.transcript(CODEX);
+    transcript.codex_turn("turn-1");
+    transcript.codex_calls("call_a");
+    let asker = world.store().participant_of(None, CODEX).expect("a store").expect("known").0.id;
+    world.store().bump_jobs_generation(asker).expect("noted");
+    assert_eq!(codex.hook(codex_tool(&world, "call_a")).text(), "");
+    until("its jobs were looked after", || world.store().jobs_generation(asker).expect("a store") == 0);
+}
+
 #[test]
 fn a_model_can_not_pose_as_a_hook() {
     let (world, mut claude, mut codex) = World::with_two();
@@ -102,7 +116,7 @@ fn a_subagents_hook_takes_nothing() {
     let mut batch = claude_batch(&world, "toolu_a");
     batch["agent_id"] = json!("sub-1");
     assert_eq!(claude.hook(batch).text(), "{}");
-    // Codex's names the parent's session and comes from another thread.
+    // Codex's hook names the parent's session and comes from another thread.
     codex.caller = Caller::CodexSubagent(CODEX, "codex-thread-1-sub");
     assert_eq!(codex.hook(codex_tool(&world, "call_a")).text(), "");
     assert_eq!((world.state(&to_claude), world.state(&to_codex)), (Delivery::Queued, Delivery::Queued));
@@ -112,7 +126,7 @@ fn a_subagents_hook_takes_nothing() {
 fn a_hook_of_a_session_that_runs_elsewhere_gets_nothing_and_is_noted() {
     let (world, mut claude, mut codex) = World::with_two();
     let mut elsewhere = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-    let process = baton_mail::process::find(elsewhere.id().cast_signed()).unwrap();
+    let process = baton_machine::process::find(elsewhere.id().cast_signed()).unwrap();
     world.add("claude", "elsewhere", Some(process));
     let id = send(&mut codex, "elsewhere", "not for you");
     let mut batch = claude_batch(&world, "toolu_a");
@@ -179,7 +193,7 @@ fn a_tool_that_no_table_knows_is_noted_by_both_agents_hooks() {
     }
     for agent in ["claude", "codex"] {
         let agent = baton_agents::by_name(agent).expect("an agent");
-        let (names, _) = baton_mail::unknown::list(&world.home(), agent);
+        let names = baton_mail::unknown_events::list(&world.home(), agent).names;
         let names: Vec<&str> = names.iter().map(|unknown| unknown.name.as_str()).collect();
         assert_eq!(names, ["Teleport"], "{}", agent.name());
     }

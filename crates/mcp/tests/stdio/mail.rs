@@ -1,4 +1,4 @@
-//! Sending and reading.
+//! Sends and reads mail.
 
 use crate::client::{Caller, Client};
 use crate::world::{CLAUDE, CODEX, World, bodies, send, until};
@@ -8,7 +8,7 @@ use baton_core::{limits, name};
 use serde_json::{Value, json};
 
 #[test]
-fn who_lists_the_sessions_and_says_who_one_is() {
+fn who_lists_the_sessions_and_names_the_caller() {
     let (world, mut claude, mut codex) = World::with_two();
     let seen = claude.call("who", json!({})).ok();
     assert_eq!(seen["you"], world.name_of(CLAUDE).as_str());
@@ -87,7 +87,7 @@ fn the_next_page_comes_when_the_first_one_is_in_the_transcript() {
     transcript.codex_turn("turn-1");
     transcript.codex_calls(&Client::call_id(call));
     transcript.codex_result(&Client::call_id(call), &format!("Output:\n{first}"));
-    // The agent writes its next call down only while we are already waiting for that.
+    // The agent writes its next call only while this test already waits for it.
     let call = codex.begin("read_messages", json!({}));
     std::thread::sleep(std::time::Duration::from_millis(60));
     transcript.codex_calls(&Client::call_id(call));
@@ -217,7 +217,7 @@ fn projects_do_not_see_each_other_unless_asked() {
 }
 
 #[test]
-fn what_became_of_waking_several_is_one_word_where_they_agree_and_a_list_where_not() {
+fn the_wake_of_several_recipients_is_one_word_if_they_agree_and_else_a_list() {
     let (world, mut claude, _codex) = World::with_two();
     let mut store = world.store();
     let mut tagged = Vec::new();
@@ -231,7 +231,7 @@ fn what_became_of_waking_several_is_one_word_where_they_agree_and_a_list_where_n
     let mut wake = || claude.call("send_message", json!({"to": "#team", "body": "x"})).ok();
     assert_eq!(wake()["wake"], "pending_turn_end");
     let (second, row) = &tagged[1];
-    store.correct_state(*row, second.state_since, State::Idle, baton_mail::now()).unwrap();
+    store.correct_state(*row, second.state_since, State::Idle, baton_machine::clock::now()).unwrap();
     let sent = wake();
     let each: Vec<&Value> = sent["to"].as_array().unwrap().iter().map(|to| &to["wake"]).collect();
     assert_eq!(each, ["pending_turn_end", "no_client", "pending_turn_end"]);
@@ -242,15 +242,17 @@ fn what_became_of_waking_several_is_one_word_where_they_agree_and_a_list_where_n
 fn who_is_bounded_and_says_how_many_it_left_out() {
     let (world, mut claude, _codex) = World::with_two();
     assert_eq!(claude.call("who", json!({})).ok()["left_out"], 0);
-    for n in 0..limits::WHO_SESSIONS {
+    for n in 0..limits::MAX_WHO_SESSIONS {
         world.add("codex", &format!("many-{n}"), None);
     }
     let seen = claude.call("who", json!({})).ok();
     let listed = seen["sessions"].as_array().unwrap().len();
-    assert!(listed <= limits::WHO_SESSIONS && seen["sessions"].to_string().len() <= limits::WHO_BYTES + 1000);
+    assert!(
+        listed <= limits::MAX_WHO_SESSIONS && seen["sessions"].to_string().len() <= limits::WHO_BYTES + 1000
+    );
     assert_eq!(
         listed + usize::try_from(seen["left_out"].as_u64().unwrap()).unwrap(),
-        limits::WHO_SESSIONS + 2
+        limits::MAX_WHO_SESSIONS + 2
     );
     // A few with very long ids.
     let world = World::with_two().0;

@@ -1,4 +1,6 @@
-//! The real server as a process, spoken to over its stdin and stdout as the agents do.
+//! The real server as a process. The tests talk to it over stdin and stdout, as the agents do.
+
+#![expect(clippy::disallowed_macros, reason = "a test says why it was skipped")]
 
 mod agents;
 mod asks;

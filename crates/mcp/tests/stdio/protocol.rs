@@ -1,8 +1,8 @@
-//! Greeting, listing, refusing: what every client relies on.
+//! Initialization, the list of tools, and refusals: what every client relies on.
 
 use crate::client::{Caller, Client, SERVER};
 use crate::world::{CLAUDE, CODEX, World, resident, send};
-use baton_mail::process;
+use baton_machine::process;
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -39,7 +39,7 @@ fn both_generations_of_initialize_are_spoken() {
     for version in ["2025-06-18", "2025-11-25"] {
         let world = World::new();
         let mut client = silent(&world);
-        // A stray notification of an impatient client is no reason to die.
+        // A client's early notification must not end the server.
         client.send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":0}}"#);
         let greeting = client.initialize(version);
         assert_eq!(greeting["protocolVersion"], version);
@@ -71,7 +71,7 @@ fn discovery_and_requests_that_describe_themselves_are_spoken() {
     client.begin_with(id, "who", json!({}), Some(of_model));
     assert_eq!(client.finish(id).ok()["you"], world.name_of(CLAUDE).as_str());
 
-    // A hook's call has the protocol's own keys too, and nothing else.
+    // A hook's call has the protocol's own keys, and no others.
     let id = client.fresh_id();
     client.begin_with(
         id,
@@ -103,7 +103,7 @@ fn every_tool_describes_itself() {
         assert_eq!(tool["inputSchema"]["type"], "object");
         assert_eq!(tool["inputSchema"]["additionalProperties"], json!(false), "{name}");
         assert_eq!(tool["outputSchema"]["type"], "object");
-        // A format that a client does not know is a line across OpenCode's terminal.
+        // OpenCode prints a line in its terminal for an unknown format.
         assert!(!tool.to_string().contains("\"format\""), "{tool}");
         // Some clients check an error against the schema too.
         assert_eq!(tool["outputSchema"]["anyOf"][1], json!({"required": ["error"]}));
@@ -168,11 +168,12 @@ fn calls_that_are_not_formed_like_calls_get_an_answer() {
             .send(&json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params}).to_string());
         assert_eq!(claude.finish(id).code(), "usage", "{params}");
     }
-    // No arguments at all are fine where none are needed.
+    // A tool that needs no arguments works without any.
     let id = claude.fresh_id();
     claude.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"who"}}}}"#));
     claude.finish(id).ok();
-    // What is no request of the protocol at all is refused by it, and not left without an answer.
+    // A message that is not a request of the protocol gets a protocol error, so that it has an
+    // answer.
     assert!(claude.request("tools/call", json!([])).get("error").is_some());
     assert!(claude.request("no/such/method", json!({})).get("error").is_some());
 }

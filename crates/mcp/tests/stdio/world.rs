@@ -1,11 +1,13 @@
-//! One test's world: a home, a project, sessions in the store, and transcripts as the agents write them.
+//! One test's world: a home, a project, sessions in the store, and transcripts as the agents write
+//! them.
 
 use crate::client::{Caller, Client};
 use baton_core::id::MessageId;
 use baton_core::mail::Delivery;
+use baton_core::process::Process;
 use baton_core::session::State;
-use baton_mail::process;
-use baton_store::{Process, Role, Sighting, Store};
+use baton_machine::process;
+use baton_store::{Role, Sighting, Store};
 use serde_json::{Value, json};
 use std::fs::OpenOptions;
 use std::io::Write as _;
@@ -13,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// The session that most tests give to Claude Code: run by this very process, whose child the server is.
+/// The session of Claude Code in most tests. This process runs it, and the server is its child.
 pub const CLAUDE: &str = "claude-session-1";
-/// The session that most tests give to Codex.
+/// The session of Codex in most tests.
 pub const CODEX: &str = "codex-thread-1";
 
 pub struct World {
@@ -61,13 +63,13 @@ impl World {
             .sight_session(&Sighting {
                 agent,
                 native: session,
-                project: &baton_mail::project::of(&project),
+                project: &baton_machine::project::of(&project),
                 cwd: &project.to_string_lossy(),
                 transcript: Some(&self.transcript(session).path.to_string_lossy()),
                 process,
                 source: None,
                 state: State::Busy,
-                now: baton_mail::now(),
+                now: baton_machine::clock::now(),
             })
             .expect("registered");
     }
@@ -91,9 +93,9 @@ impl World {
     }
 }
 
-/// Asks again until it is so, with an end.
+/// Polls until the condition is true, for a limited time.
 pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
-    let end = Instant::now() + crate::client::LIMIT;
+    let end = Instant::now() + crate::client::TIMEOUT;
     while !condition() {
         assert!(Instant::now() < end, "waited in vain until {what}");
         std::thread::sleep(Duration::from_millis(5));
@@ -166,7 +168,7 @@ impl Transcript {
     }
 }
 
-/// Sends a message and gives its id.
+/// Sends a message and returns its id.
 pub fn send(client: &mut Client, to: &str, body: &str) -> String {
     let sent = client.call("send_message", json!({"to": to, "body": body})).ok();
     sent["message_id"].as_str().expect("an id").to_owned()

@@ -1,4 +1,5 @@
-//! Questions on the real store: two who answer at once, holders that die, and a thousand interleavings.
+//! Questions on the real store: two answers at once, holders that die, and a thousand
+//! interleavings.
 
 use super::*;
 use proptest::prelude::*;
@@ -7,6 +8,17 @@ use std::thread;
 
 fn id(number: u8) -> ApprovalId {
     ApprovalId::from_random([number; 8])
+}
+
+/// What is asked in these tests.
+fn digest() -> &'static Digest {
+    static DIGEST: std::sync::LazyLock<Digest> = std::sync::LazyLock::new(|| of("ls"));
+    &DIGEST
+}
+
+fn of(command: &str) -> Digest {
+    let by = baton_core::approval::AskedBy { agent: "claude", asker: "s", folder: "/p" };
+    baton_core::approval::Subject::command("bash", command).digest(by)
 }
 
 fn new(number: u8, asked: &'static str) -> NewApproval<'static> {
@@ -21,6 +33,7 @@ fn new(number: u8, asked: &'static str) -> NewApproval<'static> {
         name: "otter",
         transcript: None,
         question: "{}",
+        digest: digest(),
         why: None,
         asked,
         call: None,
@@ -46,22 +59,22 @@ fn a_question_goes_its_way_and_the_mark_with_it() {
     assert_eq!((recorded.row.state, recorded.row.input), (State::Waiting, u64::MAX - 1));
     assert_eq!(recorded.row.holder, Some(Process { pid: 9, start: 10 }));
     assert_eq!(store.pending().unwrap(), [recorded.row]);
-    assert!(!store.take(&id(1), Moment(2)).unwrap().unwrap().moved, "nothing to take yet");
+    assert!(!store.take(&id(1), digest(), Moment(2)).unwrap().unwrap().moved, "nothing to take yet");
     let no = Answer::Deny("not today".into());
-    let answered = store.answer(&id(1), &no, "user", Moment(2)).unwrap().unwrap();
+    let answered = store.answer(&id(1), digest(), &no, "user", Moment(2)).unwrap().unwrap();
     assert!(answered.moved);
-    let second = store.answer(&id(1), &Answer::Allow, "other", Moment(3)).unwrap().unwrap();
+    let second = store.answer(&id(1), digest(), &Answer::Allow, "other", Moment(3)).unwrap().unwrap();
     assert!(!second.moved);
     assert_eq!((second.row.answer, second.row.by.as_deref()), (Some(no), Some("user")), "the first stays");
-    assert!(store.take(&id(1), Moment(4)).unwrap().unwrap().moved);
-    assert!(!store.take(&id(1), Moment(5)).unwrap().unwrap().moved, "handed over once");
+    assert!(store.take(&id(1), digest(), Moment(4)).unwrap().unwrap().moved);
+    assert!(!store.take(&id(1), digest(), Moment(5)).unwrap().unwrap().moved, "handed over once");
     assert!(!store.release(&id(1)).unwrap().unwrap().moved, "what was taken is not released");
     let closed = store.close(&id(1), Step::RefusedThere, None, Moment(6)).unwrap().unwrap();
     assert_eq!((closed.row.state, closed.row.closed_at), (State::Denied, Some(Moment(6))));
     assert!(!store.close(&id(1), Step::Gone, None, Moment(7)).unwrap().unwrap().moved);
     assert!(!asking(home.path()) && store.pending().unwrap().is_empty());
     assert_eq!(store.get(&id(1)).unwrap().unwrap().state, State::Denied);
-    assert_eq!(store.answer(&id(9), &Answer::Allow, "user", Moment(8)).unwrap(), None);
+    assert_eq!(store.answer(&id(9), digest(), &Answer::Allow, "user", Moment(8)).unwrap(), None);
 }
 
 #[test]
@@ -72,7 +85,8 @@ fn what_is_told_twice_is_one_question_and_asked_again_it_is_another() {
     let again = store.record(&new(2, "per_1")).unwrap();
     assert!(first.moved && !again.moved);
     assert_eq!(again.row.id, id(1));
-    assert_eq!(store.asked_as("claude", "s", "per_1").unwrap().unwrap().id, id(1));
+    let open = store.of_session("claude", "s").unwrap();
+    assert_eq!(open.iter().map(|row| (&row.id, row.asked.as_str())).collect::<Vec<_>>(), [(&id(1), "per_1")]);
     store.close(&id(1), Step::Over, None, Moment(2)).unwrap();
     assert!(!asking(home.path()));
     assert!(store.record(&new(3, "per_1")).unwrap().moved && asking(home.path()));
@@ -87,14 +101,20 @@ fn a_refused_answer_leaves_room_for_another() {
     let home = tempfile::tempdir().unwrap();
     let mut store = Approvals::open(home.path(), Role::Command).unwrap();
     store.record(&new(1, "per_1")).unwrap();
-    store.answer(&id(1), &Answer::Allow, "user", Moment(2)).unwrap();
-    store.take(&id(1), Moment(3)).unwrap();
-    let back = store.refused(&id(1), "404").unwrap().unwrap();
+    store.answer(&id(1), digest(), &Answer::Allow, "user", Moment(2)).unwrap();
+    store.take(&id(1), digest(), Moment(3)).unwrap();
+    let back = store.record_refusal(&id(1), "404").unwrap().unwrap();
     assert_eq!(
         (back.row.state, back.row.answer, back.row.note.as_deref()),
         (State::Waiting, None, Some("404"))
     );
-    assert!(store.answer(&id(1), &Answer::Deny(String::new()), "user", Moment(4)).unwrap().unwrap().moved);
+    assert!(
+        store
+            .answer(&id(1), digest(), &Answer::Deny(String::new()), "user", Moment(4))
+            .unwrap()
+            .unwrap()
+            .moved
+    );
 }
 
 #[test]
@@ -106,12 +126,13 @@ fn an_old_question_is_forgotten_and_a_hostile_session_names_no_file() {
     let marks: Vec<_> = std::fs::read_dir(home.path().join("asking")).unwrap().flatten().collect();
     assert_eq!(marks[0].file_name(), "claude-______x_");
     store.close(&id(1), Step::Over, None, Moment(2_000)).unwrap();
-    store.record(&NewApproval { now: Moment(2_000 + KEEP.0 + 1), ..new(2, "") }).unwrap();
+    store.record(&NewApproval { now: Moment(2_000 + KEEP_CLOSED_FOR.0 + 1), ..new(2, "") }).unwrap();
     assert_eq!(store.get(&id(1)).unwrap(), None);
     assert_eq!(store.latest(10).unwrap().len(), 1);
 }
 
-/// Real processes' worth of threads, each with its own connection: two people, the holder at the end of its patience, the agent's own dialog.
+/// Threads with a connection each, like real processes: two people, a holder whose time is over,
+/// and the agent's own dialog.
 #[test]
 fn of_all_who_come_at_once_one_is_first() {
     let home = tempfile::tempdir().unwrap();
@@ -126,18 +147,18 @@ fn of_all_who_come_at_once_one_is_first() {
         let moved = |moved: Result<Option<Moved>, Error>| moved.unwrap().unwrap().moved;
         let id = id(round);
         let (allowed, denied, released, taken) = thread::scope(|scope| {
-            let allow =
-                scope.spawn(|| with(&|store| moved(store.answer(&id, &Answer::Allow, "a", Moment(1)))));
+            let allow = scope
+                .spawn(|| with(&|store| moved(store.answer(&id, digest(), &Answer::Allow, "a", Moment(1)))));
             let deny = scope.spawn(|| {
-                with(&|store| moved(store.answer(&id, &Answer::Deny("no".into()), "b", Moment(1))))
+                with(&|store| moved(store.answer(&id, digest(), &Answer::Deny("no".into()), "b", Moment(1))))
             });
             let hold = scope.spawn(|| {
                 let mut store = Approvals::open(home.path(), Role::Command).unwrap();
                 // The holder takes what is there, and lets go otherwise.
-                let taken = moved(store.take(&id, Moment(2)));
+                let taken = moved(store.take(&id, digest(), Moment(2)));
                 (!taken && moved(store.release(&id)), taken)
             });
-            let late = scope.spawn(|| with(&|store| moved(store.take(&id, Moment(3)))));
+            let late = scope.spawn(|| with(&|store| moved(store.take(&id, digest(), Moment(3)))));
             let (released, taken) = hold.join().unwrap();
             let late = late.join().unwrap();
             assert!(!(taken && late), "taken twice");
@@ -168,13 +189,17 @@ fn of_many_who_would_tell_one_does_and_the_next_waits_its_time() {
         let tellers: Vec<_> = (0..8).map(|_| scope.spawn(|| claim("s", 1_000, 2_000))).collect();
         tellers.into_iter().map(|teller| teller.join().unwrap()).collect::<Vec<_>>()
     });
-    assert_eq!(made.iter().filter(|one| **one == Notice::Made).count(), 1);
-    assert_eq!(made.iter().filter(|one| **one == Notice::Told).count(), 7);
-    assert_eq!(claim("s", 2_000, 2_500), Notice::Wait(Span(4_500)), "asked in the same moment: not told of");
-    assert_eq!(claim("other", 2_000, 2_500), Notice::Made);
-    assert_eq!(claim("s", 2_400, 7_000), Notice::Made);
-    assert_eq!(claim("s", 2_450, 7_000), Notice::Told, "with the one before");
-    assert_eq!(claim("s", 7_100, 6_000), Notice::Made, "a clock that was set back silences nobody");
+    assert_eq!(made.iter().filter(|one| **one == NoticeClaim::Granted).count(), 1);
+    assert_eq!(made.iter().filter(|one| **one == NoticeClaim::Covered).count(), 7);
+    assert_eq!(
+        claim("s", 2_000, 2_500),
+        NoticeClaim::Wait(Span(4_500)),
+        "asked in the same moment: not told of"
+    );
+    assert_eq!(claim("other", 2_000, 2_500), NoticeClaim::Granted);
+    assert_eq!(claim("s", 2_400, 7_000), NoticeClaim::Granted);
+    assert_eq!(claim("s", 2_450, 7_000), NoticeClaim::Covered, "with the one before");
+    assert_eq!(claim("s", 7_100, 6_000), NoticeClaim::Granted, "a clock that was set back silences nobody");
 }
 
 #[test]
@@ -182,11 +207,11 @@ fn the_first_version_is_brought_up_to_date_with_what_is_in_it() {
     let home = tempfile::tempdir().unwrap();
     Approvals::open(home.path(), Role::Command).unwrap().record(&new(1, "")).unwrap();
     let conn = Connection::open(home.path().join("approvals.db")).unwrap();
-    conn.execute_batch("DROP TABLE notice; PRAGMA user_version = 1").unwrap();
+    conn.execute_batch("DROP TABLE notice; ALTER TABLE approval DROP COLUMN digest; ALTER TABLE approval DROP COLUMN answered; PRAGMA user_version = 1").unwrap();
     drop(conn);
     let mut store = Approvals::open(home.path(), Role::Command).unwrap();
     assert_eq!(store.pending().unwrap().len(), 1);
-    assert_eq!(store.claim_notice("s", Moment(1), Moment(2), Span(5)).unwrap(), Notice::Made);
+    assert_eq!(store.claim_notice("s", Moment(1), Moment(2), Span(5)).unwrap(), NoticeClaim::Granted);
 }
 
 /// What may happen to one of three questions of a session, in any order.
@@ -200,13 +225,13 @@ enum Act {
     Take,
     /// What it took comes to the agent.
     Arrive,
-    /// Its holder's time is over, or somebody found that it is gone.
+    /// Its holder's time is over, or the holder is gone.
     Release,
     /// The agent refuses it.
     Refuse,
     /// Its person answers the agent's own dialog.
     Dialog(bool),
-    /// Somebody looks what the agent has done.
+    /// A reader checks what the agent has done.
     Look,
     /// The agent asks the same again, under another id.
     AskAgain,
@@ -240,7 +265,7 @@ struct Asked {
     taken: usize,
 }
 
-/// On memory, where there is such a place: what is counted here is moves, not what a disk takes for them.
+/// In memory if possible: this test counts moves, not how long a disk takes for them.
 fn quick_folder() -> tempfile::TempDir {
     let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() };
@@ -276,12 +301,12 @@ fn no_yes_is_given_twice_or_to_another_question_or_after_a_no() {
                     Act::Approve | Act::Deny => {
                         let yes = matches!(act, Act::Approve);
                         let answer = if yes { Answer::Allow } else { Answer::Deny("no".into()) };
-                        if moved(store.answer(&asked.id, &answer, "user", Moment(2))).is_some() {
+                        if moved(store.answer(&asked.id, digest(), &answer, "user", Moment(2))).is_some() {
                             asked.accepted.push(yes);
                         }
                     }
                     Act::Take => {
-                        if let Some(taken) = moved(store.take(&asked.id, Moment(3))) {
+                        if let Some(taken) = moved(store.take(&asked.id, digest(), Moment(3))) {
                             asked.taken += 1;
                             prop_assert_eq!(asked.taken, 1, "handed over twice");
                             prop_assert_eq!(&taken.row.id, &asked.id);
@@ -294,7 +319,7 @@ fn no_yes_is_given_twice_or_to_another_question_or_after_a_no() {
                     Act::Arrive => asked.did = asked.did.or(asked.on_its_way.take()),
                     Act::Refuse => {
                         if asked.on_its_way.take().is_some()
-                            && moved(store.refused(&asked.id, "404")).is_some()
+                            && moved(store.record_refusal(&asked.id, "404")).is_some()
                         {
                             asked.taken = 0;
                         }
@@ -319,7 +344,7 @@ fn no_yes_is_given_twice_or_to_another_question_or_after_a_no() {
                     }
                     Act::AskAgain => *asked = fresh(&mut store),
                 }
-                // After a no of which nobody knows that it did not land there is no yes.
+                // After a no that may have reached the agent there is no yes.
                 let asked = &questions[which];
                 prop_assert!(
                     asked.taken == 0
@@ -330,4 +355,34 @@ fn no_yes_is_given_twice_or_to_another_question_or_after_a_no() {
             Ok(())
         })
         .unwrap();
+}
+
+#[test]
+fn s3_an_answer_counts_only_for_what_was_shown() {
+    let home = tempfile::tempdir().unwrap();
+    let mut store = Approvals::open(home.path(), Role::Command).unwrap();
+    store.record(&new(1, "per_1")).unwrap();
+    let other = of("curl x | sh");
+    let refused = store.answer(&id(1), &other, &Answer::Allow, "user", Moment(2)).unwrap_err();
+    assert_eq!(refused.code(), Code::QuestionChanged);
+    assert_eq!(store.get(&id(1)).unwrap().unwrap().state, State::Waiting);
+    // Shown and answered; but its holder has something else in hand.
+    assert!(store.answer(&id(1), digest(), &Answer::Allow, "user", Moment(3)).unwrap().unwrap().moved);
+    assert_eq!(store.take(&id(1), &other, Moment(4)).unwrap_err().code(), Code::QuestionChanged);
+    let row = store.get(&id(1)).unwrap().unwrap();
+    assert_eq!((row.state, row.answer, row.answered), (State::Waiting, None, None), "it waits for another");
+}
+
+#[test]
+fn s3_another_question_under_the_same_id_is_another_row() {
+    let home = tempfile::tempdir().unwrap();
+    let mut store = Approvals::open(home.path(), Role::Command).unwrap();
+    store.record(&new(1, "per_1")).unwrap();
+    assert!(!store.record(&new(2, "per_1")).unwrap().moved, "the same, told twice");
+    let other = of("curl x | sh");
+    let swapped = store.record(&NewApproval { digest: &other, ..new(3, "per_1") }).unwrap();
+    assert!(swapped.moved && swapped.row.id == id(3));
+    let late = store.answer(&id(1), digest(), &Answer::Allow, "user", Moment(5)).unwrap().unwrap();
+    assert_eq!((late.moved, late.row.state), (false, State::Elsewhere));
+    assert_eq!(store.get(&id(3)).unwrap().unwrap().state, State::Waiting);
 }

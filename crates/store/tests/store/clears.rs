@@ -1,10 +1,12 @@
-//! Whose a new session is: its participant goes on in it after a clear, and nobody else's mail comes to it.
+//! Which participant a new session belongs to: after a clear the same one goes on in it, and no
+//! other participant's mail comes to it.
 
 use crate::post::NOW;
 use baton_core::event::Source;
 use baton_core::id::ParticipantId;
+use baton_core::process::Process;
 use baton_core::session::State;
-use baton_store::{Process, Role, Sighting, Store};
+use baton_store::{Role, Sighting, Store};
 
 fn sight(store: &mut Store, id: &str, start: u64, source: Option<Source>, state: State) -> ParticipantId {
     let sighting = Sighting {

@@ -1,4 +1,5 @@
-//! Random sequences of accept, claim and settle give the same states in SQLite as in the pure mailbox.
+//! Random sequences of accept, claim and settle give the same states in SQLite as in the pure
+//! mailbox.
 
 use crate::post::{NOW, claim, send, session};
 use baton_core::id::{MessageId, MessageRow, OfferId, ParticipantId, SessionRow};

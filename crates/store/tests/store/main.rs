@@ -1,4 +1,5 @@
-//! The store against its meaning: the pure mailbox, many processes at once, other versions, and the size of its files.
+//! The store against its meaning: the pure mailbox, many processes at once, other versions, and the
+//! size of its files.
 
 #[cfg(test)]
 mod clears;

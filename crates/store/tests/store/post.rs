@@ -6,14 +6,15 @@ use baton_core::frame::{Framed, Letter};
 use baton_core::id::{MessageId, MessageRow, Nonce, OfferId, ParticipantId, SessionRow};
 use baton_core::limits::Limits;
 use baton_core::mail::Anchor;
+use baton_core::process::Process;
 use baton_core::session::State;
 use baton_core::time::{Moment, Span};
 use baton_core::wake::Attention;
-use baton_store::{Claim, HookStep, NewMail, Process, Sighting, Store, Verb};
+use baton_store::{Claim, HookStep, NewMail, Sighting, Store, Verb};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Bytes that no other id has.
+/// Bytes for a new id.
 pub fn fresh() -> [u8; 8] {
     static COUNTER: AtomicU64 = AtomicU64::new(1);
     COUNTER.fetch_add(1, Ordering::Relaxed).to_le_bytes()
@@ -77,7 +78,7 @@ pub struct Taken {
     pub letters: Vec<Letter>,
 }
 
-/// Claims at most so many messages.
+/// Claims up to `most` messages.
 pub fn claim(
     store: &mut Store,
     (participant, session): (ParticipantId, SessionRow),

@@ -1,10 +1,11 @@
-//! M20: stores of other versions. What an older release wrote opens with its mail; what a newer one wrote is refused, untouched.
+//! M20: stores of other versions. What an older release wrote opens with its mail; what a newer one
+//! wrote is refused, untouched.
 
 use crate::post::{NOW, claim, send, session};
 use baton_core::Code;
 use baton_core::id::MessageId;
 use baton_core::mail::{Delivery, Settle};
-use baton_store::{MailFilter, Role, Store, VERSION};
+use baton_store::{Counts, MailFilter, Role, Store, VERSION};
 use rusqlite::Connection;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,8 +14,9 @@ fn fixture(version: i32) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/v{version}.db"))
 }
 
-/// A store with a message in each state that mail can wait in, and one that has ended. How the fixture was made; run by hand, with
-/// `BATON_WRITE_FIXTURE=1`, once for each new version, and never again for an old one.
+/// A store with a message in each state that mail can wait in, and one that has ended. How the
+/// fixture was made; run by hand, with `BATON_WRITE_FIXTURE=1`, once for each new version, and
+/// never again for an old one.
 #[test]
 fn the_fixture_of_this_version_exists() {
     if std::env::var_os("BATON_WRITE_FIXTURE").is_some() {
@@ -95,7 +97,7 @@ fn m20_a_store_of_a_newer_version_is_refused_untouched() {
     }
 }
 
-/// The ladder: whoever comes first climbs it, everybody else finds it climbed.
+/// The first process migrates, and the others find it done.
 #[test]
 fn m20_many_that_migrate_at_one_instant_migrate_once() {
     for _ in 0..10 {
@@ -114,11 +116,10 @@ fn m20_many_that_migrate_at_one_instant_migrate_once() {
         });
         let store = Store::open(home.path(), Role::Command).unwrap();
         store.check().unwrap();
-        assert_eq!(store.counts().unwrap(), (0, 8));
+        assert_eq!(store.counts().unwrap(), Counts { messages: 0, sessions: 8 });
     }
 }
 
-/// A version that no release wrote.
 #[test]
 fn m20_a_store_of_no_version_is_refused() {
     let home = tempfile::tempdir().unwrap();

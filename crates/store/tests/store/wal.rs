@@ -1,11 +1,11 @@
-//! The write-ahead log stays short, whoever writes.
+//! The write-ahead log stays short, whichever role writes.
 
 use crate::post::{NOW, claim, send, session};
 use baton_core::limits;
 use baton_core::mail::Settle;
 use baton_store::{Role, Store};
 
-/// One transaction more than the limit may lie in it when its writer looks.
+/// The log may be one transaction longer than the limit when its writer looks.
 const ONE_MORE: u64 = 128 << 10;
 
 #[test]
@@ -25,8 +25,8 @@ fn two_thousand_sends_by_as_many_connections_leave_a_short_wal() {
     let store = Store::open(home.path(), Role::Command).unwrap();
     assert!(longest <= limits::WAL_BYTES_COMMAND + ONE_MORE, "it was {longest} long");
     assert!(store.wal_bytes() <= limits::WAL_BYTES_COMMAND + ONE_MORE);
-    let (waiting, count) = store.peek(me, NOW, 1, &|_| false).unwrap();
-    assert_eq!((waiting.len(), count), (1, 2000));
+    let peeked = store.peek(me, NOW, 1, &|_| false).unwrap();
+    assert_eq!((peeked.letters.len(), peeked.waiting), (1, 2000));
 }
 
 #[test]
@@ -56,7 +56,8 @@ fn a_hook_folds_past_a_megabyte_and_not_before() {
     );
 }
 
-/// A reader that holds an old state keeps the log from being folded; nobody waits for it, and afterwards it is folded.
+/// A reader with an old snapshot keeps the log from being folded. No writer waits for it, and
+/// afterwards the log is folded.
 #[test]
 fn a_reader_in_the_way_is_not_waited_for() {
     let home = tempfile::tempdir().unwrap();
@@ -76,4 +77,32 @@ fn a_reader_in_the_way_is_not_waited_for() {
     reader.execute_batch("COMMIT").unwrap();
     store.tidy();
     assert_eq!(store.wal_bytes(), 0);
+}
+
+/// A fold leaves the connection as it was, even if it is refused: the next write still waits for
+/// another writer.
+#[test]
+fn e1_a_connection_that_has_folded_still_waits_for_others() {
+    for refused in [false, true] {
+        let home = tempfile::tempdir().unwrap();
+        let mut store = Store::open(home.path(), Role::Command).unwrap();
+        let (sender, _) = session(&mut store, "sender");
+        let (me, _) = session(&mut store, "me");
+        let reader = rusqlite::Connection::open(Store::path(home.path())).unwrap();
+        if refused {
+            reader.execute_batch("BEGIN; SELECT count(*) FROM message").unwrap();
+        }
+        while store.wal_bytes() <= limits::WAL_BYTES_COMMAND {
+            send(&mut store, sender, &[me], &"x".repeat(8000));
+        }
+        store.tidy();
+        let writer = rusqlite::Connection::open(Store::path(home.path())).unwrap();
+        writer.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let held = std::thread::spawn(move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            writer.execute_batch("COMMIT").unwrap();
+        });
+        send(&mut store, sender, &[me], "after the fold");
+        held.join().unwrap();
+    }
 }

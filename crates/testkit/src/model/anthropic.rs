@@ -52,7 +52,7 @@ fn collect(role: Role, content: &Value, said: &mut Vec<Said>) {
     }
 }
 
-/// Who sent the request, and what for.
+/// Who sent the request, and why.
 pub(super) fn origin<'a>(header: impl Fn(&str) -> Option<&'a str>, body: &Value, said: &[Said]) -> Origin {
     let subagent = header("x-claude-code-agent-id").map(ToOwned::to_owned);
     let asks_for_summary = || {

@@ -10,7 +10,7 @@ use super::request::{Kind, Origin, Role, Said, Source};
 use super::script::Part;
 use crate::agents::Agent;
 
-/// What Pi and OpenCode tell a model that is to summarize.
+/// What Pi and OpenCode write to a model that should summarize.
 const SUMMARIZER: &str = "context summarization";
 
 /// Everything in the conversation.
@@ -52,7 +52,7 @@ fn texts(content: &Value) -> Vec<String> {
     }
 }
 
-/// Who sent the request, and what for.
+/// Who sent the request, and why.
 pub(super) fn origin<'a>(header: impl Fn(&str) -> Option<&'a str>, body: &Value) -> Origin {
     let kind = match body["tools"].as_array() {
         Some(tools) if !tools.is_empty() => Kind::Main,

@@ -13,7 +13,7 @@ use crate::agents::Agent;
 /// Only subagents are offered this tool.
 const SUBAGENTS_TOOL: &str = "complete_task";
 
-/// What only the instructions of a compaction say.
+/// A text that only the instructions of a compaction contain.
 const COMPACTION: &str = "<state_snapshot>";
 
 /// Everything in the conversation.
@@ -47,7 +47,7 @@ fn piece(role: Role, part: &Value) -> Option<Said> {
     Some(Said { role, source, text: shown.map_or_else(|| response.to_string(), ToOwned::to_owned) })
 }
 
-/// Who sent the request, and what for. Nothing in it names the session.
+/// Who sent the request, and why. Nothing in it names the session.
 pub(super) fn origin(body: &Value, said: &[Said]) -> Origin {
     let tools = body["tools"].as_array().into_iter().flatten();
     let mut names = tools.flat_map(|tool| tool["functionDeclarations"].as_array().into_iter().flatten());

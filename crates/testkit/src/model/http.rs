@@ -13,7 +13,7 @@ const MAX_HEADERS: usize = 200;
 /// The largest body. A conversation in a test is far below.
 const MAX_BODY: u64 = 64 * 1024 * 1024;
 
-/// A client that sends nothing for so long has gone.
+/// A client that sends nothing for this long is gone.
 const READ_LIMIT: Duration = Duration::from_secs(30);
 
 /// A request as it came.
@@ -113,7 +113,7 @@ impl Reply {
         Reply { stream, events_left: None }
     }
 
-    /// Cuts the connection after so many events.
+    /// Cuts the connection after this many events.
     pub(super) fn cut_after(&mut self, events: usize) {
         self.events_left = Some(events);
     }
@@ -164,7 +164,7 @@ impl Reply {
         self.write_event("data: [DONE]\n\n")
     }
 
-    /// Waits for `time`, and says whether the client kept the connection open.
+    /// Waits for `time`, and returns whether the client kept the connection open.
     pub(super) fn client_is_there(&mut self, time: Duration) -> bool {
         if self.stream.set_read_timeout(Some(time)).is_err() {
             return false;

@@ -23,7 +23,7 @@ pub enum Api {
 /// What a request is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// The conversation with the person.
+    /// The conversation with the user.
     Main,
     /// A subagent's own conversation.
     Subagent,
@@ -36,11 +36,11 @@ pub enum Kind {
 /// Who said something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
-    /// The agent's own instructions, and in Claude Code what hooks add.
+    /// The agent's own instructions and, in Claude Code, the text of hooks.
     System,
     /// What Codex adds, hooks included.
     Developer,
-    /// The person; also tool results and, at a stop, hooks.
+    /// The user; also tool results and, at a stop, hooks.
     User,
     /// The model.
     Assistant,
@@ -137,12 +137,13 @@ impl Request {
         Request { index, at: Instant::now(), agent, api, kind, session, conversation, headers, body, said }
     }
 
-    /// Everything in the conversation, in order, instructions first. Tool descriptions are left out.
+    /// Everything in the conversation, in order, instructions first. Tool descriptions are left
+    /// out.
     pub fn said(&self) -> &[Said] {
         &self.said
     }
 
-    /// What the model was shown: all that it did not say itself.
+    /// What the model was shown: everything that it did not say itself.
     pub fn shown(&self) -> impl Iterator<Item = &Said> {
         self.said.iter().filter(|said| said.role != Role::Assistant)
     }
@@ -172,7 +173,7 @@ impl Request {
         Some(&rest[..end]).filter(|word| !word.is_empty())
     }
 
-    /// The last text in the user's role: the prompt, or what a stop hook said.
+    /// The last text in the user's role: the prompt, or the text of a stop hook.
     pub fn last_user_text(&self) -> &str {
         let mut texts =
             self.said.iter().rev().filter(|said| said.role == Role::User && said.source == Source::Text);

@@ -55,7 +55,7 @@ fn text_of(content: &Value) -> Vec<String> {
     }
 }
 
-/// Who sent the request, and what for: Codex says so itself.
+/// Who sent the request, and why: Codex says so itself.
 pub(super) fn origin<'a>(header: impl Fn(&str) -> Option<&'a str>, body: &Value) -> Origin {
     let metadata = &body["client_metadata"];
     let turn = metadata["x-codex-turn-metadata"].as_str().or_else(|| header("x-codex-turn-metadata"));

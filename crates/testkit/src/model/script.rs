@@ -18,21 +18,22 @@ pub enum Step {
     Error {
         /// The HTTP status.
         status: u16,
-        /// What the error says.
+        /// The error's message.
         message: String,
     },
-    /// HTTP 429 that says after how many seconds it makes sense to try again.
+    /// HTTP 429 with the number of seconds after which to try again.
     Limited {
         /// The seconds of its `retry-after`.
         seconds: u64,
-        /// What the error says.
+        /// The error's message.
         message: String,
     },
     /// HTTP 200, and the error in the stream.
     Inside(String),
-    /// The connection is cut after so many events of the step.
+    /// The connection is cut after this many events of the step.
     Cut(usize, Box<Step>),
-    /// The stream stands still after so many events of the step, or after its end, until the agent goes away.
+    /// The stream stops after this many events of the step, or after its end, until the agent goes
+    /// away.
     Still(usize, Box<Step>),
     /// A good status, and an error where the answer should be.
     ErrorInside(String),
@@ -65,7 +66,7 @@ pub enum Part {
     },
     /// A shell command, with the shell tool of the agent at hand.
     Shell(String),
-    /// The response says that the conversation has come to so many tokens (Chat Completions only).
+    /// The response says that the conversation has this many tokens (Chat Completions only).
     Tokens(u64),
     /// A file is read, with the tool that the agent at hand has for it.
     Read(String),
@@ -73,10 +74,10 @@ pub enum Part {
     Write {
         /// The file.
         path: String,
-        /// What is to stand in it: one line.
+        /// The new content: one line.
         content: String,
     },
-    /// The stream stands still. Agents start a complete tool call before the response has ended.
+    /// The stream stops. Agents start a complete tool call before the response has ended.
     Pause(Duration),
 }
 
@@ -143,7 +144,7 @@ impl Step {
         Step::Error { status, message: message.to_owned() }
     }
 
-    /// Refuses to answer for so many seconds.
+    /// Refuses to answer for this many seconds.
     pub fn limited(seconds: u64, message: &str) -> Step {
         Step::Limited { seconds, message: message.to_owned() }
     }
@@ -153,12 +154,12 @@ impl Step {
         Step::Inside(message.to_owned())
     }
 
-    /// The same, cut after so many events.
+    /// The same, cut after this many events.
     pub fn cut(self, events: usize) -> Step {
         Step::Cut(events, Box::new(self))
     }
 
-    /// The same, but the stream stands still after so many events.
+    /// The same, but the stream stops after this many events.
     pub fn still(self, events: usize) -> Step {
         Step::Still(events, Box::new(self))
     }
@@ -185,7 +186,7 @@ impl fmt::Debug for Script {
 }
 
 impl Script {
-    /// A function that decides by what is in the request. It sees main and subagent requests.
+    /// A function that decides by the content of the request. It sees main and subagent requests.
     pub fn by(decide: impl Fn(&Request) -> Step + Send + Sync + 'static) -> Script {
         Script::all(Arc::new(decide))
     }

@@ -1,7 +1,7 @@
-//! What Codex asks, how it is answered, and how one sees that it is over.
+//! What Codex asks, how it is answered, and how baton sees that a question is over.
 
 use super::*;
-use crate::Agent as _;
+use crate::agent::{HookCodec as _, Questions as _};
 use crate::codex::Codex;
 use proptest::prelude::*;
 use std::path::Path;
@@ -20,31 +20,33 @@ fn payload(tool: &str, input: &Value) -> Vec<u8> {
     .into_bytes()
 }
 
-fn ask(tool: &str, input: &Value) -> Asked {
+fn ask(tool: &str, input: &Value) -> AgentQuestion {
     let payload = payload(tool, input);
     Codex.asked(&payload, &Codex.parse(&payload, None).unwrap()).unwrap()
 }
 
-fn shell(command: &str) -> Asked {
+fn shell(command: &str) -> AgentQuestion {
     ask("Bash", &json!({"command": command, "description": "need to write"}))
 }
 
 #[test]
 fn a_question_says_what_exactly_and_why() {
     let asked = shell("touch a; echo b");
-    assert_eq!(asked.question.what, "Bash: touch a; echo b (need to write)");
-    assert_eq!(asked.question.detail.as_deref(), Some("touch a; echo b"));
-    assert_eq!(asked.question.always, None);
+    let subject = &asked.question.subject;
+    assert_eq!(
+        (subject.head().as_str(), subject.notes()),
+        ("Bash: touch a; echo b", &["need to write".to_owned()][..])
+    );
+    assert_eq!((subject.as_command(), subject.always()), (Some("touch a; echo b"), None));
     assert_eq!(
         asked.input,
         fingerprint("Bash", &json!({"command": "touch a; echo b"})),
         "as the other events have it"
     );
-    let patch = ask("apply_patch", &json!({"command": ADDS})).question;
-    assert_eq!((patch.what.as_str(), &patch.paths[..]), ("apply_patch: a.txt", &["a.txt".to_owned()][..]));
-    assert_eq!(patch.detail.as_deref(), Some(ADDS));
-    let mcp = ask("mcp__probe__x", &json!({"a": 1})).question;
-    assert_eq!(mcp.what, r#"mcp__probe__x: {"a":1}"#);
+    let patch = ask("apply_patch", &json!({"command": ADDS})).question.subject;
+    assert_eq!((patch.paths(), patch.as_change()), (vec!["a.txt"], Some(ADDS)));
+    let mcp = ask("mcp__probe__x", &json!({"a": 1})).question.subject;
+    assert_eq!(mcp.head(), "mcp__probe__x: 1");
 }
 
 #[test]
@@ -57,7 +59,7 @@ fn a_hook_says_yes_once_or_no_with_a_reason() {
     };
     let allow = json!({"hookEventName": "PermissionRequest", "decision": {"behavior": "allow"}});
     assert_eq!(said(&Answer::Allow), Some(allow));
-    // One key that it does not know, and it takes none of it.
+    // Codex ignores an answer with an unknown key.
     let deny =
         json!({"hookEventName": "PermissionRequest", "decision": {"behavior": "deny", "message": "not now"}});
     assert_eq!(said(&Answer::Deny("not now".into())), Some(deny));
@@ -65,7 +67,7 @@ fn a_hook_says_yes_once_or_no_with_a_reason() {
 }
 
 #[test]
-fn nobody_sits_in_front_of_exec() {
+fn no_user_sits_in_front_of_exec() {
     let headless = |args: &[&str]| is_headless(&args.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>());
     assert!(headless(&["codex", "exec", "--json", "go"]) && headless(&["node", "/bin/codex", "e", "go"]));
     assert!(
@@ -114,12 +116,12 @@ const DENIED: &str = r#"exec_command failed: CreateProcess { message: "Rejected(
 const DONE: &str = "Chunk ID: 1\nProcess exited with code 0\nOutput:\nRejected( aborted by user";
 
 fn standing_of(
-    asked: &Asked,
+    asked: &AgentQuestion,
     lines: &[String],
     running: &[&str],
     handed: Option<&Answer>,
-) -> Option<Standing> {
-    let asking = Asking {
+) -> Option<QuestionStatus> {
+    let asking = RecordedQuestion {
         session_id: "s",
         subagent: None,
         pid: Some(7),
@@ -132,10 +134,10 @@ fn standing_of(
     };
     let running = vec![running.iter().map(|arg| (*arg).to_owned()).collect::<Vec<_>>()];
     let read = |_: &Path| Some(lines.join("\n").into_bytes());
-    Codex.standing(&asking, Look { read: &read, started_below: &|_| running.clone() })
+    Codex.question_status(&asking, ProcessProbe { read: &read, started_below: &|_| running.clone() })
 }
 
-fn by_lines(asked: &Asked, lines: &[String]) -> Option<Standing> {
+fn by_lines(asked: &AgentQuestion, lines: &[String]) -> Option<QuestionStatus> {
     standing_of(asked, lines, &[], None)
 }
 
@@ -144,12 +146,12 @@ fn the_end_of_the_call_tells_what_became_of_it() {
     let asked = shell("touch a");
     let with = |more: &[String]| by_lines(&asked, &[&[call("c1", "touch a")], more].concat());
     assert_eq!(with(&[]), None);
-    assert_eq!(with(&[output("c1", AFTER, DONE)]), Some(Standing::Ran), "whatever it printed");
-    assert_eq!(with(&[ran("c1", AFTER, "touch a")]), Some(Standing::Ran));
-    assert_eq!(with(&[output("c1", AFTER, DENIED)]), Some(Standing::Refused));
+    assert_eq!(with(&[output("c1", AFTER, DONE)]), Some(QuestionStatus::Ran), "whatever it printed");
+    assert_eq!(with(&[ran("c1", AFTER, "touch a")]), Some(QuestionStatus::Ran));
+    assert_eq!(with(&[output("c1", AFTER, DENIED)]), Some(QuestionStatus::Refused));
     assert_eq!(
         with(&[output("c1", AFTER, "Wall time: 0.9 seconds\naborted by user")]),
-        Some(Standing::Refused)
+        Some(QuestionStatus::Refused)
     );
     assert_eq!(with(&[output("c1", BEFORE, DONE)]), None, "that was the same call, before");
     assert_eq!(with(&[call("c2", "touch b"), output("c2", AFTER, DONE)]), None, "another call");
@@ -162,7 +164,10 @@ fn calls_that_are_alike_tell_only_together() {
         |more: &[String]| by_lines(&asked, &[&[call("c1", "touch a"), call("c2", "touch a")], more].concat());
     assert_eq!(both(&[output("c1", AFTER, DONE)]), None);
     assert_eq!(both(&[output("c1", AFTER, DONE), output("c2", AFTER, DENIED)]), None);
-    assert_eq!(both(&[output("c1", AFTER, DENIED), output("c2", AFTER, DENIED)]), Some(Standing::Refused));
+    assert_eq!(
+        both(&[output("c1", AFTER, DENIED), output("c2", AFTER, DENIED)]),
+        Some(QuestionStatus::Refused)
+    );
 }
 
 #[test]
@@ -176,13 +181,13 @@ fn a_patch_is_known_by_its_files() {
         )
     };
     let with = |line: String| by_lines(&asked, &[brought.clone(), line]);
-    assert_eq!(with(change("/p/a.txt", "completed")), Some(Standing::Ran));
-    assert_eq!(with(change("/p/a.txt", "declined")), Some(Standing::Refused));
+    assert_eq!(with(change("/p/a.txt", "completed")), Some(QuestionStatus::Ran));
+    assert_eq!(with(change("/p/a.txt", "declined")), Some(QuestionStatus::Refused));
     assert_eq!(with(change("/p/b.txt", "completed")), None);
-    // The reason of a no is all that the model is shown, and all that its line holds; the item above it tells.
+    // The line contains only the reason that the model sees. The item above it shows the refusal.
     assert_eq!(
         by_lines(&asked, &[brought, change("/p/a.txt", "declined"), output("c1", AFTER, "no")]),
-        Some(Standing::Refused)
+        Some(QuestionStatus::Refused)
     );
 }
 
@@ -199,9 +204,9 @@ fn what_a_script_asks_for_is_known_by_what_ran() {
         )
     };
     assert_eq!(by_lines(&asked, &[script("c1")]), None);
-    assert_eq!(by_lines(&asked, &[script("c1"), ran("exec-1", AFTER, "touch a")]), Some(Standing::Ran));
+    assert_eq!(by_lines(&asked, &[script("c1"), ran("exec-1", AFTER, "touch a")]), Some(QuestionStatus::Ran));
     assert_eq!(by_lines(&asked, &[script("c1"), ran("exec-1", AFTER, "touch b")]), None);
-    assert_eq!(by_lines(&asked, &[script("c1"), end(DENIED)]), Some(Standing::Refused));
+    assert_eq!(by_lines(&asked, &[script("c1"), end(DENIED)]), Some(QuestionStatus::Refused));
 }
 
 #[test]
@@ -209,10 +214,10 @@ fn a_command_that_runs_is_seen_in_its_shell() {
     let asked = shell("touch a; sleep 9");
     let running = ["/bin/bash", "-c", "touch a; sleep 9"];
     let lines = [call("c1", "touch a; sleep 9")];
-    assert_eq!(standing_of(&asked, &lines, &running, Some(&Answer::Allow)), Some(Standing::Ran));
+    assert_eq!(standing_of(&asked, &lines, &running, Some(&Answer::Allow)), Some(QuestionStatus::Ran));
     assert_eq!(
         standing_of(&asked, &lines, &running, None),
-        Some(Standing::Ran),
+        Some(QuestionStatus::Ran),
         "its own dialog was answered"
     );
     assert_eq!(standing_of(&asked, &lines, &running, Some(&Answer::Deny("no".into()))), None);
@@ -220,7 +225,8 @@ fn a_command_that_runs_is_seen_in_its_shell() {
 }
 
 proptest! {
-    /// Whatever else a rollout holds: a question is told to be over only by the end of a call of the same command, after it was asked.
+    /// Whatever else a rollout contains: only the end of a call with the same command, after the
+    /// question, ends the question.
     #[test]
     fn only_the_end_of_its_own_call_ends_a_question(
         calls in prop::collection::vec((0usize..3, 0u8..4), 0..8),
@@ -240,8 +246,8 @@ proptest! {
         }
         let ends: Vec<u8> = calls.iter().filter(|(which, _)| *which == mine).map(|(_, end)| *end).collect();
         match by_lines(&shell(commands[mine]), &lines) {
-            Some(Standing::Ran) => prop_assert!(ends.contains(&1) && !ends.ends_with(&[0]) && !ends.ends_with(&[2])),
-            Some(Standing::Refused) => prop_assert!(ends.contains(&2) && !ends.ends_with(&[0]) && !ends.ends_with(&[1])),
+            Some(QuestionStatus::Ran) => prop_assert!(ends.contains(&1) && !ends.ends_with(&[0]) && !ends.ends_with(&[2])),
+            Some(QuestionStatus::Refused) => prop_assert!(ends.contains(&2) && !ends.ends_with(&[0]) && !ends.ends_with(&[1])),
             other => prop_assert_eq!(other, None),
         }
     }

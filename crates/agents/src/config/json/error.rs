@@ -1,63 +1,55 @@
-//! Why a JSON file was left alone: always with the place, and with what its reader makes of it.
+//! Why a JSON file was not edited, with the place and with what its reader does with the file.
 
 use super::super::text::Place;
 
-/// Why a JSON file was left alone.
+/// Why a JSON file was not edited.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonError {
     /// The bytes are not UTF-8.
     #[error("edit {place}: the file is not UTF-8 from here on")]
-    NotUtf8 {
-        /// The first byte that isn't.
-        place: Place,
-    },
-    /// A comment, which strict JSON does not have.
-    #[error("edit {place}: JSON has no comments; as the file is, {malformed}")]
+    NotUtf8 { place: Place },
+    /// A comment, which strict JSON does not allow.
+    #[error("edit {place}: JSON allows no comments; with this file, {malformed}")]
     Comment {
-        /// Where it begins.
         place: Place,
         /// What the reader does with such a file.
         malformed: &'static str,
     },
     /// A comma before a closing bracket.
-    #[error("edit {place}: JSON has no trailing commas; as the file is, {malformed}")]
+    #[error("edit {place}: JSON allows no trailing commas; with this file, {malformed}")]
     TrailingComma {
-        /// The comma.
         place: Place,
         /// What the reader does with such a file.
         malformed: &'static str,
     },
-    /// A byte order mark before the first character, where the reader does not take it.
-    #[error("edit {place}: the file begins with a byte order mark; as it is, {malformed}")]
+    /// A byte order mark, which the reader does not accept.
+    #[error("edit {place}: the file begins with a byte order mark; with this file, {malformed}")]
     ByteOrderMark {
-        /// The first character.
         place: Place,
         /// What the reader does with such a file.
         malformed: &'static str,
     },
     /// Not JSON for any other reason.
-    #[error("edit {place}: {what}; as the file is, {malformed}")]
+    #[error("edit {place}: {what}; with this file, {malformed}")]
     Syntax {
-        /// Where the parser gave up.
+        /// Where the parser stopped.
         place: Place,
-        /// What it says.
+        /// The parser's message.
         what: String,
         /// What the reader does with such a file.
         malformed: &'static str,
     },
-    /// A key on our way that is there twice: readers differ in which one counts.
-    #[error("edit {place}: the key \"{key}\" is there twice")]
+    /// A key on our path exists twice, and readers differ in which one counts.
+    #[error("edit {place}: the key \"{key}\" exists twice")]
     DuplicateKey {
         /// The second one.
         place: Place,
-        /// The key.
         key: String,
     },
-    /// A value on our way that is neither missing nor of the kind the reader wants.
+    /// A value on our path is of another kind than the reader wants.
     #[error("edit {place}: {what} should be {wanted}")]
     WrongKind {
-        /// The value.
         place: Place,
         /// Its name, or "the file".
         what: String,
@@ -87,13 +79,12 @@ impl JsonError {
             Self::Comment { .. } => "delete the comment, then run the same command again",
             Self::TrailingComma { .. } => "delete the comma, then run the same command again",
             Self::ByteOrderMark { .. } => "save the file as UTF-8 without a byte order mark",
-            Self::Syntax { .. } => "mend the file at that place, then run the same command again",
-            Self::DuplicateKey { .. } => "make one of the two, then run the same command again",
-            Self::WrongKind { .. } => "mend that value or delete it, then run the same command again",
+            Self::Syntax { .. } => "correct the file at that place, then run the same command again",
+            Self::DuplicateKey { .. } => "keep only one of the two, then run the same command again",
+            Self::WrongKind { .. } => "correct or delete that value, then run the same command again",
         }
     }
 
-    /// Where in which file.
     pub fn place(&self) -> &Place {
         match self {
             Self::NotUtf8 { place }

@@ -1,5 +1,5 @@
-//! Strict parsing: accepts what the agents' own parsers accept, and no more.
-//! Positions come from jsonc-parser with all its leniency off; serde_json then has the last word.
+//! Strict parsing: accepts what the agents' own parsers accept, and no more. Positions come from
+//! jsonc-parser with all its leniency turned off; serde_json decides in the end.
 
 use jsonc_parser::ast::{ObjectProp, Value};
 use jsonc_parser::common::Ranged;
@@ -12,39 +12,39 @@ use std::path::Path;
 use super::super::text::Place;
 use super::JsonError;
 
-/// The program that reads a file: what it makes of a malformed one.
+/// The program that reads a file, and what it does with a malformed one.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader {
     /// What happens to a file that is not strict JSON, as a clause: "Codex runs none of its hooks".
     pub malformed: &'static str,
     /// What happens to a file that begins with a byte order mark.
     pub bom: Bom,
-    /// Which JSON it is that it reads.
+    /// Which dialect of JSON it reads.
     pub dialect: Dialect,
 }
 
 /// The JSON that a program reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
-    /// As the standard has it.
+    /// The standard.
     Strict,
     /// With comments.
     Comments,
-    /// With comments, and with a comma behind the last element.
+    /// With comments, and with a comma after the last element.
     CommentsAndTrailingCommas,
 }
 
-/// Whether a reader takes a file that begins with a byte order mark.
+/// Whether a reader accepts a file that begins with a byte order mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bom {
-    /// Read as if it were not there.
+    /// It skips the mark.
     Skipped,
     /// The file counts as malformed.
     Malformed,
 }
 
-/// A value with its place in the text. Own data, because the text that is parsed is not always the
-/// text that is edited.
+/// A value with its position in the text. It owns its data, because the text that is parsed is not
+/// always the text that is edited.
 #[derive(Clone, Debug)]
 pub(super) struct Node {
     pub range: Range<usize>,
@@ -81,7 +81,8 @@ impl Node {
         self.range.start + 1..self.range.end - 1
     }
 
-    /// The value itself. Of two equal keys the last counts; a number that no type of ours holds is null.
+    /// The value itself. Of two equal keys the last counts. A number that no Rust type holds is
+    /// null.
     pub fn value(&self, text: &str) -> serde_json::Value {
         match &self.kind {
             Kind::Object(properties) => {
@@ -109,8 +110,8 @@ impl Property {
     }
 }
 
-/// The text with every escaped surrogate replaced by an escape of the same length. JavaScript writes
-/// half a character as a lone surrogate, and reads it back; Rust has no such strings.
+/// The text with every escaped surrogate replaced by an escape of the same length. JavaScript
+/// writes half a character as a lone surrogate, and reads it back; Rust has no such strings.
 pub(super) fn without_surrogates(text: &str) -> Cow<'_, str> {
     let is_surrogate = |escape: &[u8]| {
         matches!(escape, [b'\\', b'u', b'd' | b'D', b'8'..=b'9' | b'a'..=b'f' | b'A'..=b'F', c, d]
@@ -124,13 +125,14 @@ pub(super) fn without_surrogates(text: &str) -> Cow<'_, str> {
         if escape.is_some_and(is_surrogate) {
             masked.to_mut().replace_range(i..i + 6, "\\ufffd");
         }
-        // The character after a backslash never begins an escape itself.
+        // The character after a backslash never begins an escape.
         i = (i + 2).min(text.len());
     }
     masked
 }
 
-/// The text with blanks in the place of what the dialect has beyond strict JSON, byte for byte as long; line breaks stay.
+/// The text with blanks instead of what the dialect allows beyond strict JSON. Every byte keeps its
+/// position, and line breaks stay.
 pub(super) fn made_strict(text: &str, dialect: Dialect) -> Cow<'_, str> {
     if dialect == Dialect::Strict {
         return Cow::Borrowed(text);
@@ -144,7 +146,7 @@ pub(super) fn made_strict(text: &str, dialect: Dialect) -> Cow<'_, str> {
             .collect();
         masked.to_mut().replace_range(range, &blanks);
     };
-    // A comma that nothing has followed yet but blanks and comments.
+    // A comma after which only blanks and comments have come so far.
     let mut comma = None;
     let mut i = 0;
     while i < bytes.len() {
@@ -210,8 +212,8 @@ pub(super) fn parse_strict(text: &str, path: &Path, reader: &Reader) -> Result<O
     if text.trim_matches([' ', '\t', '\n', '\r']).is_empty() {
         return Ok(None);
     }
-    // The parser still lets through what JSON does not have (exotic white space, leading zeros, raw
-    // control characters); the agents' own parsers do not.
+    // The parser still accepts some things that JSON does not have (exotic white space, leading
+    // zeros, raw control characters). The agents' own parsers do not.
     serde_json::from_str::<serde::de::IgnoredAny>(text).map_err(|e| {
         let line_start: usize =
             text.split_inclusive('\n').take(e.line().saturating_sub(1)).map(str::len).sum();

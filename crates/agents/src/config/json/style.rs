@@ -1,6 +1,5 @@
-//! How a JSON document is laid out, and how new values are written so that they look at home in it:
-//! line breaks, indentation, and whether everything is on one line.
-//! Only looks at the text; what is inserted where is decided in `json`.
+//! The layout of a JSON document (line breaks, indentation, whether everything is on one line), and
+//! new values in the same layout. Only looks at the text; `json` decides what is inserted where.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,7 +8,6 @@ use std::io;
 
 use super::super::text::{line_start, newline_of};
 
-/// The layout of one document.
 #[derive(Clone, Debug)]
 pub(super) struct Style {
     newline: &'static str,
@@ -21,7 +19,8 @@ pub(super) struct Style {
 }
 
 impl Style {
-    /// Reads the layout from a text. `root` is the range of the root value, `first` of its first child.
+    /// Reads the layout from a text. `root` is the range of the root value, `first` of its first
+    /// child.
     pub fn of(text: &str, root: std::ops::Range<usize>, first: Option<usize>) -> Self {
         let one_line = first.is_some() && !text[root.clone()].contains('\n');
         let unit = first.and_then(|first| own_line_indent(text, first)).filter(|i| !i.is_empty());
@@ -42,7 +41,7 @@ impl Style {
         format!("{indent}{}", self.unit)
     }
 
-    /// What stands between two values on the same line.
+    /// The text between two values on the same line.
     pub fn comma(&self) -> &'static str {
         if self.tight { "," } else { ", " }
     }
@@ -58,7 +57,7 @@ impl Style {
         if self.tight { value.to_string() } else { render(value, Spaced) }
     }
 
-    /// The value over several lines; its first line stands at `indent` already.
+    /// The value over several lines. Its first line is already at `indent`.
     pub fn tall(&self, value: &Value, indent: &str) -> String {
         let text = render(value, PrettyFormatter::with_indent(self.unit.as_bytes()));
         text.replace('\n', &format!("{}{indent}", self.newline))

@@ -1,34 +1,31 @@
-//! Why a TOML file was left alone: always with the place.
+//! Why a TOML file was not edited, with the place.
 
 use super::super::text::Place;
 
-/// Why a TOML file was left alone.
+/// Why a TOML file was not edited.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TomlError {
     /// The bytes are not UTF-8.
     #[error("edit {place}: the file is not UTF-8 from here on")]
-    NotUtf8 {
-        /// The first byte that isn't.
-        place: Place,
-    },
+    NotUtf8 { place: Place },
     /// Not TOML.
     #[error("edit {place}: {what}")]
     Syntax {
-        /// Where the parser gave up.
+        /// Where the parser stopped.
         place: Place,
-        /// What it says.
+        /// The parser's message.
         what: String,
     },
     /// A table that TOML closes to later additions: inline, dotted, or no table at all.
-    #[error("edit {place}: `{key}` is written in a form that can't be added to from another place")]
+    #[error("edit {place}: `{key}` is written in a form that can't be extended elsewhere in the file")]
     Closed {
         /// Where it is defined.
         place: Place,
         /// Its dotted name.
         key: String,
     },
-    /// An entry of ours in a place that can't be taken out line by line.
+    /// One of our entries is in a place from which it can't be removed line by line.
     #[error("edit {place}: `{key}` is inside an inline table")]
     Inline {
         /// The entry, or the table around it.
@@ -53,15 +50,14 @@ impl TomlError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::NotUtf8 { .. } => "save the file as UTF-8, then run the same command again",
-            Self::Syntax { .. } => "mend the file at that place, then run the same command again",
+            Self::Syntax { .. } => "correct the file at that place, then run the same command again",
             Self::Closed { .. } => {
-                "rewrite it with a [table] header of its own, then run the same command again"
+                "rewrite it as a table with its own [header], then run the same command again"
             }
             Self::Inline { .. } => "delete that entry by hand, then run the same command again",
         }
     }
 
-    /// Where in which file.
     pub fn place(&self) -> &Place {
         match self {
             Self::NotUtf8 { place }

@@ -1,19 +1,21 @@
-//! What goes back to the agents, and what their calls of our server say about who calls.
+//! Answers to the agents, and what their calls of our server say about the caller.
 
 use super::payloads::Recorded;
-use baton_agents::{Agent as _, Shell};
+use baton_agents::agent::{HookCodec as _, Identity as _, Transcript as _};
+use baton_agents::{ContextLimit, Shell};
 use baton_agents::{McpCaller, by_name, claude, codex, gemini};
 use baton_core::event::{EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::mail::Anchor;
 use serde_json::{Map, Value, json};
 
-/// Text that an agent must pass on as it is.
+/// Text that an agent must pass on unchanged.
 const TEXT: &str = "<baton-mail to=\"a\">\n| \"quoted\" \\ \u{1f600} \u{2028} é\t</baton-mail>";
 
 /// The recorded payloads of events that take text.
 fn taking(agent: &str) -> Vec<Recorded> {
-    let takes = |recorded: &Recorded| by_name(agent).unwrap().takes(recorded.event(agent).kind).is_some();
+    let takes =
+        |recorded: &Recorded| by_name(agent).unwrap().context_limit(recorded.event(agent).kind).is_some();
     Recorded::all(agent).into_iter().filter(takes).collect()
 }
 
@@ -42,7 +44,7 @@ fn claude_takes_context_at_every_event_and_is_never_blocked() {
     }
 }
 
-/// One key that Codex does not know voids the whole answer, so each is spelled out here.
+/// Codex ignores an answer with an unknown key, so each answer is spelled out here.
 #[test]
 fn codex_takes_context_and_goes_on_at_a_stop_by_a_reason() {
     let taking = taking("codex");
@@ -63,7 +65,7 @@ fn codex_takes_context_and_goes_on_at_a_stop_by_a_reason() {
     }
 }
 
-/// At a start it would put text before the person's prompt, and both are left out when the session is resumed.
+/// At a start it would put text before the user's prompt, and a resumed session leaves out both.
 #[test]
 fn gemini_takes_context_but_not_at_a_start() {
     let taking = taking("gemini");
@@ -95,8 +97,8 @@ fn silence_is_no_answer_at_all() {
             );
         }
     }
-    // A tool has to say something to Claude Code, or the model is told that the hook completed.
-    assert_eq!((claude::Claude.quiet(), codex::Codex.quiet()), ("{}", ""));
+    // A tool must return something to Claude Code, or it tells the model that the hook completed.
+    assert_eq!((claude::Claude.empty_mcp_reply(), codex::Codex.empty_mcp_reply()), ("{}", ""));
 }
 
 #[test]
@@ -109,14 +111,14 @@ fn the_limits_are_those_that_were_measured() {
         EventKind::BeforeTool,
         EventKind::End,
     ];
-    let claude = kinds.map(|kind| claude::Claude.takes(kind));
-    let utf16 = Some((10_000, Unit::Utf16));
+    let claude = kinds.map(|kind| claude::Claude.context_limit(kind));
+    let utf16 = Some(ContextLimit::new(10_000, Unit::Utf16));
     assert_eq!(claude, [utf16, utf16, None, utf16, None, None]);
-    let codex = kinds.map(|kind| codex::Codex.takes(kind));
-    let bytes = Some((10_000, Unit::Bytes));
+    let codex = kinds.map(|kind| codex::Codex.context_limit(kind));
+    let bytes = Some(ContextLimit::new(10_000, Unit::Bytes));
     assert_eq!(codex, [bytes, bytes, bytes, None, None, None]);
-    let gemini = kinds.map(|kind| gemini::Gemini.takes(kind));
-    assert_eq!(gemini, [utf16, utf16, Some((7_500, Unit::Utf16)), None, None, None]);
+    let gemini = kinds.map(|kind| gemini::Gemini.context_limit(kind));
+    assert_eq!(gemini, [utf16, utf16, Some(ContextLimit::new(7_500, Unit::Utf16)), None, None, None]);
 }
 
 fn map(value: Value) -> Map<String, Value> {
@@ -143,7 +145,7 @@ fn codex_model(thread: &str, session: &str) -> Map<String, Value> {
     }))
 }
 
-/// In payloads, in its shell and in its MCP calls alike.
+/// In payloads, in its shell and in its MCP calls.
 #[test]
 fn a_subagent_of_codex_has_its_parents_session() {
     for (thread, subagent) in [("parent", false), ("child", true)] {

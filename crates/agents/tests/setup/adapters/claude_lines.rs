@@ -6,7 +6,7 @@ fn assert_reads(sample: &str, expected: &str) {
     assert_eq!(Sample::named(sample).sketch(), lines(expected), "{sample}");
 }
 
-/// Requests, snapshots and bookkeeping between the lines say nothing.
+/// Requests, snapshots and bookkeeping between the lines mean nothing.
 #[test]
 fn a_turn_reads_as_it_happened() {
     assert_reads(
@@ -105,7 +105,7 @@ fn what_a_blocking_stop_hook_says_is_no_prompt_and_no_context() {
     );
 }
 
-/// The note about it comes after the next prompt, and must not be taken for one about that.
+/// The note about it comes after the next prompt, and must not count as one about that.
 #[test]
 fn the_note_about_a_prompt_that_was_taken_back_says_nothing() {
     assert_reads(
@@ -185,7 +185,7 @@ fn the_note_about_an_interrupted_answer_is_no_prompt() {
     );
 }
 
-/// The person typed `/compact`, went on, and went back with `/rewind`.
+/// The user typed `/compact`, went on, and went back with `/rewind`.
 #[test]
 fn a_compaction_is_neither_prompt_nor_response() {
     assert_reads(
@@ -226,7 +226,8 @@ fn a_compaction_amid_a_turn_is_neither_prompt_nor_response() {
     );
 }
 
-/// Three requests that failed; a custom command; a shell command of the person, after which the model is asked; `/model`.
+/// Three failed requests; a custom command; a shell command of the user, after which the model is
+/// asked; `/model`.
 #[test]
 fn errors_are_no_responses_and_commands_for_the_model_are_prompts() {
     assert_reads(

@@ -1,15 +1,16 @@
-//! What Claude Code's transcripts prove about an offer: in the places where its text counts, and in those where it does not.
+//! What Claude Code's transcripts prove about an offer: in places where its text counts, and in
+//! places where it does not.
 
 use super::samples::{Offer, Sample, mark, quoted_mark};
 use baton_core::mail::Anchor;
-use baton_core::mail::Look::{self, Held, Open, Passed, Proven};
+use baton_core::mail::Proof::{self, Held, Open, Passed, Proven};
 
-/// The line that says what the model has in its context.
+/// The line that shows what the model has in its context.
 fn is_context(line: &str) -> bool {
     line.contains("\"type\":\"hook_additional_context\"")
 }
 
-/// The record of what was in a request.
+/// The record of a request's content.
 fn is_record(line: &str) -> bool {
     line.starts_with("{\"type\":\"api-request")
 }
@@ -22,9 +23,10 @@ fn call(id: &str) -> Anchor {
     Anchor::Call(id.to_owned())
 }
 
-/// An offer at each kind of event, by the text that the hook printed there, with the response to it and what is concluded if the
-/// transcript knows nothing of the offer. A stop hook that left no trace may still be running.
-fn offers() -> Vec<(Offer<'static>, &'static str, Vec<Look>)> {
+/// An offer at each kind of event, by the text of its hook, with the response to it, and the
+/// conclusion if the transcript does not contain the offer. A stop hook that left no trace may
+/// still be running.
+fn offers() -> Vec<(Offer<'static>, &'static str, Vec<Proof>)> {
     let turn = "4b06c055";
     let offer = |anchor, before| Offer { anchor, turn, before };
     vec![
@@ -38,11 +40,11 @@ fn offers() -> Vec<(Offer<'static>, &'static str, Vec<Look>)> {
     ]
 }
 
-/// Puts the mark where the sample has this offer's text, and looks.
+/// Puts the mark where the sample has this offer's text, and looks for proof.
 fn assert_proven(sample: &str, anchor: Anchor, turn: &str, text: &str, response: &str) {
     let marked = Sample::named(sample).with(text, &mark());
     let course = marked.course(&Offer { anchor, turn, before: &mark() });
-    let looks: Vec<Look> = course.iter().map(|(look, _)| *look).collect();
+    let looks: Vec<Proof> = course.iter().map(|(look, _)| *look).collect();
     assert_eq!(looks, [Open, Held, Proven], "{sample}: {text}");
     assert!(course[2].1.contains(response), "{sample}: {text} was proven by {}", course[2].1);
 }
@@ -65,7 +67,7 @@ fn an_offer_that_left_no_trace_is_passed_by_the_next_response() {
 fn raw_output_of_a_hook_and_words_of_the_person_do_not_count() {
     let sample = Sample::named("claude-turn");
     for (offer, _, _) in offers() {
-        // Of a prompt's hook only what the model has is written down; there, the person says it.
+        // For a prompt's hook, only what the model has is recorded. In this case the user says it.
         let text = if matches!(offer.anchor, Anchor::Prompt) { "Hello PROMPT1" } else { offer.before };
         let elsewhere = sample.with_in(
             |line| !is_context(line) && (text != offer.before || !is_record(line)),
@@ -149,7 +151,7 @@ fn going_back_to_an_earlier_prompt_takes_nothing_from_the_next_one() {
     assert_proven("claude-compacted", Anchor::Prompt, "cc39549f", "CTX-UserPromptSubmit-3", "msg_0017");
 }
 
-/// The request after the compaction has the context of the last tools in it, as recorded.
+/// As recorded, the request after the compaction contains the context of the last tools.
 #[test]
 fn a_compaction_between_tools_and_response_takes_nothing_away() {
     let (sample, anchor) = ("claude-compacted-midway", tools(&["toolu_0004"]));
@@ -178,7 +180,7 @@ fn an_interruption_proves_nothing_and_takes_nothing_away() {
     assert_proven("claude-cut-short", Anchor::Prompt, "7dfb5600", "CTX-UserPromptSubmit-2", "msg_0003");
 }
 
-/// What a failed request held is in the next one, as recorded.
+/// As recorded, the content of a failed request is in the next one.
 #[test]
 fn a_failed_request_proves_nothing_and_takes_nothing_away() {
     assert_proven("claude-errors", Anchor::Prompt, "876d2694", "CTX-UserPromptSubmit-1", "msg_0004");
@@ -189,7 +191,7 @@ fn a_failed_request_proves_nothing_and_takes_nothing_away() {
 fn a_killed_session_that_is_resumed_answers_only_after_its_start() {
     let sample = Sample::named("claude-resumed");
     assert_proven("claude-resumed", Anchor::Prompt, "5582e60e", "CTX-UserPromptSubmit-2", "msg_0003");
-    // Only what came after the resumption is after the offer.
+    // Only what came after the resume is after the offer.
     let marked = sample.with("CTX-SessionStart-2", &mark()).without_before("P-resume");
     assert_eq!(
         marked.looks(&Offer { anchor: Anchor::Start, turn: "none", before: &mark() }),
@@ -214,7 +216,7 @@ fn copies_in_a_fork_neither_prove_nor_pass_what_the_fork_is_offered() {
     assert_proven("claude-branched", Anchor::Prompt, "7ee44b10", "CTX-UserPromptSubmit-2", "msg_0016");
 }
 
-/// We never block, for then the model would read it twice; but it would read it.
+/// We never block, because the model would read the text twice. But it would read it.
 #[test]
 fn what_a_blocking_hook_says_counts_by_the_record_alone() {
     let blocked = Sample::named("claude-stop-blocked").with("CTX-Stop-1", &mark());

@@ -6,7 +6,7 @@ fn assert_reads(sample: &str, expected: &str) {
     assert_eq!(Sample::named(sample).sketch(), lines(expected), "{sample}");
 }
 
-/// Two calls at once, and a stop hook's words, which come as a prompt.
+/// Two calls at once, and the text of a stop hook, which comes as a prompt.
 #[test]
 fn a_turn_reads_as_it_happened() {
     assert_reads(

@@ -1,8 +1,9 @@
-//! What Codex's rollouts prove about an offer: in the places where its text counts, and in those where it does not.
+//! What Codex's rollouts prove about an offer: in places where its text counts, and in places where
+//! it does not.
 
 use super::samples::{Offer, Sample, mark, quoted_mark};
 use baton_core::mail::Anchor;
-use baton_core::mail::Look::{self, Held, Open, Passed, Proven};
+use baton_core::mail::Proof::{self, Held, Open, Passed, Proven};
 
 fn tools(calls: &[&str]) -> Anchor {
     Anchor::Tools(calls.iter().map(|&call| call.to_owned()).collect())
@@ -12,9 +13,10 @@ fn call(id: &str) -> Anchor {
     Anchor::Call(id.to_owned())
 }
 
-/// An offer at each kind of event, by the text that the hook printed there, with words of the response to it and what is concluded if
-/// the rollout knows nothing of the offer. Nothing says that a stop hook has ended.
-fn offers() -> Vec<(Offer<'static>, &'static str, Vec<Look>)> {
+/// An offer at each kind of event, by the text of its hook, with words of the response to it, and
+/// the conclusion if the rollout does not contain the offer. Nothing shows that a stop hook has
+/// ended.
+fn offers() -> Vec<(Offer<'static>, &'static str, Vec<Proof>)> {
     let turn = "389a9af2";
     let offer = |anchor, before| Offer { anchor, turn, before };
     vec![
@@ -26,11 +28,11 @@ fn offers() -> Vec<(Offer<'static>, &'static str, Vec<Look>)> {
     ]
 }
 
-/// Puts the mark where the sample has this offer's text, and looks.
+/// Puts the mark where the sample has this offer's text, and looks for proof.
 fn assert_proven(sample: &str, anchor: Anchor, turn: &str, text: &str, response: &str) {
     let marked = Sample::named(sample).with(text, &mark());
     let course = marked.course(&Offer { anchor, turn, before: &mark() });
-    let looks: Vec<Look> = course.iter().map(|(look, _)| *look).collect();
+    let looks: Vec<Proof> = course.iter().map(|(look, _)| *look).collect();
     assert_eq!(looks, [Open, Held, Proven], "{sample}: {text}");
     assert!(course[2].1.contains(response), "{sample}: {text} was proven by {}", course[2].1);
 }
@@ -49,7 +51,8 @@ fn an_offer_that_left_no_trace_is_passed_by_the_next_response() {
     }
 }
 
-/// As recorded: the program escapes what a stop hook says, all but the mark, before it goes into the context.
+/// As recorded: the program escapes the text of a stop hook, except for the mark, before it goes
+/// into the context.
 #[test]
 fn an_offer_at_a_stop_is_proven_among_its_escapes() {
     let earlier = |line: &str| line.contains("\"role\":\"developer\"");
@@ -100,7 +103,7 @@ fn results_of_our_own_tools_count_for_their_call_alone() {
     }
 }
 
-/// Calls inside a script have ids that are written nowhere.
+/// Calls inside a script have ids that appear nowhere.
 #[test]
 fn offers_in_code_mode_are_proven_without_ids() {
     let (sample, turn) = ("codex-code-mode", "bfef8dfb");
@@ -114,7 +117,8 @@ fn offers_in_code_mode_are_proven_without_ids() {
     assert_eq!(read.looks(&Offer { anchor: Anchor::Shell, turn, before: &mark() }), [Open, Held, Proven]);
 }
 
-/// Contexts of an aborted turn stay in the conversation, as recorded; so the next turn's response proves them.
+/// As recorded, the contexts of an aborted turn stay in the conversation, so the next turn's
+/// response proves them.
 #[test]
 fn an_aborted_turn_proves_nothing_and_takes_nothing_away() {
     let (sample, turn) = ("codex-aborted", "b24a1e0c");
@@ -149,6 +153,6 @@ fn a_compaction_is_no_answer_to_what_comes_with_the_next_prompt() {
 fn what_a_compaction_drops_before_the_answer_was_not_taken() {
     let marked = Sample::named("codex-compacted-midway").with("CTX-PostToolUse-1", &mark());
     let offer = Offer { anchor: tools(&["call_0003"]), turn: "c3e0d530", before: &mark() };
-    let looks: Vec<Look> = marked.course(&offer).iter().map(|(look, _)| *look).collect();
+    let looks: Vec<Proof> = marked.course(&offer).iter().map(|(look, _)| *look).collect();
     assert_eq!(looks, [Open, Held, Passed]);
 }

@@ -1,27 +1,29 @@
-//! Copilot 1.0.102: its payloads, what goes back to it, and what its transcripts mean and prove.
+//! Copilot 1.0.102: its payloads, our answers, and what its transcripts mean and prove.
 
 use super::payloads::Recorded;
 use super::samples::{Offer, Sample, lines, mark, quoted_mark};
+use baton_agents::agent::{HookCodec as _, Identity as _, Transcript as _, Waking as _};
 use baton_agents::copilot::Copilot;
-use baton_agents::{Agent as _, McpCaller};
+use baton_agents::{ContextLimit, McpCaller};
 use baton_core::event::EventKind::{
     self, AfterTool, BeforeTool, Blocked, Continued, End, IdleNotice, Other, Prompt, Request, Start, Stop,
     SubagentStart, SubagentStop, Unknown, Woken,
 };
 use baton_core::event::{Reply, Source};
 use baton_core::frame::Unit;
-use baton_core::mail::Look::{self, Held, Open, Passed, Proven};
+use baton_core::mail::Proof::{self, Held, Open, Passed, Proven};
 use baton_core::mail::{Anchor, Item};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// A recorded payload, and what it means: kind, turn, subagent, calls; of ids the end. The session is the same in all of them.
+/// A recorded payload and its meaning: kind, turn, subagent, calls; of ids only the end. The
+/// session is the same in all of them.
 const PAYLOADS: &[(&str, EventKind, &str, &str, &[&str])] = &[
     ("sessionStart", Start(Source::New), "", "", &[]),
     ("userPromptSubmitted", Prompt, "92617143", "", &[]),
     ("userPromptTransformed", Unknown, "", "", &[]),
     ("preToolUse", BeforeTool, "", "", &[]),
-    // It comes for every tool, also where nobody is asked.
+    // It comes for every tool, also if Copilot asks no one.
     ("permissionRequest", Blocked, "", "", &[]),
     ("postToolUse", AfterTool, "", "", &["92618294"]),
     ("agentStop", Stop, "", "", &[]),
@@ -33,12 +35,12 @@ const PAYLOADS: &[(&str, EventKind, &str, &str, &[&str])] = &[
     ("postToolUse-subagent", AfterTool, "", "ec5808b1e", &["92618045"]),
     ("preMcpToolCall-subagent", BeforeTool, "", "ec5808b1e", &["call_2_1"]),
     ("agentStop-subagent", Stop, "", "ec5808b1e", &[]),
-    // What a hook said at a stop, and a note about a background task.
+    // The text of a hook at a stop, and a note about a background task.
     ("userPromptSubmitted-stop", Continued, "", "", &[]),
     ("agentStop-again", Stop, "", "", &[]),
     ("userPromptSubmitted-notification", Continued, "", "", &[]),
     ("notification-shell", Unknown, "", "", &[]),
-    // What is said there reaches the model, but no transcript.
+    // This text reaches the model, but no transcript.
     ("postToolUseFailure", Unknown, "", "", &[]),
 ];
 
@@ -113,7 +115,7 @@ fn answers_are_flat() {
     assert_eq!(Copilot.render(&event, &Reply::Silent), "");
 }
 
-/// The extension names its events in the payload; a hook's command does.
+/// The extension names its events in the payload; a hook has them in its command.
 #[test]
 fn what_the_extension_tells_is_read() {
     let said = |event: &str, processing: bool| {
@@ -132,7 +134,7 @@ fn what_the_extension_tells_is_read() {
 }
 
 #[test]
-fn the_line_that_wakes_is_told_from_a_persons_prompt() {
+fn the_wake_line_is_distinguished_from_a_users_prompt() {
     let prompt = |text: &str| {
         let mut payload = Recorded::named("copilot", "userPromptSubmitted").stdin;
         payload["prompt"] = json!(text);
@@ -157,14 +159,14 @@ fn the_process_of_an_extension_runs_no_session() {
 fn text_is_offered_only_where_the_transcript_will_show_it() {
     let taken: Vec<&str> = PAYLOADS
         .iter()
-        .filter(|(_, kind, _, subagent, _)| Copilot.takes(*kind).is_some() && subagent.is_empty())
+        .filter(|(_, kind, _, subagent, _)| Copilot.context_limit(*kind).is_some() && subagent.is_empty())
         .map(|(name, ..)| *name)
         .collect();
     assert_eq!(taken, ["userPromptSubmitted", "postToolUse", "agentStop", "agentStop-again"]);
-    assert_eq!(Copilot.takes(AfterTool), Some((10_000, Unit::Bytes)));
+    assert_eq!(Copilot.context_limit(AfterTool), Some(ContextLimit::new(10_000, Unit::Bytes)));
 }
 
-/// The hook before a call says who makes it, and the call then carries that.
+/// The hook before a call names the caller, and the call then carries that.
 #[test]
 fn calls_of_our_tools_are_signed() {
     let signed = |name: &str, server: &str| {
@@ -187,7 +189,7 @@ fn calls_of_our_tools_are_signed() {
 }
 
 #[test]
-fn hooks_that_copilot_runs_for_others_are_told_from_its_shells() {
+fn hooks_that_copilot_runs_for_others_are_distinguished_from_its_shells() {
     for recorded in Recorded::all("copilot") {
         let env = |key: &str| recorded.env.get(key).map(Into::into);
         assert!(Copilot.runs_foreign_hook(b"{}", &env), "{}", recorded.name);
@@ -228,7 +230,7 @@ fn a_turn_reads_as_it_happened() {
     assert_eq!(Sample::named("copilot-turn").sketch(), lines(expected));
 }
 
-/// The subagent's conversation stands between the parent's lines.
+/// The subagent's conversation is between the parent's lines.
 #[test]
 fn nothing_of_a_subagent_counts() {
     let expected = "
@@ -257,8 +259,8 @@ fn tools(moment: &str) -> Anchor {
     Anchor::Tools(vec![format!("hook-{moment}")])
 }
 
-/// An offer at each kind of event, by the text that the hook printed there, with the response to it and what is concluded if the
-/// transcript knows nothing of it.
+/// An offer at each kind of event, by the text of its hook, with the response to it, and the
+/// conclusion if the transcript does not contain it.
 fn offers() -> Vec<(Offer<'static>, &'static str)> {
     let offer = |anchor, before| Offer { anchor, turn: "92515396", before };
     vec![
@@ -274,13 +276,13 @@ fn text_in_the_context_is_proven_by_the_response_to_it() {
     for (offer, response) in offers() {
         let marked = Sample::named("copilot-turn").with(offer.before, &mark());
         let course = marked.course(&Offer { before: &mark(), ..offer });
-        let looks: Vec<Look> = course.iter().map(|(look, _)| *look).collect();
+        let looks: Vec<Proof> = course.iter().map(|(look, _)| *look).collect();
         assert_eq!(looks, [Open, Held, Proven], "{}", offer.before);
         assert!(course[2].1.contains(response), "{} was proven by {}", offer.before, course[2].1);
     }
 }
 
-/// Also if the hook's raw output has it, but the agent did not take it.
+/// Also if the hook's raw output has it, but the agent did not use it.
 #[test]
 fn an_offer_that_was_not_taken_is_passed_by_the_next_response() {
     for (offer, response) in offers() {
@@ -321,7 +323,7 @@ fn what_was_said_at_a_stop_is_proven_as_the_next_prompt() {
     assert_eq!(Sample::named("copilot-turn").looks(&offer), [Open, Held, Proven]);
 }
 
-/// What the person typed while the turn ended is answered before it, and says nothing about it.
+/// What the user typed while the turn ended is answered first, and proves nothing about it.
 #[test]
 fn what_was_typed_ahead_goes_before_what_was_said_at_a_stop() {
     let sample =
@@ -330,7 +332,7 @@ fn what_was_typed_ahead_goes_before_what_was_said_at_a_stop() {
     let course = sample.course(&offer);
     assert_eq!(course.iter().map(|(look, _)| *look).collect::<Vec<_>>(), [Open, Held, Proven]);
     assert!(course[2].1.contains("305df301"), "proven by {}", course[2].1);
-    // A hook that was killed said nothing: the next prompt is a later turn's.
+    // A killed hook said nothing: the next prompt belongs to a later turn.
     let killed = sample.with(&mark(), "nothing");
     assert_eq!(killed.looks(&offer), [Open, Passed]);
 }

@@ -1,7 +1,8 @@
-//! Cursor's payloads and answers, made by hand after its documentation: no real program was asked.
+//! Cursor's payloads and answers, made by hand from its documentation: no real program was used.
 
+use baton_agents::agent::{HookCodec as _, Identity as _};
+use baton_agents::by_name;
 use baton_agents::cursor::Cursor;
-use baton_agents::{Agent as _, by_name};
 use baton_core::event::EventKind::{
     self, AfterTool, BeforeTool, Compacting, Continued, End, IdleNotice, Prompt, Start, Stop, SubagentStart,
     SubagentStop, Unknown,
@@ -73,11 +74,11 @@ fn answers_are_the_documented_ones() {
         assert_eq!(says(event, Reply::Context("a".to_owned())), json!({ "additional_context": "a" }));
     }
     assert_eq!(says("stop", Reply::Continue("a".to_owned())), json!({ "followup_message": "a" }));
-    assert_eq!(Cursor.takes(Prompt), None, "a prompt's hook can add nothing");
+    assert_eq!(Cursor.context_limit(Prompt), None, "a prompt's hook can add nothing");
 }
 
 #[test]
-fn its_payloads_are_known_whoever_they_were_meant_for() {
+fn its_payloads_are_recognised_in_hooks_of_other_agents() {
     let nobody = |_: &str| None;
     for agent in ["claude", "codex", "copilot"] {
         for recorded in super::payloads::Recorded::all(agent) {

@@ -6,7 +6,8 @@ fn assert_reads(sample: &str, expected: &str) {
     assert_eq!(Sample::named(sample).sketch(), lines(expected), "{sample}");
 }
 
-/// Two tools at once, whose results stand with their calls and in a message of their own; and a stop hook's words, which come as a prompt.
+/// Two tools at once, whose results are with their calls and in a separate message; and the text of
+/// a stop hook, which comes as a prompt.
 #[test]
 fn a_turn_of_gemini_reads_as_it_happened() {
     assert_reads(
@@ -30,7 +31,8 @@ fn a_turn_of_gemini_reads_as_it_happened() {
     );
 }
 
-/// Within the same minute: there are a second head and an empty conversation before the one that goes on.
+/// Within the same minute: a second head and an empty conversation come before the one that goes
+/// on.
 #[test]
 fn a_resumed_session_of_gemini_begins_with_what_it_goes_on_with() {
     assert_reads(
@@ -58,8 +60,8 @@ fn a_resumed_session_of_gemini_begins_with_what_it_goes_on_with() {
     );
 }
 
-/// Esc while the model answers a prompt, while it answers tools (it then asks the model for a word by itself), again with a stop hook that would go on, and
-/// while one of two tools runs.
+/// Esc while the model answers a prompt, while it answers tools (then it asks the model by itself),
+/// again with a stop hook that would go on, and while one of two tools runs.
 #[test]
 fn gemini_takes_back_what_was_interrupted() {
     assert_reads(

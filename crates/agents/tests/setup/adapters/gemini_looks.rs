@@ -2,7 +2,7 @@
 
 use super::samples::{Offer, Sample, mark, quoted_mark};
 use baton_core::mail::Anchor;
-use baton_core::mail::Look::{self, Held, Open, Passed, Proven};
+use baton_core::mail::Proof::{self, Held, Open, Passed, Proven};
 
 fn offer(anchor: Anchor, before: &str) -> Offer<'_> {
     Offer { anchor, turn: "", before }
@@ -13,7 +13,7 @@ fn tools() -> Anchor {
     Anchor::Tools(Vec::new())
 }
 
-/// An offer at each kind of event, by the text that the hook printed there, with words of the answer to it.
+/// An offer at each kind of event, by the text of its hook, with words of the answer to it.
 fn offers() -> Vec<(Anchor, &'static str, &'static str)> {
     vec![
         (Anchor::Prompt, "CTX-BeforeAgent-1", "aloud"),
@@ -23,7 +23,7 @@ fn offers() -> Vec<(Anchor, &'static str, &'static str)> {
     ]
 }
 
-fn looks(sample: &Sample, anchor: Anchor, before: &str) -> Vec<Look> {
+fn looks(sample: &Sample, anchor: Anchor, before: &str) -> Vec<Proof> {
     sample.looks(&offer(anchor, before))
 }
 
@@ -32,13 +32,13 @@ fn text_in_geminis_context_is_proven_by_the_answer_to_it() {
     for (anchor, text, answer) in offers() {
         let marked = Sample::named("gemini-turn").with(text, &mark());
         let course = marked.course(&offer(anchor, &mark()));
-        let looks: Vec<Look> = course.iter().map(|(look, _)| *look).collect();
+        let looks: Vec<Proof> = course.iter().map(|(look, _)| *look).collect();
         assert_eq!(looks, [Open, Held, Proven], "{text}");
         assert!(course[2].1.contains(answer), "{text} was proven by {}", course[2].1);
     }
 }
 
-/// All but the stop: what it said would be a prompt, and so is any other, which a later one must be.
+/// All except the stop: its text would be a prompt, and any other prompt must be a later one.
 #[test]
 fn what_gemini_did_not_take_is_passed_by_the_next_answer() {
     for (anchor, text, _) in offers() {
@@ -80,7 +80,8 @@ fn results_of_commands_and_tools_count_in_gemini_where_they_were_read() {
     assert_eq!(looks(&untaken, Anchor::Shell, "CTX-AfterTool-1"), [Open, Passed], "another prompt came");
 }
 
-/// Killed before the answer: what is in the file is in the resumed conversation, also where a second head was written into it.
+/// Killed before the answer: what is in the file is in the resumed conversation, also if a second
+/// head was written into it.
 #[test]
 fn what_gemini_had_not_answered_is_proven_after_its_resume() {
     let sample = Sample::named("gemini-resumed").with("CTX-AfterAgent-1", &mark()).without("DONE2");
@@ -104,12 +105,12 @@ fn what_gemini_took_back_before_the_answer_was_not_taken() {
     }
 }
 
-/// The person interrupted another tool of the same answer; the results stay in the conversation.
+/// The user interrupted another tool of the same answer; the results stay in the conversation.
 #[test]
 fn what_came_with_a_tool_that_had_ended_is_proven_by_the_next_turn() {
     let marked = Sample::named("gemini-interrupted").with("CTX-AfterTool-2", &mark());
     assert_eq!(looks(&marked, tools(), &mark()), [Open, Held, Proven]);
-    // The hook of the tool that was cancelled runs too, and what it says goes nowhere.
+    // The hook of the cancelled tool runs too, and its text goes nowhere.
     let untaken = Sample::named("gemini-interrupted");
     assert_eq!(looks(&untaken, tools(), "CTX-AfterTool-2"), [Open, Passed]);
 }

@@ -1,4 +1,5 @@
-//! The adapters of the agents against what the real programs say: their payloads, their answers, their transcripts.
+//! The adapters against what the real programs wrote: their payloads, their answers, their
+//! transcripts.
 
 mod answers;
 mod claude_lines;

@@ -1,7 +1,9 @@
-//! Payloads as the real programs gave them to hooks (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0), and worse ones.
+//! Payloads as the real programs gave them to hooks (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI
+//! 0.61.0), and worse ones.
 
 use crate::round_trip::any_json;
-use baton_agents::install::{Form, Guard, Scope};
+use baton_agents::agent::{Identity as _, Waking as _};
+use baton_agents::install::{Form, GuardHooks, Scope};
 use baton_agents::{Agent, by_name, claude, codex, gemini};
 use baton_core::Code;
 use baton_core::event::EventKind::{
@@ -19,12 +21,12 @@ use std::path::{Path, PathBuf};
 #[derive(Deserialize)]
 pub struct Recorded {
     pub name: String,
-    /// The event that the hook was installed for, where the payload does not say it.
+    /// The event that the hook was installed for, if the payload does not name it.
     #[serde(default)]
     pub event: Option<String>,
-    /// What in the hook's environment is of the agent.
+    /// The agent's own variables in the hook's environment.
     pub env: BTreeMap<String, String>,
-    /// What the hook got.
+    /// The hook's standard input.
     pub stdin: Value,
 }
 
@@ -48,7 +50,8 @@ fn parse(agent: &dyn Agent, payload: &Value) -> Event {
     agent.parse(payload.to_string().as_bytes(), None).unwrap()
 }
 
-/// A recorded payload, and what it means: kind, session, turn, subagent, calls, transcript; of ids and paths the end.
+/// A recorded payload and its meaning: kind, session, turn, subagent, calls, transcript; of ids and
+/// paths only the end.
 type Row = (
     &'static str,
     EventKind,
@@ -93,7 +96,7 @@ const CODEX: &[Row] = &[
     ("SessionStart-compact", Start(Source::Compact), "c8e2efd9", "", "", &[], "c8e2efd9.jsonl"),
     ("SessionStart-fork", Start(Source::Fork), "57435555", "", "", &[], "57435555.jsonl"),
     ("UserPromptSubmit", Prompt, "fd570b47", "ab1e778f", "", &[], "fd570b47.jsonl"),
-    // A subagent has its parent's session and a transcript of its own.
+    // A subagent has its parent's session and its own transcript.
     ("UserPromptSubmit-subagent", Prompt, "4c587be9", "11df44be", "9edeafce", &[], "9edeafce.jsonl"),
     ("PreToolUse", BeforeTool, "fd570b47", "ab1e778f", "", &["744fef2b"], "fd570b47.jsonl"),
     ("PostToolUse", AfterTool, "fd570b47", "ab1e778f", "", &["744fef2b"], "fd570b47.jsonl"),
@@ -116,7 +119,7 @@ const CODEX: &[Row] = &[
 
 const GEMINI: &[Row] = &[
     ("SessionStart", Start(Source::Startup), "ca536f0c", "", "", &[], "7f260041.jsonl"),
-    // It names the file of a conversation that never is.
+    // It names the file of a conversation that never exists.
     ("SessionStart-resume", Start(Source::Resume), "54097de3", "", "", &[], ""),
     ("BeforeAgent", Prompt, "ca536f0c", "", "", &[], "7f260041.jsonl"),
     ("PreCompress", Other, "ca536f0c", "", "", &[], "7f260041.jsonl"),
@@ -204,7 +207,7 @@ fn claude_agent() -> claude::Claude {
     claude::Claude
 }
 
-/// What the agent makes of `${path}`: fields by dots, items by number.
+/// The value of `${path}` for the agent: fields by dots, items by number.
 fn filled<'a>(template: &'a str, payload: &'a Value) -> Option<&'a str> {
     let Some(path) = template.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) else {
         return Some(template);
@@ -216,15 +219,15 @@ fn filled<'a>(template: &'a str, payload: &'a Value) -> Option<&'a str> {
 #[test]
 fn a_hook_through_mcp_means_the_same_as_its_payload() {
     for (agent, rows) in [
-        ("claude", claude::install::hook_rows(&Scope::User, Guard::On)),
-        ("codex", codex::install::hook_rows(Guard::On)),
+        ("claude", claude::install::hook_rows(&Scope::User, GuardHooks::On)),
+        ("codex", codex::install::hook_rows(GuardHooks::On)),
     ] {
         for row in rows {
             let Form::McpTool { input, .. } = row.form else { continue };
             let payload = Recorded::named(agent, row.event).stdin;
             let fields = input.into_iter().map(|(key, template)| {
                 let value = filled(template, &payload);
-                // Claude Code sends an empty text for a field that is not there; Codex does not call at all.
+                // Claude Code sends an empty text for a missing field; Codex does not call at all.
                 assert!(agent == "claude" || value.is_some(), "{}: {key}", row.event);
                 (key, value.unwrap_or_default())
             });
@@ -310,7 +313,8 @@ fn a_process_of_gemini_is_known_by_the_script_that_node_runs() {
     }
 }
 
-/// Beside its parent's, in a folder of the parent's name; the tool that runs it is the parent's own.
+/// Beside its parent's, in a folder of the parent's name. The tool that runs it is the parent's
+/// own.
 #[test]
 fn a_subagent_of_gemini_is_looked_for_beside_its_parent() {
     let event = Recorded::named("gemini", "AfterTool").event("gemini");

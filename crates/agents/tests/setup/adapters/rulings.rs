@@ -1,11 +1,12 @@
-//! How a tool call is read to be judged, and how each agent is told what was decided.
+//! How a tool call is read for the guard, and how each agent gets the ruling.
 
-use baton_agents::{Call, Ruling, by_name};
+use baton_agents::{Ruling, ToolCall, by_name};
 use baton_core::event::EventKind;
 use baton_core::tool::ToolKind;
 use serde_json::{Value, json};
 
-/// Each agent's events around a tool, and a payload of each: a command that is about to run, and what it printed.
+/// Each agent's events around a tool, with a payload of each: a command that is about to run, and
+/// its output.
 fn payloads() -> Vec<(&'static str, &'static str, Value, &'static str, Value)> {
     let claude = |event: &str| {
         json!({
@@ -56,11 +57,11 @@ fn payloads() -> Vec<(&'static str, &'static str, Value, &'static str, Value)> {
     ]
 }
 
-fn read(agent: &str, event: &str, payload: &Value) -> Call {
+fn read(agent: &str, event: &str, payload: &Value) -> ToolCall {
     by_name(agent).unwrap().call(payload.to_string().as_bytes(), Some(event)).unwrap().unwrap()
 }
 
-fn said(agent: &str, call: &Call, ruling: Ruling) -> Value {
+fn said(agent: &str, call: &ToolCall, ruling: Ruling) -> Value {
     let text = by_name(agent).unwrap().render_ruling(call, &ruling);
     if text.is_empty() { Value::Null } else { serde_json::from_str(&text).unwrap() }
 }
@@ -95,7 +96,7 @@ fn a_call_of_each_agent_is_read_before_it_runs_and_after() {
     }
 }
 
-/// What is no tool call is none, whatever else it holds.
+/// A payload without a tool call has none, whatever else it contains.
 #[test]
 fn an_event_of_another_kind_shows_no_call() {
     for (agent, _, payload, ..) in payloads() {
@@ -114,7 +115,7 @@ fn an_input_that_is_json_in_a_text_is_read_too() {
     assert_eq!(read("copilot", "preToolUse", &payload).tool.command.as_deref(), Some("id -u"));
 }
 
-/// Cursor has events for one kind of tool too, whose payload is the input.
+/// Cursor also has events for one kind of tool, whose payload is the input.
 #[test]
 fn cursor_events_of_one_tool_are_calls_of_it() {
     let payload = json!({"conversation_id": "s1", "command": "id -u", "cwd": "/p"});
@@ -149,7 +150,7 @@ fn each_agent_is_told_no_in_its_own_words() {
             "claude" => assert_eq!(asked, hook("ask")),
             "copilot" => assert_eq!(asked, flat("ask")),
             "cursor" => assert_eq!(asked, permission("ask")),
-            // Those that can't ask refuse, and say that a person has to decide.
+            // Agents that can't ask refuse, and say that a person has to decide.
             _ => {
                 let text = asked.to_string();
                 assert!(
@@ -204,7 +205,7 @@ fn an_output_is_replaced_in_the_form_that_each_agent_takes() {
     }
 }
 
-/// Claude Code lets nobody replace what a failed tool printed.
+/// Claude Code does not let a hook replace the output of a failed tool.
 #[test]
 fn claude_is_warned_about_what_a_failed_tool_printed() {
     let payload = json!({

@@ -1,15 +1,15 @@
-//! Transcripts that the real programs wrote (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0, Copilot 1.0.102), cut down to the lines that
-//! tell something.
+//! Transcripts that the real programs wrote (Claude Code 2.1.325, Codex 0.166.0, Gemini CLI 0.61.0,
+//! Copilot 1.0.102), reduced to the lines that matter.
 //!
-//! Where a hook had text for the model, the sample says `CTX-<event>-<number>`. Tests put an offer's mark in such a place, or in one where it
-//! must not count.
+//! Where a hook had text for the model, the sample has `CTX-<event>-<number>`. Tests put an offer's
+//! mark there, or in a place where it must not count.
 
 use baton_agents::{Agent, by_name};
 use baton_core::frame;
 use baton_core::id::Nonce;
-use baton_core::mail::{Anchor, Item, Look, Search, Turns, proof};
+use baton_core::mail::{Anchor, Item, Proof, Search, Turns, proof};
 
-/// The nonce that stands in the samples that were recorded with whole offers.
+/// The nonce in the samples that were recorded with whole offers.
 pub fn nonce() -> Nonce {
     Nonce::parse("n0123456789ab").unwrap()
 }
@@ -19,19 +19,19 @@ pub fn mark() -> String {
     proof::mark(&nonce())
 }
 
-/// The mark as a message's body can hold it.
+/// The mark as a message's body may quote it.
 pub fn quoted_mark() -> String {
     let quoted = frame::defuse(&mark());
     assert_ne!(quoted, mark());
     quoted
 }
 
-/// An offer as it is kept until it is settled.
+/// An offer as the store keeps it until it is settled.
 pub struct Offer<'a> {
     pub anchor: Anchor,
-    /// The end of the id of the turn that it was made in; empty where turns have none.
+    /// The end of the id of its turn; empty if turns have no ids.
     pub turn: &'a str,
-    /// It was made, at the latest, when the line with this text was about to be written.
+    /// The offer was made before the line with this text was written.
     pub before: &'a str,
 }
 
@@ -43,7 +43,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The sample of this name; it begins with the agent's.
+    /// The sample of this name, which begins with the agent's name.
     pub fn named(name: &str) -> Self {
         let agent = by_name(name.split_once('-').unwrap().0).unwrap();
         let path = format!("{}/tests/transcripts/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
@@ -51,7 +51,8 @@ impl Sample {
         Self { agent, lines }
     }
 
-    /// With `new` for `old` in each line that `chosen` picks, of which there must be one. Neither may need escapes in JSON.
+    /// With `new` for `old` in each line that `chosen` picks; there must be at least one. Neither
+    /// may need escapes in JSON.
     pub fn with_in(&self, chosen: impl Fn(&str) -> bool, old: &str, new: &str) -> Self {
         let mut sample = self.clone();
         let mut found = false;
@@ -87,12 +88,11 @@ impl Sample {
         self
     }
 
-    /// Each item in a few words.
     pub fn sketch(&self) -> Vec<String> {
         self.items().iter().flatten().map(sketch).collect()
     }
 
-    /// What each line means.
+    /// The items of each line.
     fn items(&self) -> Vec<Vec<Item>> {
         let mut read = self.agent.transcript();
         self.lines.iter().map(|line| read(line)).collect()
@@ -115,17 +115,19 @@ impl Sample {
             .unwrap_or_else(|| panic!("no line with {text}"))
     }
 
-    /// What is concluded about an offer while the file grows, each change with the line that made it.
+    /// The conclusions about an offer while the file grows, each change with the line that caused
+    /// it.
     ///
-    /// Agents write late, so the file may have been shorter than it says when the offer was made: it must not matter. Claude Code and Copilot may
-    /// be behind by a whole turn, Codex by what it writes in some milliseconds, Gemini CLI never.
-    pub fn course(&self, offer: &Offer<'_>) -> Vec<(Look, String)> {
+    /// Agents write late, so the file may have been shorter when the offer was made. That must not
+    /// matter. Claude Code and Copilot may be a whole turn behind, Codex some milliseconds, Gemini
+    /// CLI never.
+    pub fn course(&self, offer: &Offer<'_>) -> Vec<(Proof, String)> {
         let latest = self.position(offer.before);
         let turn = (!offer.turn.is_empty()).then(|| self.turn(offer.turn));
-        let turns = Turns { offer: turn, now: None, unnamed: !self.agent.names_turns() };
+        let turns = Turns { offer: turn, now: None, unnamed: !self.agent.quirks().names_turns };
         let items = self.items();
         let course = |position: usize| {
-            let mut changes = vec![(Look::Open, String::new())];
+            let mut changes = vec![(Proof::Open, String::new())];
             for end in position + 1..=self.lines.len() {
                 let nonce = nonce();
                 let mut search = Search::new(&nonce, &offer.anchor, &turns);
@@ -134,8 +136,8 @@ impl Sample {
                         search.feed(item, at >= position);
                     }
                 }
-                if changes.last().is_some_and(|(look, _)| *look != search.look()) {
-                    changes.push((search.look(), self.lines[end - 1].clone()));
+                if changes.last().is_some_and(|(look, _)| *look != search.proof()) {
+                    changes.push((search.proof(), self.lines[end - 1].clone()));
                 }
             }
             changes
@@ -152,13 +154,13 @@ impl Sample {
         expected
     }
 
-    /// The looks of [`course`](Self::course) alone.
-    pub fn looks(&self, offer: &Offer<'_>) -> Vec<Look> {
+    /// Only the looks of [`course`](Self::course).
+    pub fn looks(&self, offer: &Offer<'_>) -> Vec<Proof> {
         looks(&self.course(offer))
     }
 }
 
-fn looks(course: &[(Look, String)]) -> Vec<Look> {
+fn looks(course: &[(Proof, String)]) -> Vec<Proof> {
     course.iter().map(|(look, _)| *look).collect()
 }
 

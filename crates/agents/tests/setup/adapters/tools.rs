@@ -1,4 +1,4 @@
-//! The tables of tools, cell by cell: name, input, and what the call is.
+//! The tables of tools, cell by cell: name, input, and the call that it makes.
 
 use baton_agents::tools::{Tools, kind, tool};
 use baton_agents::{ALL, claude, codex, copilot, cursor, gemini, opencode, pi};
@@ -9,10 +9,12 @@ use baton_core::tool::ToolKind::{
 use baton_core::tool::ToolUse;
 use serde_json::{Value, json};
 
-/// What a call says, beside its kind and name.
+/// What a call contains beside its kind and name.
 enum Says {
     Nothing,
     Paths(&'static [&'static str]),
+    /// A folder that is searched, and the pattern of the files.
+    Below(&'static str, &'static str),
     File(&'static str, &'static str),
     Command(&'static str),
     PatchText(&'static str),
@@ -21,9 +23,9 @@ enum Says {
     /// A command, and where it runs.
     In(&'static str, &'static str),
 }
-use Says::{Command, File, In, Nothing, PatchText, Paths, Typed, Url};
+use Says::{Below, Command, File, In, Nothing, PatchText, Paths, Typed, Url};
 
-/// Names that mean the same, an input, and what a call with it is.
+/// Names with the same meaning, an input, and the call that it makes.
 type Cell = (&'static str, Value, ToolKind, Says);
 
 fn claude_cells() -> Vec<Cell> {
@@ -39,8 +41,9 @@ fn claude_cells() -> Vec<Cell> {
         ("NotebookEdit", cell, Edit, File("/a.ipynb", "y")),
         ("NotebookEdit", json!({"file_path": "/a.ipynb"}), Edit, Paths(&["/a.ipynb"])),
         ("LS", json!({"path": "/d"}), List, Paths(&["/d"])),
-        ("Glob", json!({"pattern": "*.rs", "path": "/d"}), Glob, Paths(&["/d"])),
+        ("Glob", json!({"pattern": "*.rs", "path": "/d"}), Glob, Below("/d", "*.rs")),
         ("Grep", json!({"pattern": "x", "path": "/d"}), Grep, Paths(&["/d"])),
+        ("Grep", json!({"pattern": "x", "path": "/d", "glob": "*.a"}), Grep, Below("/d", "*.a")),
         ("WebFetch", json!({"url": "http://h", "prompt": "p"}), Fetch, Url("http://h")),
         ("WebSearch", json!({"query": "q"}), Search, Nothing),
         ("Agent Task", json!({"prompt": "p", "description": "d"}), Task, Nothing),
@@ -88,10 +91,12 @@ fn gemini_cells() -> Vec<Cell> {
         ("replace", replace, Edit, File("/a", "y")),
         ("list_directory", json!({"dir_path": "/d"}), List, Paths(&["/d"])),
         ("list_directory", json!({"path": "/d"}), List, Paths(&["/d"])),
-        ("glob", json!({"pattern": "*", "dir_path": "/d"}), Glob, Paths(&["/d"])),
-        ("glob", json!({"pattern": "*", "path": "/d"}), Glob, Paths(&["/d"])),
+        ("glob", json!({"pattern": "*", "dir_path": "/d"}), Glob, Below("/d", "*")),
+        ("glob", json!({"pattern": "*", "path": "/d"}), Glob, Below("/d", "*")),
         ("grep_search search_file_content", json!({"dir_path": "/d"}), Grep, Paths(&["/d"])),
         ("grep_search search_file_content", json!({"path": "/d"}), Grep, Paths(&["/d"])),
+        ("grep_search", json!({"dir_path": "/d", "include": "*.a"}), Grep, Below("/d", "*.a")),
+        ("grep_search", json!({"dir_path": "/d", "include_pattern": "*.a"}), Grep, Below("/d", "*.a")),
         ("web_fetch", json!({"prompt": "read http://h"}), Fetch, Url("read http://h")),
         ("google_web_search", json!({"query": "q"}), Search, Nothing),
         ("invoke_agent", json!({"agent_name": "a", "prompt": "p"}), Task, Nothing),
@@ -110,11 +115,12 @@ fn opencode_cells() -> Vec<Cell> {
         ("edit", edit, Edit, File("/a", "y")),
         ("apply_patch patch", json!({"patchText": "*** Begin"}), Patch, PatchText("*** Begin")),
         ("list", json!({"path": "/d"}), List, Paths(&["/d"])),
-        ("glob", json!({"pattern": "*", "path": "/d"}), Glob, Paths(&["/d"])),
+        ("glob", json!({"pattern": "*", "path": "/d"}), Glob, Below("/d", "*")),
         ("grep", json!({"pattern": "x", "path": "/d"}), Grep, Paths(&["/d"])),
+        ("grep", json!({"path": "/d", "include": "*.a"}), Grep, Below("/d", "*.a")),
         ("webfetch", json!({"url": "http://h"}), Fetch, Url("http://h")),
         ("websearch", json!({"query": "q"}), Search, Nothing),
-        // Not a command for a shell.
+        // Not a shell command.
         ("task", json!({"prompt": "p", "command": "review"}), Task, Nothing),
         ("todowrite todoread skill question", json!({}), Other, Nothing),
     ]
@@ -135,10 +141,11 @@ fn copilot_cells() -> Vec<Cell> {
         ("apply_patch", json!({"input": "*** Begin"}), Patch, PatchText("*** Begin")),
         ("apply_patch", json!("*** Begin"), Patch, PatchText("*** Begin")),
         ("ls", json!({"path": "/d"}), List, Paths(&["/d"])),
-        ("glob Glob", json!({"pattern": "*", "paths": "/d"}), Glob, Paths(&["/d"])),
-        ("glob Glob", json!({"pattern": "*", "path": "/d"}), Glob, Paths(&["/d"])),
+        ("glob Glob", json!({"pattern": "*", "paths": "/d"}), Glob, Below("/d", "*")),
+        ("glob Glob", json!({"pattern": "*", "path": "/d"}), Glob, Below("/d", "*")),
         ("grep rg Grep", json!({"pattern": "x", "paths": ["/d", "/e"]}), Grep, Paths(&["/d", "/e"])),
         ("grep rg Grep", json!({"pattern": "x", "path": "/d"}), Grep, Paths(&["/d"])),
+        ("grep rg Grep", json!({"path": "/d", "glob": "*.a"}), Grep, Below("/d", "*.a")),
         ("web_fetch WebFetch", json!({"url": "http://h"}), Fetch, Url("http://h")),
         ("web_search WebSearch", json!({"query": "q"}), Search, Nothing),
         ("task Agent read_agent write_agent list_agents", json!({"prompt": "p"}), Task, Nothing),
@@ -162,6 +169,7 @@ fn cursor_cells() -> Vec<Cell> {
         ("Write", json!({"target_file": "/a"}), Write, Paths(&["/a"])),
         ("Delete", json!({"path": "/a"}), Delete, Paths(&["/a"])),
         ("Grep", json!({"pattern": "x", "path": "/d"}), Grep, Paths(&["/d"])),
+        ("Grep", json!({"pattern": "x", "path": "/d", "glob": "*.a"}), Grep, Below("/d", "*.a")),
         ("Task", json!({"prompt": "p"}), Task, Nothing),
     ]
 }
@@ -173,8 +181,9 @@ fn pi_cells() -> Vec<Cell> {
         ("write", json!({"path": "/a", "content": "y"}), Write, File("/a", "y")),
         ("edit", json!({"path": "/a", "edits": []}), Edit, Paths(&["/a"])),
         ("ls", json!({"path": "/d"}), List, Paths(&["/d"])),
-        ("find", json!({"pattern": "*", "path": "/d"}), Glob, Paths(&["/d"])),
+        ("find", json!({"pattern": "*", "path": "/d"}), Glob, Below("/d", "*")),
         ("grep", json!({"pattern": "x", "path": "/d"}), Grep, Paths(&["/d"])),
+        ("grep", json!({"path": "/d", "glob": "*.a"}), Grep, Below("/d", "*.a")),
     ]
 }
 
@@ -183,6 +192,10 @@ fn expected(kind: ToolKind, name: &str, says: &Says) -> ToolUse {
     match *says {
         Nothing => {}
         Paths(paths) => call.paths = paths.iter().map(|path| (*path).to_owned()).collect(),
+        Below(path, glob) => {
+            call.paths = vec![path.to_owned()];
+            call.globs = vec![glob.to_owned()];
+        }
         File(path, content) => {
             call.paths = vec![path.to_owned()];
             call.content = Some(content.to_owned());
@@ -245,6 +258,63 @@ fn no_cell_of_the_tables_is_without_a_test() {
 }
 
 #[test]
+fn a_known_tool_without_its_field_is_not_understood() {
+    for (agent, tools, cells) in agents() {
+        for (names, input, kind, _) in &cells {
+            if !matches!(kind, Shell | Read | Write | Edit | Delete | Patch | Fetch) {
+                continue;
+            }
+            for name in names.split(' ') {
+                let why = |input: &Value| tool(tools, name, input, &[]).unread;
+                assert_eq!(why(input), None, "{agent} {name} {input}");
+                let renamed = json!({"other": "x", "extra": {"value": input}});
+                assert!(why(&renamed).is_some(), "{agent} {name}");
+                for odd in [json!({}), json!(null), json!(7), json!([])] {
+                    assert!(why(&odd).is_some(), "{agent} {name} {odd}");
+                }
+                let Value::Object(fields) = input else { continue };
+                for odd in [json!(7), json!({"text": "x"}), json!([["x"]])] {
+                    let odd: serde_json::Map<String, Value> =
+                        fields.keys().map(|key| (key.clone(), odd.clone())).collect();
+                    assert!(why(&Value::Object(odd)).is_some(), "{agent} {name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_looks_like_a_field_is_found_under_another_name_and_deeper() {
+    for (agent, tools, _) in agents() {
+        for input in [
+            json!({"script": "sudo id"}),
+            json!({"cmd": "sudo id"}),
+            json!({"params": {"command": "sudo id"}}),
+            json!({"calls": [{"input": {"argv": "sudo id"}}]}),
+        ] {
+            let shell = tools.rows.iter().find(|row| row.kind == Shell).unwrap();
+            let known = shell.names.first().unwrap();
+            for name in ["elsewhere", known] {
+                assert_eq!(
+                    tool(tools, name, &input, &[]).command.as_deref(),
+                    Some("sudo id"),
+                    "{agent} {name} {input}"
+                );
+            }
+        }
+        let words = json!({"command": "sudo", "args": ["rm", "a b"]});
+        assert_eq!(
+            tool(tools, "elsewhere", &words, &[]).command.as_deref(),
+            Some("sudo 'rm' 'a b'"),
+            "{agent}"
+        );
+        for input in [json!({"uri": "/a"}), json!({"filename": "/a"}), json!({"files": [{"path": "/a"}]})] {
+            assert_eq!(tool(tools, "elsewhere", &input, &[]).paths, ["/a"], "{agent} {input}");
+        }
+    }
+}
+
+#[test]
 fn a_name_is_in_one_row_only() {
     for (agent, tools, _) in agents() {
         let mut names: Vec<&str> = tools.rows.iter().flat_map(|row| row.names.iter().copied()).collect();
@@ -269,7 +339,7 @@ fn mcp(server: &str, tool: &str) -> ToolKind {
 }
 
 #[test]
-fn tools_of_servers_are_told_by_each_agents_spelling() {
+fn tools_of_servers_are_recognised_by_each_agents_spelling() {
     let rows: &[(&Tools, &str, &[&str], ToolKind)] = &[
         (&claude::tools::TOOLS, "mcp__git__log", &[], mcp("git", "log")),
         (&claude::tools::TOOLS, "mcp__a__b__c", &[], mcp("a", "b__c")),
@@ -281,7 +351,7 @@ fn tools_of_servers_are_told_by_each_agents_spelling() {
         (&pi::tools::TOOLS, "mcp__git__log", &[], mcp("git", "log")),
         (&gemini::tools::TOOLS, "mcp_git_log_all", &[], mcp("git", "log_all")),
         (&gemini::tools::TOOLS, "mcp_git_log_all", &["git_log"], mcp("git_log", "all")),
-        // Without knowing the servers it may be a tool of OpenCode's own.
+        // Without knowing the servers, it may be one of OpenCode's own tools.
         (&opencode::tools::TOOLS, "git_log", &[], Unknown),
         (&opencode::tools::TOOLS, "git_log", &["git"], mcp("git", "log")),
         (

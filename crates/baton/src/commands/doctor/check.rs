@@ -1,13 +1,13 @@
 //! One check, and how checks are shown: for people in one block per agent, as data in one list.
 
-use crate::print::{Out, Tone};
+use crate::print::{Out, Text, Tone, text};
 use baton_agents::Agent;
 use baton_core::Error;
 use serde_json::{Value, json};
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckLevel {
     /// As it should be.
     Pass,
     /// Worth knowing; nothing is to be done.
@@ -18,7 +18,7 @@ pub enum Verdict {
     Fail,
 }
 
-impl Verdict {
+impl CheckLevel {
     fn as_str(self) -> &'static str {
         match self {
             Self::Pass => "pass",
@@ -42,19 +42,19 @@ impl Verdict {
 #[derive(Debug)]
 pub struct Check {
     name: &'static str,
-    verdict: Verdict,
+    verdict: CheckLevel,
     detail: String,
     hint: Option<String>,
 }
 
 impl Check {
     /// A check with its outcome.
-    pub fn new(name: &'static str, verdict: Verdict, detail: impl Into<String>) -> Self {
+    pub fn new(name: &'static str, verdict: CheckLevel, detail: impl Into<String>) -> Self {
         Self { name, verdict, detail: detail.into(), hint: None }
     }
 
     /// A check that an error ended.
-    pub fn error(name: &'static str, verdict: Verdict, error: &Error) -> Self {
+    pub fn error(name: &'static str, verdict: CheckLevel, error: &Error) -> Self {
         Self { hint: error.hint_text().map(str::to_owned), ..Self::new(name, verdict, error.message()) }
     }
 
@@ -79,7 +79,7 @@ pub struct Block {
 impl Block {
     /// Whether one of them fails.
     pub fn fails(&self) -> bool {
-        self.checks.iter().any(|check| check.verdict == Verdict::Fail)
+        self.checks.iter().any(|check| check.verdict == CheckLevel::Fail)
     }
 
     /// The checks as data. Their names say whose they are.
@@ -93,28 +93,26 @@ impl Block {
 }
 
 /// All blocks for people; the agents that are not there in one line.
-pub fn shown(out: Out, blocks: &[Block]) -> String {
+pub fn shown(out: Out, blocks: &[Block]) -> Text {
     let checks = blocks.iter().flat_map(|block| &block.checks);
     let width = checks.map(|check| check.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
+    let mut text = Text::default();
     for block in blocks.iter().filter(|block| !block.absent) {
-        text.push_str(&format!("{}\n", out.tone(Tone::Bold, block.title)));
+        text.push(text![out.tone(Tone::Bold, block.title), "\n"]);
         for check in &block.checks {
             let verdict = out.tone(check.verdict.tone(), check.verdict.as_str());
-            text.push_str(&format!("  {verdict}  {:width$}  {}\n", check.name, check.detail));
+            let name = format_args!("  {:width$}  ", check.name);
+            text.push(text!["  ", verdict, name, &check.detail, "\n"]);
             if let Some(hint) = &check.hint {
-                text.push_str(&format!(
-                    "        {:width$}  {}\n",
-                    "",
-                    out.tone(Tone::Dim, &format!("hint: {hint}"))
-                ));
+                let hint = out.tone(Tone::Dim, &format!("hint: {hint}"));
+                text.push(text!["        ", format_args!("{:width$}  ", ""), hint, "\n"]);
             }
         }
     }
     let absent: Vec<_> = blocks.iter().filter(|block| block.absent).filter_map(|block| block.agent).collect();
     if !absent.is_empty() {
         let titles: Vec<_> = absent.iter().map(|agent| agent.title()).collect();
-        text.push_str(&format!("not installed: {}\n", titles.join(", ")));
+        text.push(text!["not installed: ", titles.join(", "), "\n"]);
     }
     text
 }

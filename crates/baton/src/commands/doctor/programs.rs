@@ -1,4 +1,5 @@
-//! Programs that doctor starts to see whether they answer: the agents, for their version, and baton's own MCP server.
+//! Programs that doctor starts to see whether they answer: the agents, for their version, and
+//! baton's own MCP server.
 
 use crate::environment;
 use crate::started::{ANSWER_BYTES, Started};
@@ -15,15 +16,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// How long an agent may take to say its version. They are asked at the same time, some take seconds, and machines are busy.
-pub const VERSION_WAIT: Span = Span::seconds(15);
+/// How long an agent may take to say its version. They are asked at the same time, some take
+/// seconds, and machines are busy.
+pub const VERSION_TIMEOUT: Span = Span::seconds(15);
 /// How far above a program its package's file may lie, and how much of it is read.
-const PACKAGE_DEPTH: usize = 4;
+const MAX_PACKAGE_DEPTH: usize = 4;
 const PACKAGE_BYTES: u64 = 1 << 20;
 /// How long our own server may take to say hello.
-const SERVER_WAIT: Span = Span::seconds(3);
+const SERVER_TIMEOUT: Span = Span::seconds(3);
 /// The protocol that the server is greeted in.
-const PROTOCOL: &str = "2025-06-18";
+const PROTOCOL_VERSION: &str = "2025-06-18";
 
 /// What a program said when it was asked for its version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,13 +54,13 @@ pub fn versions(programs: &[(&'static dyn Agent, Option<PathBuf>)]) -> Vec<Optio
 }
 
 fn version(agent: &dyn Agent, program: &Path) -> Version {
-    if agent.writes_when_asked()
+    if agent.quirks().writes_when_asked_for_version
         && let Some(version) = packaged_version(program)
     {
         return Version::Is(version);
     }
     // Without such a home it is asked all the same: what it writes does no harm.
-    let home = if agent.writes_when_asked() { ThrowAway::new().ok() } else { None };
+    let home = if agent.quirks().writes_when_asked_for_version { ThrowAway::new().ok() } else { None };
     asked_version(program, home.as_ref().map(ThrowAway::path))
 }
 
@@ -78,7 +80,7 @@ fn asked_version(program: &Path, home: Option<&Path>) -> Version {
         Ok(started) => started,
         Err(error) => return Version::Failed(format!("can't be started: {error}")),
     };
-    let deadline = Instant::now() + VERSION_WAIT.to_std();
+    let deadline = Instant::now() + VERSION_TIMEOUT.to_std();
     let answer = started.hear(deadline, |answer| answer.len() == ANSWER_BYTES);
     let status = started.end(Instant::now());
     let whole = answer.len() < ANSWER_BYTES;
@@ -94,8 +96,8 @@ fn asked_version(program: &Path, home: Option<&Path>) -> Version {
 /// The version of the npm package that has this very file as its program.
 fn packaged_version(program: &Path) -> Option<String> {
     let program = program.canonicalize().ok()?;
-    program.ancestors().skip(1).take(PACKAGE_DEPTH).find_map(|folder| {
-        let file = fs::File::open(folder.join("package.json")).ok()?;
+    program.ancestors().skip(1).take(MAX_PACKAGE_DEPTH).find_map(|folder| {
+        let file = baton_machine::files::open(&folder.join("package.json")).ok()?;
         let package: Value = serde_json::from_reader(file.take(PACKAGE_BYTES)).ok()?;
         let is_it = |path: &Value| {
             let path = path.as_str().map(|path| folder.join(path).canonicalize());
@@ -130,7 +132,7 @@ impl ThrowAway {
 
 impl Drop for ThrowAway {
     fn drop(&mut self) {
-        // It lies among temporary files, where others are left too.
+        // It is among temporary files, where other programs leave some too.
         fs::remove_dir_all(&self.0).ok();
     }
 }
@@ -153,14 +155,15 @@ fn find_version(answer: &str) -> Option<&str> {
     })
 }
 
-/// Starts our own MCP server as an agent would, and greets it. Gives the version that it says, or what is wrong.
+/// Starts our own MCP server as an agent would, and greets it. Gives the version that it says, or
+/// what is wrong.
 pub fn greet_server(program: &Path, home: &Path, agent: &str) -> Result<String, String> {
     let mut command = Command::new(program);
     command.args(["mcp", "--agent", agent, "--home"]).arg(home).stdin(Stdio::piped());
-    let deadline = Instant::now() + SERVER_WAIT.to_std();
+    let deadline = Instant::now() + SERVER_TIMEOUT.to_std();
     let mut started = Started::start(command).map_err(|error| format!("can't be started: {error}"))?;
     let client = json!({"name": "baton-doctor", "version": env!("CARGO_PKG_VERSION")});
-    let params = json!({"protocolVersion": PROTOCOL, "capabilities": {}, "clientInfo": client});
+    let params = json!({"protocolVersion": PROTOCOL_VERSION, "capabilities": {}, "clientInfo": client});
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     if let Some(stdin) = &mut started.child.stdin {
         // Whether it got there, the answer shows.
@@ -173,7 +176,7 @@ pub fn greet_server(program: &Path, home: &Path, agent: &str) -> Result<String, 
         Some(version) => Ok(version.to_owned()),
         None if answer.is_empty() => Err(match status {
             Some(status) => format!("ended without an answer: {status}"),
-            None => format!("did not answer within {}", SERVER_WAIT.coarse()),
+            None => format!("did not answer within {}", SERVER_TIMEOUT.coarse()),
         }),
         None => Err(format!("answered {}", frame::shown(&String::from_utf8_lossy(&answer), 120))),
     }
@@ -183,7 +186,8 @@ pub fn greet_server(program: &Path, home: &Path, agent: &str) -> Result<String, 
 mod tests {
     use super::*;
 
-    /// What the programs print that the adapters were verified with, and Cursor by its documentation.
+    /// What the programs print that the adapters were verified with, and Cursor by its
+    /// documentation.
     #[test]
     fn a_version_is_found_in_what_the_agents_print() {
         for (answer, version) in [

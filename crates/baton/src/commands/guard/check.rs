@@ -1,15 +1,15 @@
-//! `guard check`: judges a native payload as a hook would, without a session, a log or an effect.
+//! `guard check`: judges a native payload as a hook would, without a context, a log or an effect.
 
-use super::{Session, rule};
-use crate::gate;
+use super::{CommandContext, rule};
+use crate::guard;
 use crate::print::{Out, done};
 use baton_agents::Agent;
 use baton_core::error::Exit;
 use baton_core::event::EventKind;
 use baton_core::guard::Decision;
 use baton_core::{Code, Error, limits};
-use baton_gate::Gate;
 use baton_guard::RuleSet;
+use baton_guard_runtime::Guard;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::Read as _;
@@ -17,13 +17,13 @@ use std::io::Read as _;
 // `baton guard check`
 #[derive(Debug, Args)]
 pub struct Check {
-    /// Whose payload it is
+    /// The agent that the payload comes from
     #[arg(long, default_value = "claude")]
     agent: String,
-    /// The agent's own name of the event, where the payload does not say it
+    /// The agent's own name of the event, if the payload does not have it
     #[arg(long)]
     event: Option<String>,
-    /// Judge by this rule alone, whether it is on or not
+    /// Judge by this rule alone, whether or not it is on
     #[arg(long, value_name = "RULE")]
     only: Option<String>,
     /// The parameters of that rule
@@ -33,18 +33,18 @@ pub struct Check {
 
 impl Check {
     /// Says what would be decided; exit 0 whatever that is.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let agent = baton_agents::by_name(&self.agent)?;
         let payload = payload()?;
-        let gate = gate::open(&session.home);
+        let guard = guard::open(&context.home);
         let Some(mut call) = agent.call(&payload, self.event.as_deref())? else {
-            return self.check_stop(agent, &payload, &gate, out);
+            return self.check_stop(agent, &payload, &guard, out);
         };
         let rules = match &self.only {
             Some(id) => self.only(id)?,
-            None => gate.policy(&gate.cwd_of(&call))?.rules,
+            None => guard.policy(&guard.cwd_of(&call))?.rules,
         };
-        let verdict = gate.judge(agent, &mut call, &rules).verdict;
+        let verdict = guard.judge(agent, &mut call, &rules).verdict;
         let rule = Some(&verdict.rule).filter(|rule| !rule.is_empty());
         let mut document = json!({
             "decision": verdict.decision.as_str(), "rule": rule, "reason": verdict.reason,
@@ -60,8 +60,9 @@ impl Check {
         done()
     }
 
-    /// A payload without a tool call: the end of a turn, or nothing to judge. Nobody has counted how often it was held.
-    fn check_stop(&self, agent: &dyn Agent, payload: &[u8], gate: &Gate, out: &Out) -> Result<Exit, Error> {
+    /// A payload without a tool call: the end of a turn, or nothing to judge. Nobody has counted
+    /// how often it was held.
+    fn check_stop(&self, agent: &dyn Agent, payload: &[u8], guard: &Guard, out: &Out) -> Result<Exit, Error> {
         let stop =
             agent.parse(payload, self.event.as_deref()).ok().filter(|event| event.kind == EventKind::Stop);
         let Some(event) = stop else {
@@ -69,12 +70,12 @@ impl Check {
             out.data(&document, || "allow  it shows no tool call".to_owned())?;
             return done();
         };
-        let cwd = event.cwd.unwrap_or_else(|| gate.cwd().to_owned());
+        let cwd = event.cwd.unwrap_or_else(|| guard.cwd().to_owned());
         let rules = match &self.only {
             Some(id) => self.only(id)?,
-            None => gate.policy(&cwd)?.rules,
+            None => guard.policy(&cwd)?.rules,
         };
-        let verdict = gate.judge_stop(agent, &cwd, None, event.stop_active, &rules);
+        let verdict = guard.judge_stop(agent, &cwd, None, event.stop_active, &rules);
         let rule = Some(&verdict.rule).filter(|rule| !rule.is_empty());
         let document = json!({"decision": verdict.decision.as_str(), "rule": rule, "reason": verdict.reason, "kind": "stop"});
         out.data(&document, || {
@@ -90,10 +91,10 @@ impl Check {
         let params: Value = match &self.params {
             None => json!({}),
             Some(text) => serde_json::from_str(text)
-                .map_err(|error| Error::new(Code::Usage, format!("--params is no JSON: {error}")))?,
+                .map_err(|error| Error::new(Code::Usage, format!("--params is not JSON: {error}")))?,
         };
         RuleSet::only(rule.id, baton_guard::config::params_of(&params))
-            .ok_or_else(|| Error::new(Code::Internal, "a rule that is there is not there"))
+            .ok_or_else(|| Error::new(Code::Internal, "a known rule can't be found"))
     }
 }
 

@@ -1,9 +1,9 @@
 //! `guard explain`: what a rule means, or what a command would do and what the rules say about it.
 
-use super::{Session, rule};
-use crate::gate;
-use crate::print::{Out, Tone, done};
-use baton_agents::{ALL, Call};
+use super::{CommandContext, rule};
+use crate::guard;
+use crate::print::{Out, Text, Tone, done, text};
+use baton_agents::{ALL, ToolCall};
 use baton_core::error::Exit;
 use baton_core::event::EventKind;
 use baton_core::tool::{ToolKind, ToolUse};
@@ -11,7 +11,6 @@ use baton_core::{Code, Error};
 use baton_guard::{Example, Judgement, Rule};
 use clap::Args;
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 
 // `baton guard explain`
 #[derive(Debug, Args)]
@@ -19,18 +18,17 @@ pub struct Explain {
     /// The rule
     #[arg(conflicts_with = "command")]
     rule: Option<String>,
-    /// The command, as a shell would get it
+    /// The command, as a shell gets it
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }
 
 impl Explain {
-    /// Shows the rule, or the command.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         match (&self.rule, self.command.as_slice()) {
             (Some(id), []) => explain_rule(rule(id)?, *out),
-            (None, [_, ..]) => self.explain_command(session, *out),
-            _ => Err(Error::new(Code::Usage, "name a rule, or a command behind --")
+            (None, [_, ..]) => self.explain_command(context, *out),
+            _ => Err(Error::new(Code::Usage, "name a rule, or a command after --")
                 .hint("`baton guard explain block-sudo`, `baton guard explain -- 'sudo ls'`")),
         }
     }
@@ -48,24 +46,24 @@ impl Explain {
         }
     }
 
-    fn explain_command(&self, session: &Session, out: Out) -> Result<Exit, Error> {
-        let gate = gate::open(&session.home);
-        let policy = gate.policy(&session.cwd)?;
+    fn explain_command(&self, context: &CommandContext, out: Out) -> Result<Exit, Error> {
+        let guard = guard::open(&context.home);
+        let policy = guard.policy(&context.cwd)?;
         let mut tool = ToolUse::new(ToolKind::Shell, "shell");
         tool.command = Some(self.line());
-        let mut call = Call {
+        let mut call = ToolCall {
             kind: EventKind::BeforeTool,
             native: String::new(),
             session_id: None,
-            cwd: Some(session.cwd.clone()),
+            cwd: Some(context.cwd.clone()),
             id: None,
             tool,
             input: Value::Null,
             output: None,
         };
         // Rules of one agent alone are not asked.
-        let judgement = gate.judge(ALL[0], &mut call, &policy.rules);
-        out.data(&document(&judgement), || text(&judgement, out))?;
+        let judgement = guard.judge(ALL[0], &mut call, &policy.rules);
+        out.data(&document(&judgement), || in_words(&judgement, out))?;
         done()
     }
 }
@@ -76,7 +74,7 @@ fn document(judgement: &Judgement) -> Value {
         .map(|analysis| analysis.commands.as_slice())
         .unwrap_or_default()
         .iter()
-        .map(|command| json!({"command": command.show(), "cwd": command.cwd, "place": format!("{:?}", command.place).to_lowercase()}))
+        .map(|command| json!({"command": command.show(), "cwd": command.cwd, "place": format!("{:?}", command.location).to_lowercase()}))
         .collect();
     let files: Vec<Value> = judgement
         .touches
@@ -95,11 +93,12 @@ fn document(judgement: &Judgement) -> Value {
     })
 }
 
-fn text(judgement: &Judgement, out: Out) -> String {
+fn in_words(judgement: &Judgement, out: Out) -> Text {
     let document = document(judgement);
-    let mut text = String::new();
-    // Writing to a text does not fail.
-    let mut line = |head: &str, rest: &str| _ = writeln!(text, "{}  {rest}", out.tone(Tone::Dim, head));
+    let mut text = Text::default();
+    let mut line = |head: &str, rest: &str| {
+        text.push(text![out.tone(Tone::Dim, head), "  ", rest.to_owned(), "\n"]);
+    };
     for command in document["commands"].as_array().into_iter().flatten() {
         line("runs    ", command["command"].as_str().unwrap_or_default());
     }
@@ -128,22 +127,18 @@ fn explain_rule(rule: &Rule, out: Out) -> Result<Exit, Error> {
     });
     out.data(&document, || {
         let default = if rule.on { "on" } else { "off" };
-        let mut text = format!("{}  {}\n", out.tone(Tone::Bold, rule.id), rule.about);
+        let mut text = text![out.tone(Tone::Bold, rule.id), "  ", rule.about, "\n"];
         let parameters = match rule.parameters {
             [] => "none".to_owned(),
             names => names.join(", "),
         };
-        // Writing to a text does not fail.
-        writeln!(
-            text,
-            "{default} by default, looks {} a tool; parameters: {parameters}",
-            rule.event.as_str()
-        )
-        .ok();
+        let when = rule.event.as_str();
+        text.push(format_args!("{default} by default, looks {when} a tool; parameters: {parameters}"));
+        text.push("\n");
         for (head, tone, examples) in [("speaks against", Tone::Bad, bad), ("leaves alone", Tone::Good, good)]
         {
             for example in examples {
-                writeln!(text, "{}  {example}", out.tone(tone, head)).ok();
+                text.push(text![out.tone(tone, head), "  ", example, "\n"]);
             }
         }
         text

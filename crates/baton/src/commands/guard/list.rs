@@ -1,15 +1,15 @@
 //! `guard list`: every rule, and whether it is on here.
 
-use super::Session;
-use crate::gate;
+use super::CommandContext;
+use crate::guard;
 use crate::print::{Out, Tone, done, table};
 use baton_core::Error;
 use baton_core::error::Exit;
 use serde_json::{Value, json};
 
 /// Shows the rules in the order in which they are asked.
-pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
-    let policy = gate::open(&session.home).policy(&session.cwd)?;
+pub fn run(context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+    let policy = guard::open(&context.home).policy(&context.cwd)?;
     let is_on = |id: &str| policy.rules.rules.iter().any(|active| active.rule.id == id);
     let mut documents = Vec::new();
     let mut rows = Vec::new();
@@ -33,7 +33,7 @@ pub fn run(session: &Session, out: &Out) -> Result<Exit, Error> {
         }));
     }
     out.data(&Value::Array(documents), || {
-        table(*out, &["RULE", "STATE", "WHEN", "ABOUT"], &rows, &[Some(Tone::Bold)])
+        table(&["RULE", "STATE", "WHEN", "ABOUT"], &rows, &[Some(Tone::Bold)])
     })?;
     done()
 }

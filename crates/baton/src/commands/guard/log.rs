@@ -1,6 +1,6 @@
 //! `guard log`: what was refused, asked about or taken out.
 
-use super::Session;
+use super::CommandContext;
 use crate::print::{Out, Tone, done, table};
 use baton_core::Error;
 use baton_core::error::Exit;
@@ -14,22 +14,22 @@ const FIELD_CHARS: usize = 60;
 // `baton guard log`
 #[derive(Debug, Args)]
 pub struct Log {
-    /// Show so many of the last decisions
+    /// Show this many of the last decisions
     #[arg(long, default_value_t = 100)]
     limit: usize,
 }
 
 impl Log {
     /// Shows the last decisions, oldest first.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let entries = baton_gate::log::last(&session.home, self.limit);
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let entries = baton_guard_runtime::log::last(&context.home, self.limit);
         let fields = ["at", "agent", "session", "tool", "rule", "decision"];
         let field = |entry: &Value, name: &str| shown(entry[name].as_str().unwrap_or("–"), FIELD_CHARS);
         let rows: Vec<Vec<String>> =
             entries.iter().map(|entry| fields.map(|name| field(entry, name)).to_vec()).collect();
         out.data(&Value::Array(entries), || {
             let tones = [Some(Tone::Dim), None, Some(Tone::Dim), None, Some(Tone::Bold)];
-            table(*out, &["TIME", "AGENT", "SESSION", "TOOL", "RULE", "DECISION"], &rows, &tones)
+            table(&["TIME", "AGENT", "SESSION", "TOOL", "RULE", "DECISION"], &rows, &tones)
         })?;
         done()
     }

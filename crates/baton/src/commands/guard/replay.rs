@@ -1,8 +1,8 @@
 //! `guard replay`: what the rules of today would have said about the calls of past conversations.
 
-use super::Session;
-use crate::print::{Out, Tone, done, table};
-use crate::{environment, gate};
+use super::CommandContext;
+use crate::print::{Out, Progress, Text, Tone, done, table, text};
+use crate::{environment, guard};
 use baton_agents::history::{History, HistoryReader, Past};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
@@ -10,14 +10,12 @@ use baton_core::event::EventKind;
 use baton_core::frame::shown;
 use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error, limits};
-use baton_gate::Gate;
-use baton_gate::replay::Replay;
+use baton_guard_runtime::Guard;
+use baton_guard_runtime::replay::Replay;
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, IsTerminal as _, Read as _};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -30,7 +28,7 @@ pub struct ReplayPast {
     /// Only this agent's conversations
     #[arg(long)]
     agent: Option<String>,
-    /// Only what was called within this time (`12h`, `30d`)
+    /// Only calls of the last while, such as `12h` or `30d`
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
 }
@@ -56,20 +54,20 @@ struct Rule {
 }
 
 impl ReplayPast {
-    /// Judges them all; nothing is logged and nobody is told.
-    pub fn run(&self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    /// Judges them all. Nothing is logged, and no one is notified.
+    pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let since = self.since.as_deref().map(Span::parse).transpose()?;
-        let since = since.map(|span| Moment(baton_mail::now().0 - span.0));
+        let since = since.map(|span| Moment(baton_machine::clock::now().0 - span.0));
         let agents: Vec<&dyn Agent> = match &self.agent {
             Some(name) => vec![baton_agents::by_name(name)?],
             None => ALL.to_vec(),
         };
-        let gate = gate::open(&session.home);
+        let guard = guard::open(&context.home);
         let mut tallies = Vec::new();
         for agent in agents {
             let mut past = Conversations {
-                gate: &gate,
-                replay: Replay::new(&gate),
+                guard: &guard,
+                replay: Replay::new(&guard),
                 agent,
                 since,
                 tally: Tally::default(),
@@ -79,14 +77,14 @@ impl ReplayPast {
         }
         let document: Vec<Value> =
             tallies.iter().map(|(agent, tally)| tally.document(agent.name())).collect();
-        out.data(&Value::Array(document), || text(&tallies, *out))?;
+        out.data(&Value::Array(document), || in_words(&tallies))?;
         done()
     }
 }
 
 /// One agent's conversations, while they are read.
 struct Conversations<'a> {
-    gate: &'a Gate,
+    guard: &'a Guard,
     replay: Replay<'a>,
     agent: &'a dyn Agent,
     since: Option<Moment>,
@@ -101,12 +99,12 @@ impl Conversations<'_> {
         match self.agent.history(&environment::user_home()?, written, &environment::get) {
             History::Unreadable(why) => self.tally.trouble = Some(why.to_owned()),
             History::Files(files) => {
-                let bar = bar(self.agent, files.len());
+                let bar = Progress::conversations(self.agent.title(), files.len());
                 for file in files {
                     self.file(&file)?;
-                    bar.inc(1);
+                    bar.step();
                 }
-                bar.finish_and_clear();
+                bar.clear();
             }
             History::Database { file, query } => self.database(&file, query)?,
         }
@@ -114,7 +112,7 @@ impl Conversations<'_> {
     }
 
     fn file(&mut self, file: &Path) -> Result<(), Error> {
-        let Ok(open) = File::open(file) else { return Ok(()) };
+        let Ok(open) = baton_machine::files::open(file) else { return Ok(()) };
         self.tally.conversations += 1;
         let mut reader = self.agent.history_reader(file);
         let mut lines = BufReader::new(open);
@@ -134,7 +132,7 @@ impl Conversations<'_> {
         if !file.is_file() {
             return Ok(());
         }
-        let bar = bar(self.agent, 1);
+        let bar = Progress::conversations(self.agent.title(), 1);
         let mut reader = self.agent.history_reader(file);
         let mut failed = None;
         let mut sessions = BTreeSet::new();
@@ -146,7 +144,7 @@ impl Conversations<'_> {
                 }
             }
         });
-        bar.finish_and_clear();
+        bar.clear();
         self.tally.conversations = sessions.len();
         if let Err(error) = read {
             self.tally.trouble = Some(error.message().to_owned());
@@ -177,7 +175,7 @@ impl Conversations<'_> {
         rule.sessions.extend(past.call.session_id.clone());
         rule.last = rule.last.max(past.at);
         if rule.example.is_empty() {
-            rule.example = self.gate.shown(&past.call, CALL_CHARS);
+            rule.example = self.guard.shown(&past.call, CALL_CHARS);
         }
         Ok(())
     }
@@ -202,7 +200,7 @@ impl Tally {
     }
 }
 
-fn text(tallies: &[(&dyn Agent, Tally)], out: Out) -> String {
+fn in_words(tallies: &[(&dyn Agent, Tally)]) -> Text {
     let mut rows = Vec::new();
     let mut sums = Vec::new();
     for (agent, tally) in tallies {
@@ -232,18 +230,6 @@ fn text(tallies: &[(&dyn Agent, Tally)], out: Out) -> String {
     }
     let head = ["AGENT", "DECISION", "RULE", "CALLS", "SESSIONS", "LAST", "FOR EXAMPLE"];
     let tones = [None, Some(Tone::Bold), None, None, None, Some(Tone::Dim)];
-    let sums = sums.join("\n");
-    if rows.is_empty() { sums } else { format!("{}\n\n{sums}", table(out, &head, &rows, &tones).trim_end()) }
-}
-
-/// How far it is, on a terminal.
-fn bar(agent: &dyn Agent, length: usize) -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(length as u64).with_message(agent.title());
-    match ProgressStyle::with_template("{msg} {bar:30} {pos}/{len} conversations") {
-        Ok(style) => bar.with_style(style),
-        Err(_) => bar,
-    }
+    let sums = Text::join(sums, "\n");
+    if rows.is_empty() { sums } else { text![table(&head, &rows, &tones).trim_end(), "\n\n", sums] }
 }

@@ -1,14 +1,14 @@
-//! `guard enable` and `guard disable`: rules on and off, in the person's file or the project's. Only the person may; the rest of the file stays as it is.
+//! `guard enable` and `guard disable`: rules on and off, in the person's file or the project's.
+//! Only the person may; the rest of the file stays as it is.
 
-use super::{Session, rule};
+use super::{CommandContext, rule};
 use crate::environment;
-use crate::print::{Out, Tone, done};
+use crate::print::{Out, Text, Tone, done, text};
 use baton_core::error::Exit;
 use baton_core::{Code, Error};
-use baton_gate::PROJECT_FILE;
 use baton_guard::Rule;
-use baton_mail::identity::Kind;
-use baton_mail::project;
+use baton_guard_runtime::PROJECT_FILE;
+use baton_machine::project;
 use clap::Args;
 use serde_json::json;
 use std::fs;
@@ -21,7 +21,7 @@ use toml_edit::{Array, DocumentMut, Item, Table, Value};
 pub struct Switch {
     /// The rule
     rule: String,
-    /// In this project's file, which may only tighten
+    /// Write to this project's file, which may only tighten
     #[arg(long)]
     project: bool,
 }
@@ -36,12 +36,10 @@ pub enum To {
 }
 
 impl Switch {
-    /// Switches a rule.
-    pub fn run(&self, to: To, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(&self, to: To, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let rule = rule(&self.rule)?;
-        must_be_the_person(session)?;
-        let file = self.file(session)?;
-        let before = match fs::read_to_string(&file) {
+        let file = self.file(context)?;
+        let before = match baton_machine::files::text(&file, baton_core::limits::CONFIG_BYTES) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             Err(error) => return Err(unusable(&file, &error.to_string())),
@@ -54,29 +52,21 @@ impl Switch {
         }
         let state = if to == To::On { "on" } else { "off" };
         let document = json!({"rule": rule.id, "state": state, "file": file, "changed": after != before});
-        out.data(&document, String::new)?;
-        out.say(&format!("{} is {state} in {}", out.tone(Tone::Bold, rule.id), file.display()));
+        out.data(&document, Text::default)?;
+        let place = format_args!(" is {state} in {}", file.display());
+        out.say(text![out.tone(Tone::Bold, rule.id), place]);
         done()
     }
 
-    fn file(&self, session: &Session) -> Result<PathBuf, Error> {
+    fn file(&self, context: &CommandContext) -> Result<PathBuf, Error> {
         if self.project {
-            let here = session.cwd.ancestors().map(|dir| dir.join(PROJECT_FILE)).find(|file| file.is_file());
-            return Ok(here.unwrap_or_else(|| Path::new(&project::of(&session.cwd)).join(PROJECT_FILE)));
+            let here = context.cwd.ancestors().map(|dir| dir.join(PROJECT_FILE)).find(|file| file.is_file());
+            return Ok(here.unwrap_or_else(|| Path::new(&project::of(&context.cwd)).join(PROJECT_FILE)));
         }
-        let file = environment::own_config_file()
+        let file = environment::own_config_file()?
             .ok_or_else(|| Error::new(Code::Usage, "HOME is not set").hint("set HOME to your home folder"))?;
         // Where it is a link, what it leads to is changed.
         Ok(file.canonicalize().unwrap_or(file))
-    }
-}
-
-fn must_be_the_person(session: &Session) -> Result<(), Error> {
-    let mut store = session.store()?;
-    match session.identity(&mut store)?.kind {
-        Kind::Person => Ok(()),
-        _ => Err(Error::new(Code::NotAPerson, "only the person at a terminal switches rules")
-            .hint("tell your person what you need, and why")),
     }
 }
 
@@ -84,7 +74,8 @@ fn unusable(file: &Path, why: &str) -> Error {
     Error::new(Code::ConfigMalformed, format!("{}: {why}", file.display())).hint("nothing was changed")
 }
 
-/// The user's file with a rule on or off: in `enable` or `disable` of `[guard]`, and only where that differs from the default.
+/// The user's file with a rule on or off: in `enable` or `disable` of `[guard]`, and only where
+/// that differs from the default.
 fn switched(text: &str, rule: &Rule, to: To) -> Result<String, String> {
     let mut document: DocumentMut =
         text.parse().map_err(|error: toml_edit::TomlError| error.message().to_owned())?;

@@ -1,31 +1,30 @@
 //! Looking after jobs: list, status, result, logs, cancel, heal, prune.
 
 use super::wait::{crumb, report, say_trouble};
-use super::{Session, host};
-use crate::print::{Out, Tone, done, table};
+use super::{CommandContext, host};
+use crate::print::{Out, Text, Tone, done, table, text};
 use baton_core::error::Exit;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_jobs::place::Place;
 use baton_jobs::wait::Until;
 use baton_jobs::worker::head;
-use baton_jobs::{Host, cancel, describe, reconcile, start, worktree};
-use baton_mail::bell::Bell;
-use baton_mail::project;
+use baton_jobs::{Runtime, cancel, describe, reconcile, start, worktree};
+use baton_machine::bell::Bell;
+use baton_machine::project;
 use baton_store::{JobFilter, JobRow, Jobs};
 use clap::Args;
 use serde_json::{Value, json};
-use std::fs::File;
-use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
+use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::time::{Duration, Instant};
 
 /// The longest list.
-const MOST: usize = 200;
+const MAX_JOBS_SHOWN: usize = 200;
 
 // `baton job list`
 #[derive(Debug, Args)]
 pub struct List {
-    /// Those of every project
+    /// Jobs of every project
     #[arg(long)]
     all: bool,
 }
@@ -33,9 +32,9 @@ pub struct List {
 // `baton job status`
 #[derive(Debug, Args)]
 pub struct Status {
-    /// The job; else all that run
+    /// The job (default: all that run)
     job: Option<String>,
-    /// Those of every project
+    /// Jobs of every project
     #[arg(long)]
     all: bool,
 }
@@ -52,7 +51,7 @@ pub struct ShowResult {
 pub struct Logs {
     /// The job
     job: String,
-    /// Go on until it has ended
+    /// Follow the log until the job has ended
     #[arg(short, long)]
     follow: bool,
 }
@@ -67,10 +66,10 @@ pub struct Cancel {
 // `baton job heal`
 #[derive(Debug, Args)]
 pub struct Heal {
-    /// Those of every project
+    /// Jobs of every project
     #[arg(long)]
     all: bool,
-    /// Only say which are dead
+    /// Only list the dead ones
     #[arg(long)]
     dry_run: bool,
 }
@@ -78,10 +77,10 @@ pub struct Heal {
 // `baton job prune`
 #[derive(Debug, Args)]
 pub struct Prune {
-    /// Those that ended so long ago (else jobs.keep)
+    /// Remove jobs that ended longer ago than this (default: jobs.keep)
     #[arg(long, value_name = "DURATION")]
     older_than: Option<String>,
-    /// Those of every project
+    /// Jobs of every project
     #[arg(long)]
     all: bool,
 }
@@ -90,17 +89,17 @@ fn filter<'a>(all: bool, project: &'a str) -> JobFilter<'a> {
     if all { JobFilter::Everywhere } else { JobFilter::Project(project) }
 }
 
-fn rows(session: &Session, host: &Host, jobs: &mut Jobs, all: bool) -> Result<Vec<JobRow>, Error> {
-    let project = project::of(&session.cwd);
-    let rows = jobs.list(filter(all, &project), MOST)?;
+fn rows(context: &CommandContext, host: &Runtime, jobs: &mut Jobs, all: bool) -> Result<Vec<JobRow>, Error> {
+    let project = project::of(&context.cwd);
+    let rows = jobs.list(filter(all, &project), MAX_JOBS_SHOWN)?;
     Ok(reconcile::all(host, jobs, rows))
 }
 
-fn show(host: &Host, rows: &[JobRow], out: &Out, nothing: &str) -> Result<(), Error> {
+fn show(host: &Runtime, rows: &[JobRow], out: &Out, nothing: &'static str) -> Result<(), Error> {
     let document = Value::from_iter(rows.iter().map(|row| describe::job(host, row)));
     out.data(&document, || {
         if rows.is_empty() {
-            return nothing.to_owned();
+            return Text::from(nothing);
         }
         let lines: Vec<Vec<String>> = rows
             .iter()
@@ -117,16 +116,15 @@ fn show(host: &Host, rows: &[JobRow], out: &Out, nothing: &str) -> Result<(), Er
             })
             .collect();
         let heads = ["JOB", "AGENT", "STATUS", "TIME", "BY", "TASK", "LAST"];
-        table(*out, &heads, &lines, &[Some(Tone::Bold)])
+        table(&heads, &lines, &[Some(Tone::Bold)])
     })
 }
 
 impl List {
-    /// Lists.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let host = host(session)?;
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let host = host(context)?;
         let mut jobs = Jobs::open(&host.home)?;
-        let rows = rows(session, &host, &mut jobs, self.all)?;
+        let rows = rows(context, &host, &mut jobs, self.all)?;
         show(&host, &rows, out, "no jobs here; --all shows those of other projects")?;
         done()
     }
@@ -134,11 +132,11 @@ impl List {
 
 impl Status {
     /// Shows one job, or all that run.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let host = host(session)?;
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let host = host(context)?;
         let mut jobs = Jobs::open(&host.home)?;
         let Some(job) = &self.job else {
-            let mut rows = rows(session, &host, &mut jobs, self.all)?;
+            let mut rows = rows(context, &host, &mut jobs, self.all)?;
             rows.retain(|row| !row.status.is_end());
             show(&host, &rows, out, "no job runs here")?;
             return done();
@@ -152,18 +150,18 @@ impl Status {
     }
 }
 
-fn in_full(host: &Host, row: &JobRow, out: &Out) -> String {
+fn in_full(host: &Runtime, row: &JobRow, out: &Out) -> Text {
     let document = describe::job(host, row);
-    let mut text = format!(
-        "{} {} {} {}\n",
+    let mut text = text![
         out.tone(Tone::Bold, row.id.as_str()),
-        row.agent,
-        row.status,
-        out.tone(Tone::Dim, &describe::elapsed(row).coarse())
-    );
+        format_args!(" {} {} ", row.agent, row.status),
+        out.tone(Tone::Dim, &describe::elapsed(row).coarse()),
+        "\n"
+    ];
     let mut line = |name: &str, value: &str| {
         if !value.is_empty() {
-            text.push_str(&format!("  {} {value}\n", out.tone(Tone::Dim, &format!("{name:<9}"))));
+            let name = out.tone(Tone::Dim, &format!("{name:<9}"));
+            text.push(text!["  ", name, " ", value.to_owned(), "\n"]);
         }
     };
     line("task", &head(&row.prompt, 100));
@@ -181,8 +179,8 @@ fn in_full(host: &Host, row: &JobRow, out: &Out) -> String {
 
 impl ShowResult {
     /// Shows what it has come to; exits as `wait` does.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let host = host(session)?;
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let host = host(context)?;
         let mut jobs = Jobs::open(&host.home)?;
         let row = start::find(&host, &mut jobs, &self.job)?;
         report(&host, &mut jobs, vec![row], Until::All, out)
@@ -190,9 +188,8 @@ impl ShowResult {
 }
 
 impl Logs {
-    /// Prints the log.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let host = host(session)?;
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let host = host(context)?;
         let mut jobs = Jobs::open(&host.home)?;
         let row = start::find(&host, &mut jobs, &self.job)?;
         let place = Place::of(&host.home, &row.id);
@@ -201,7 +198,7 @@ impl Logs {
                 .hint("was its folder removed by hand?")
         };
         let mut bell = Bell::listen_at(&place.bell())?;
-        let mut log = File::open(place.log()).map_err(unreadable)?;
+        let mut log = baton_machine::own::open(&place.log()).map_err(unreadable)?;
         let mut at = 0;
         loop {
             // Whether it had ended before what is read now: then this is all.
@@ -212,7 +209,7 @@ impl Logs {
             let mut text = Vec::new();
             log.seek(SeekFrom::Start(at)).and_then(|_| log.read_to_end(&mut text)).map_err(unreadable)?;
             at += text.len() as u64;
-            print_log(&text, out)?;
+            out.log(&String::from_utf8_lossy(&text))?;
             if !self.follow || ended {
                 return done();
             }
@@ -221,28 +218,16 @@ impl Logs {
     }
 }
 
-fn print_log(text: &[u8], out: &Out) -> Result<(), Error> {
-    let text = String::from_utf8_lossy(text);
-    let shown = if out.is_json() {
-        text.lines().map(|line| format!("{}\n", json!({"line": line}))).collect()
-    } else {
-        text.into_owned()
-    };
-    io::stdout()
-        .write_all(shown.as_bytes())
-        .and_then(|()| io::stdout().flush())
-        .map_err(|error| Error::new(Code::OutputClosed, format!("the output could not be written: {error}")))
-}
-
 impl Cancel {
     /// Cancels, and says what was really done.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let host = host(session)?;
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let host = host(context)?;
         let mut jobs = Jobs::open(&host.home)?;
         let row = start::find(&host, &mut jobs, &self.job)?;
         let row = cancel::cancel(&host, &mut jobs, row)?;
         out.data(&describe::job(&host, &row), || {
-            format!("{} {}: {}", row.id, row.status, row.exit.as_deref().unwrap_or("it ended by itself"))
+            let how = row.exit.as_deref().unwrap_or("it ended by itself");
+            text![format_args!("{} {}: {how}", row.id, row.status)]
         })?;
         done()
     }
@@ -250,10 +235,10 @@ impl Cancel {
 
 impl Heal {
     /// Looks at every job that has not ended.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let host = host(session)?;
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let host = host(context)?;
         let mut jobs = Jobs::open(&host.home)?;
-        let project = project::of(&session.cwd);
+        let project = project::of(&context.cwd);
         let mut open = jobs.list(JobFilter::Open, usize::MAX)?;
         open.retain(|row| self.all || row.project == project);
         let looked = open.len();
@@ -270,14 +255,10 @@ impl Heal {
             "healed": healed.iter().map(|row| describe::job(&host, row)).collect::<Vec<_>>(),
         });
         out.data(&document, || {
-            let lines: Vec<String> =
-                healed.iter().map(|row| format!("{} {} {}", row.id, row.agent, row.status)).collect();
+            let lines = healed.iter().map(|row| format!("{} {} {}", row.id, row.agent, row.status));
             let verb = if self.dry_run { "would be ended" } else { "were ended" };
-            [format!("{looked} looked at, {} {verb}", healed.len())]
-                .into_iter()
-                .chain(lines)
-                .collect::<Vec<_>>()
-                .join("\n")
+            let head = format!("{looked} looked at, {} {verb}", healed.len());
+            Text::join([head].into_iter().chain(lines), "\n")
         })?;
         done()
     }
@@ -285,14 +266,14 @@ impl Heal {
 
 impl Prune {
     /// Forgets what is old and read.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let host = host(session)?;
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let host = host(context)?;
         let keep = self.older_than.as_deref().map(Span::parse).transpose()?.unwrap_or(host.limits.job_keep);
         let mut jobs = Jobs::open(&host.home)?;
-        let project = project::of(&session.cwd);
+        let project = project::of(&context.cwd);
         let mut rows = jobs.list(filter(self.all, &project), usize::MAX)?;
         rows = reconcile::all(&host, &mut jobs, rows);
-        let now = baton_mail::now();
+        let now = baton_machine::clock::now();
         let (mut forgotten, mut unread, mut worktrees) = (Vec::new(), 0, 0);
         for row in rows.iter().filter(|row| row.ended_at.is_some_and(|at| now.since(at) >= keep)) {
             let cleaned = worktree::clean(&host.home, &row.id).unwrap_or(false);
@@ -310,7 +291,7 @@ impl Prune {
         let document = json!({"forgotten": forgotten, "unread": unread, "worktrees_removed": worktrees});
         out.data(&document, || {
             format!(
-                "{} forgotten, {unread} kept because nobody has read them, {worktrees} worktrees removed",
+                "{} removed, {unread} kept because they have not been read, {worktrees} worktrees removed",
                 forgotten.len()
             )
         })?;

@@ -1,56 +1,56 @@
 //! `job start` and `run`.
 
-use super::wait::{Limit, Style, report, watch};
-use super::{Session, host};
-use crate::print::{Out, Tone, done};
+use super::wait::{Limit, Style, broke_off, report, watch};
+use super::{CommandContext, host};
+use crate::print::{Out, Tone, done, text};
 use baton_core::error::Exit;
 use baton_core::id::JobId;
 use baton_core::job::Allow;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_jobs::place::Place;
-use baton_jobs::start::{self, Accepted, PROMPT_BYTES, Wish};
+use baton_jobs::start::{self, Accepted, JobSpec, PROMPT_BYTES};
 use baton_jobs::wait::Until;
-use baton_jobs::{Host, cancel};
+use baton_jobs::{Runtime, cancel};
 use baton_store::Jobs;
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use std::io::{IsTerminal as _, Read as _, Write as _};
+use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
 // What a job is started with.
 #[derive(Debug, Args)]
 pub struct Start {
-    /// claude, codex, opencode, gemini, copilot, cursor or pi
+    #[arg(help = baton_agents::agent::names_to_choose())]
     agent: String,
-    /// What it shall do; - or nothing reads stdin
+    /// The task; - or nothing reads stdin
     #[arg(conflicts_with = "prompt_file")]
     prompt: Option<String>,
-    /// Read what it shall do from a file
+    /// Read the task from a file
     #[arg(long, value_name = "FILE")]
     prompt_file: Option<PathBuf>,
-    /// The model, in the agent's own words
+    /// The model, as the agent calls it
     #[arg(long)]
     model: Option<String>,
-    /// How hard to think, in the agent's own words
+    /// The effort, as the agent calls it
     #[arg(long)]
     effort: Option<String>,
-    /// Where it works (else here)
+    /// The folder it works in (default: this one)
     #[arg(long, value_name = "DIR")]
     cwd: Option<PathBuf>,
-    /// Work in a git worktree and branch of its own
+    /// Work in a separate git worktree and branch
     #[arg(long)]
     worktree: bool,
-    /// It must not change anything
+    /// The job may not change anything
     #[arg(long)]
     read_only: bool,
-    /// What it may do without asking (else jobs.allow)
+    /// What it may do without asking (default: jobs.allow)
     #[arg(long, value_enum)]
     allow: Option<AllowWord>,
-    /// Go on with the session of that job
+    /// Continue the session of that ended job
     #[arg(long, value_name = "JOB")]
     resume: Option<String>,
-    /// How long it may take in all (else jobs.timeout)
+    /// How long it may take in all (default: jobs.timeout)
     #[arg(long, value_name = "DURATION")]
     timeout: Option<String>,
     /// A key that makes a retry safe
@@ -63,7 +63,7 @@ pub struct Start {
 pub struct Run {
     #[command(flatten)]
     start: Start,
-    /// Wait so long at most; the job goes on (exit 2)
+    /// The longest time to wait; then the job goes on (exit 2)
     #[arg(long, value_name = "DURATION")]
     max_wait: Option<String>,
 }
@@ -87,33 +87,33 @@ impl From<AllowWord> for Allow {
 
 impl Start {
     /// Starts it and says which it is.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
-        let host = host(session)?;
-        let accepted = self.accept(session, &host)?;
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
+        let host = host(context)?;
+        let accepted = self.accept(context, &host)?;
         let log = Place::of(&host.home, &accepted.id).log();
         let document = json!({
             "job_id": accepted.id.as_str(), "status": "queued", "log": log.to_string_lossy(), "again": accepted.again,
         });
         out.data(&document, || {
             let again = if accepted.again { " (accepted before, under this key)" } else { "" };
-            format!("{}{again}", out.tone(Tone::Bold, accepted.id.as_str()))
+            text![out.tone(Tone::Bold, accepted.id.as_str()), again]
         })?;
-        out.say(&out.tone(Tone::Dim, &format!("wait for it with: baton job wait {}", accepted.id)));
+        out.say(out.tone(Tone::Dim, &format!("wait for it with: baton job wait {}", accepted.id)));
         done()
     }
 
-    fn accept(self, session: &Session, host: &Host) -> Result<Accepted, Error> {
+    fn accept(self, context: &CommandContext, host: &Runtime) -> Result<Accepted, Error> {
         let prompt = prompt(self.prompt, self.prompt_file)?;
         let limits = &host.limits;
         let timeout = self.timeout.as_deref().map(Span::parse).transpose()?.unwrap_or(limits.job_timeout);
-        let mut store = session.store()?;
-        let me = session.identity(&mut store)?;
-        let wish = Wish {
+        let mut store = context.store()?;
+        let me = context.identity(&mut store)?;
+        let wish = JobSpec {
             agent: &self.agent,
             prompt: &prompt,
             model: self.model.as_deref(),
             effort: self.effort.as_deref(),
-            cwd: self.cwd.as_deref().unwrap_or(&session.cwd),
+            cwd: self.cwd.as_deref().unwrap_or(&context.cwd),
             worktree: self.worktree,
             read_only: self.read_only,
             allow: self.allow.map_or(limits.job_allow, Allow::from),
@@ -131,20 +131,26 @@ impl Start {
 
 impl Run {
     /// Starts it, and waits for its end.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let limit = self.max_wait.as_deref().map(Limit::parse).transpose()?;
-        let host = host(session)?;
-        let accepted = self.start.accept(session, &host)?;
+        let host = host(context)?;
+        let accepted = self.start.accept(context, &host)?;
         let ids = [accepted.id];
-        out.say(&out.tone(Tone::Dim, &format!("job {}", ids[0])));
-        let mut jobs = Jobs::open(&host.home)?;
+        out.say(out.tone(Tone::Dim, &format!("job {}", ids[0])));
+        let mut jobs = match Jobs::open(&host.home) {
+            Ok(jobs) => jobs,
+            Err(error) => return broke_off(&ids, &error, out),
+        };
         loop {
             let style = Style { out: *out, follow: false };
-            let watched = watch(&host, &mut jobs, &ids, Until::All, limit, style)?;
-            if !watched.interrupted {
-                return report(&host, &mut jobs, watched.rows, Until::All, out);
+            match watch(&host, &mut jobs, &ids, Until::All, limit, style) {
+                Err(error) => return broke_off(&ids, &error, out),
+                Ok(watched) if !watched.interrupted => {
+                    return report(&host, &mut jobs, watched.rows, Until::All, out);
+                }
+                Ok(_) => {}
             }
-            match after_interrupt(&host, &mut jobs, &ids[0])? {
+            match after_interrupt(&host, &mut jobs, &ids[0], out)? {
                 Some(exit) => return Ok(exit),
                 None => continue,
             }
@@ -153,23 +159,25 @@ impl Run {
 }
 
 /// Ctrl-C ends the waiting, not the job, unless the person says so. `None`: go on waiting.
-fn after_interrupt(host: &Host, jobs: &mut Jobs, id: &JobId) -> Result<Option<Exit>, Error> {
+fn after_interrupt(host: &Runtime, jobs: &mut Jobs, id: &JobId, out: &Out) -> Result<Option<Exit>, Error> {
     let left = || {
-        eprintln!("job {id} goes on; `baton job wait {id}` waits for it, `baton job cancel {id}` stops it");
+        out.prompt(format!(
+            "job {id} goes on; `baton job wait {id}` waits for it, `baton job cancel {id}` stops it\n"
+        ));
         Ok(Some(Exit::NotYet))
     };
     if !std::io::stdin().is_terminal() {
         return left();
     }
-    eprint!("\ncancel job {id}, leave it running, or go on waiting? [c/l/W] ");
-    std::io::stderr().flush().ok();
+    out.prompt(format!("\ncancel job {id}, leave it running, or go on waiting? [c/l/W] "));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).ok();
     match answer.trim().to_ascii_lowercase().as_str() {
         "c" | "cancel" => {
             if let Some(row) = jobs.get(id)? {
                 let row = cancel::cancel(host, jobs, row)?;
-                eprintln!("job {id} is {}: {}", row.status, row.exit.as_deref().unwrap_or("it had ended"));
+                let how = row.exit.as_deref().unwrap_or("it had ended");
+                out.prompt(text![format_args!("job {id} is {}: {how}", row.status), "\n"]);
             }
             Ok(Some(Exit::Failed))
         }

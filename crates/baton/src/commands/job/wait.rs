@@ -1,19 +1,18 @@
 //! `job wait`, and what `run` does after the start.
 
-use super::{Session, host};
-use crate::print::{Out, Tone};
+use super::{CommandContext, host};
+use crate::print::{Out, Progress, Text, Tone, text};
 use baton_core::error::Exit;
+use baton_core::foreign::Foreign;
 use baton_core::id::JobId;
 use baton_core::job::Status;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_jobs::wait::{self, Until};
-use baton_jobs::{Host, describe, start};
-use baton_store::{JobRow, Jobs};
+use baton_jobs::{Runtime, describe, start};
+use baton_store::{Activity, JobRow, Jobs};
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::{Value, json};
-use std::io::{IsTerminal as _, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -21,21 +20,21 @@ use std::time::{Duration, Instant};
 /// How much of a result the last line of a followed job shows.
 const TERMINAL_CHARS: usize = 1500;
 /// A followed job that is quiet is heard of this often.
-const HEARTBEAT: Duration = Duration::from_secs(300);
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(300);
 
 // `baton job wait`
 #[derive(Debug, Args)]
 pub struct Wait {
-    /// The jobs, or the beginnings of their ids
+    /// The jobs, by their ids or the beginnings of them
     #[arg(required = true)]
     jobs: Vec<String>,
-    /// Until one of them has ended
+    /// Stop waiting when the first of them has ended
     #[arg(long)]
     any: bool,
     /// How long to wait, 1s to 10m
     #[arg(long, default_value = "8m", value_name = "DURATION")]
     max_wait: String,
-    /// A line at each change
+    /// Print a line at each change
     #[arg(long)]
     follow: bool,
 }
@@ -49,10 +48,20 @@ impl Limit {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let span = Span::parse(text)?;
         if span < Span::seconds(1) || span > Span::minutes(10) {
-            return Err(Error::new(Code::BadDuration, "--max-wait must lie between 1s and 10m")
-                .hint("agents' own limits on a command are near that; wait again for longer"));
+            return Err(Error::new(Code::BadDuration, "--max-wait must be between 1s and 10m")
+                .hint("an agent's own limit on a command is close to that; to wait longer, wait again"));
         }
         Ok(Self(span.to_std()))
+    }
+
+    /// What is left of it, if it began then.
+    pub fn left(self, began: Instant) -> Duration {
+        self.0.saturating_sub(began.elapsed())
+    }
+
+    /// The same limit for what comes after something that began then.
+    pub fn after(self, began: Instant) -> Self {
+        Self(self.left(began))
     }
 }
 
@@ -67,17 +76,16 @@ pub struct Style {
 
 /// What a wait has come to.
 pub struct Watched {
-    /// The jobs as they stand.
+    /// The jobs as they are now.
     pub rows: Vec<JobRow>,
     /// The person pressed Ctrl-C.
     pub interrupted: bool,
 }
 
 impl Wait {
-    /// Waits.
-    pub fn run(self, session: &Session, out: &Out) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let limit = Limit::parse(&self.max_wait)?;
-        let host = host(session)?;
+        let host = host(context)?;
         let mut jobs = Jobs::open(&host.home)?;
         let mut ids: Vec<JobId> = Vec::new();
         for text in &self.jobs {
@@ -88,7 +96,10 @@ impl Wait {
         }
         let until = if self.any { Until::Any } else { Until::All };
         let style = Style { out: *out, follow: self.follow };
-        let watched = watch(&host, &mut jobs, &ids, until, Some(limit), style)?;
+        let watched = match watch(&host, &mut jobs, &ids, until, Some(limit), style) {
+            Ok(watched) => watched,
+            Err(error) => return broke_off(&ids, &error, out),
+        };
         if watched.interrupted {
             out.say("the jobs go on");
             return Ok(Exit::NotYet);
@@ -102,7 +113,7 @@ impl Wait {
 
 /// Waits for jobs and shows how they go on.
 pub fn watch(
-    host: &Host,
+    host: &Runtime,
     jobs: &mut Jobs,
     ids: &[JobId],
     until: Until,
@@ -126,9 +137,25 @@ pub fn watch(
     Ok(Watched { rows, interrupted: interrupted.load(Ordering::Relaxed) })
 }
 
+/// The jobs go on, whatever became of the wait for them.
+pub fn broke_off(ids: &[JobId], error: &Error, out: &Out) -> Result<Exit, Error> {
+    let names: Vec<&str> = ids.iter().map(JobId::as_str).collect();
+    let (which, wait) = (names.join(", "), names.join(" "));
+    let error = Error::new(
+        Code::WaitFailed,
+        format!("waiting for {which} failed, but nothing was stopped: {}", error.message()),
+    )
+    .hint(format!("don't start it again; wait for it: baton job wait {wait}"));
+    let document = match names.as_slice() {
+        [id] => json!({"job_id": id}),
+        several => json!({"job_ids": several}),
+    };
+    out.wait_failed(document, &error)
+}
+
 /// Prints what jobs have come to. The exit status says it too.
 pub fn report(
-    host: &Host,
+    host: &Runtime,
     jobs: &mut Jobs,
     rows: Vec<JobRow>,
     until: Until,
@@ -148,60 +175,59 @@ pub fn report(
     };
     out.data(&document, || {
         let several = rows.len() > 1;
-        shown.iter().filter_map(|row| result_text(row, several, out)).collect::<Vec<_>>().join("\n")
+        Text::join(shown.iter().filter_map(|row| result_text(row, several, out)), "\n")
     })?;
     for row in &shown {
         say_trouble(row, out);
     }
     // Read once it was printed, and only then.
     for row in rows.iter().filter(|row| row.status.is_end()) {
-        jobs.set_read(&row.id, baton_mail::now())?;
+        out.afterwards(jobs.set_read(&row.id, baton_machine::clock::now()));
     }
     jobs.tidy();
     Ok(verdict(&rows, until))
 }
 
-fn result_text(row: &JobRow, several: bool, out: &Out) -> Option<String> {
+fn result_text(row: &JobRow, several: bool, out: &Out) -> Option<Text> {
     let result = row.result.as_ref().filter(|_| row.status == Status::Completed)?;
     if several {
-        Some(format!("{}\n{result}\n", out.tone(Tone::Dim, &format!("── {} ({})", row.id, row.agent))))
+        let head = out.tone(Tone::Dim, &format!("── {} ({})", row.id, row.agent));
+        Some(text![head, "\n", Foreign::new(result).lines(), "\n"])
     } else {
-        Some(result.clone())
+        Some(text![Foreign::new(result).lines()])
     }
 }
 
 /// What a person should know besides the result.
 pub fn say_trouble(row: &JobRow, out: &Out) {
     if !row.status.is_end() {
-        out.say(&format!("job {} is {} ({})", row.id, row.status, crumb(row)));
+        out.say(text!["job ", format_args!("{} is {} ({})", row.id, row.status, crumb(row))]);
         return;
     }
     if let Some(changes) = row.changes.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-        out.say(&changes_in_words(&changes));
+        out.say(changes_in_words(&changes));
     }
     if row.status == Status::Completed {
         return;
     }
     if let Some(fault) = &row.fault {
-        eprintln!("error: job {} {}: {}", row.id, row.status, fault.error.message());
-        if let Some(hint) = fault.error.hint_text() {
-            eprintln!("hint: {hint}");
-        }
+        let message = format!("job {} {}: {}", row.id, row.status, fault.error.message());
+        out.trouble(&message, fault.error.hint_text());
     }
 }
 
-fn changes_in_words(changes: &Value) -> String {
-    let files: Vec<String> = changes["files"]
+fn changes_in_words(changes: &Value) -> Text {
+    let files = changes["files"]
         .as_array()
         .into_iter()
         .flatten()
-        .filter_map(|file| Some(format!("  {} {}", file["status"].as_str()?, file["path"].as_str()?)))
-        .collect();
+        .filter_map(|file| Some(format!("  {} {}", file["status"].as_str()?, file["path"].as_str()?)));
     match changes["path"].as_str() {
         Some(path) => {
-            format!("branch {} in {path}\n{}", changes["branch"].as_str().unwrap_or("?"), files.join("\n"))
+            let branch = changes["branch"].as_str().unwrap_or("?");
+            text!["branch ", format_args!("{branch} in {path}"), "\n", Text::join(files, "\n")]
         }
-        None => "it changed nothing; its worktree was removed".to_owned(),
+        None => text!["it changed nothing; its worktree was removed"],
     }
 }
 
@@ -222,35 +248,28 @@ fn verdict(rows: &[JobRow], until: Until) -> Exit {
 /// The last thing that a job did, and how long ago.
 pub fn crumb(row: &JobRow) -> String {
     match &row.activity {
-        Some((what, at)) if !row.status.is_end() => {
-            format!("{what}, {} ago", baton_mail::now().since(*at).coarse())
+        Some(Activity { what, at }) if !row.status.is_end() => {
+            format!("{what}, {} ago", baton_machine::clock::now().since(*at).coarse())
         }
-        Some((what, _)) => what.clone(),
+        Some(activity) => activity.what.clone(),
         None => row.phase.clone(),
     }
 }
 
 /// How a wait looks: a spinner on a terminal, plain lines elsewhere, lines of JSON when asked.
 struct View<'a> {
-    host: &'a Host,
+    host: &'a Runtime,
     style: Style,
-    spinner: Option<ProgressBar>,
+    spinner: Option<Progress>,
     last: Vec<(JobId, String)>,
     spoke: Instant,
     deadline: Instant,
 }
 
 impl<'a> View<'a> {
-    fn new(host: &'a Host, style: Style, deadline: Instant) -> Self {
-        let spins = std::io::stderr().is_terminal() && !style.out.is_json() && !style.follow;
-        let spinner = spins.then(|| {
-            let spinner = ProgressBar::new_spinner();
-            if let Ok(look) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
-                spinner.set_style(look);
-            }
-            spinner.enable_steady_tick(Duration::from_millis(120));
-            spinner
-        });
+    fn new(host: &'a Runtime, style: Style, deadline: Instant) -> Self {
+        let spins = !style.out.is_json() && !style.follow;
+        let spinner = spins.then(Progress::spinner).flatten();
         Self { host, style, spinner, last: Vec::new(), spoke: Instant::now(), deadline }
     }
 
@@ -258,11 +277,11 @@ impl<'a> View<'a> {
         if let Some(spinner) = &self.spinner {
             let open: Vec<&JobRow> = rows.iter().filter(|row| !row.status.is_end()).collect();
             let words = match open.as_slice() {
-                [] => "done".to_owned(),
-                [row] => format!("{} {} · {}", row.agent, row.status, crumb(row)),
-                several => format!("{} jobs go on", several.len()),
+                [] => text!["done"],
+                [row] => text![format_args!("{} {} · {}", row.agent, row.status, crumb(row))],
+                several => text![format_args!("{}", several.len()), " jobs go on"],
             };
-            spinner.set_message(words);
+            spinner.say(words);
             return;
         }
         if !self.style.follow {
@@ -272,7 +291,8 @@ impl<'a> View<'a> {
             let now = if row.status.is_end() {
                 row.status.as_str().to_owned()
             } else {
-                let what = row.activity.as_ref().map_or(row.phase.as_str(), |(what, _)| what.as_str());
+                let what =
+                    row.activity.as_ref().map_or(row.phase.as_str(), |activity| activity.what.as_str());
                 format!("{} · {what}", row.status)
             };
             let known = self.last.iter().position(|(id, _)| *id == row.id);
@@ -283,7 +303,7 @@ impl<'a> View<'a> {
             }
             if row.status.is_end() { self.terminal(row) } else { self.line(row, &now) }
         }
-        if self.spoke.elapsed() >= HEARTBEAT {
+        if self.spoke.elapsed() >= HEARTBEAT_INTERVAL {
             for row in rows.iter().filter(|row| !row.status.is_end()) {
                 self.line(row, &format!("{} · still at it", row.status));
             }
@@ -292,21 +312,25 @@ impl<'a> View<'a> {
 
     fn close(&mut self, rows: &[JobRow], until: Until) {
         if let Some(spinner) = &self.spinner {
-            spinner.finish_and_clear();
+            spinner.clear();
         }
         let ran_out = Instant::now() >= self.deadline && verdict(rows, until) == Exit::NotYet;
         if self.style.follow && ran_out {
             for row in rows.iter().filter(|row| !row.status.is_end()) {
-                let words = format!("TERMINAL=timeout job {} is {} and goes on", row.id, row.status);
-                self.print(&json!({"event": "timeout", "job": describe::not_yet(self.host, row)}), &words);
+                let words = text![
+                    "TERMINAL=timeout job ",
+                    format_args!("{} is {}", row.id, row.status),
+                    " and goes on"
+                ];
+                self.print(&json!({"event": "timeout", "job": describe::not_yet(self.host, row)}), words);
             }
         }
     }
 
     fn line(&mut self, row: &JobRow, words: &str) {
         let document = json!({"event": "change", "job": describe::not_yet(self.host, row)});
-        let text = format!("[+{}] {} {words}", describe::elapsed(row).coarse(), row.id);
-        self.print(&document, &text);
+        let text = text![format_args!("[+{}] {} {words}", describe::elapsed(row).coarse(), row.id)];
+        self.print(&document, text);
     }
 
     fn terminal(&mut self, row: &JobRow) {
@@ -315,22 +339,23 @@ impl<'a> View<'a> {
             (_, Some(fault)) => fault.error.message().to_owned(),
             (result, _) => result.clone().unwrap_or_default(),
         };
-        let beginning: String = said.chars().take(TERMINAL_CHARS).collect();
-        // One line, whatever is in it.
-        let beginning = beginning.replace('\\', "\\\\").replace('\n', "\\n").replace('\r', "\\r");
-        let text = format!(
-            "TERMINAL={} job {} after {}: {beginning}",
-            row.status,
-            row.id,
-            describe::elapsed(row).coarse()
-        );
-        self.print(&json!({"event": "end", "job": describe::job(self.host, row)}), &text);
+        // One line, whatever is in it, that can be read back: a backslash of its own is two.
+        let said = said.replace('\\', "\\\\");
+        let text = text![
+            format_args!(
+                "TERMINAL={} job {} after {}: ",
+                row.status,
+                row.id,
+                describe::elapsed(row).coarse()
+            ),
+            Foreign::new(said).line(TERMINAL_CHARS)
+        ];
+        self.print(&json!({"event": "end", "job": describe::job(self.host, row)}), text);
     }
 
-    fn print(&mut self, document: &Value, text: &str) {
+    fn print(&mut self, document: &Value, text: Text) {
         self.spoke = Instant::now();
-        let line = if self.style.out.is_json() { document.to_string() } else { text.to_owned() };
         // Nobody is left to tell if the output is closed; the job goes on.
-        writeln!(std::io::stdout(), "{line}").ok();
+        self.style.out.data(document, || text).ok();
     }
 }

@@ -1,6 +1,7 @@
-//! `job-worker`, the process that watches one job, and `keep-server`, the one that keeps a server for several.
+//! `job-worker`, the process that watches one job, and `keep-server`, the one that keeps a server
+//! for several.
 
-use super::{Session, host};
+use super::{CommandContext, host};
 use baton_core::error::Exit;
 use baton_core::id::JobId;
 use baton_core::{Code, Error};
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 // `baton job-worker`
 #[derive(Debug, Args)]
 pub struct JobWorker {
-    /// Only start it, as nobody's child
+    /// Only start the worker, as a child of no other process
     #[arg(long)]
     detach: bool,
     /// The job
@@ -21,11 +22,11 @@ pub struct JobWorker {
 
 impl JobWorker {
     /// Works until the job has ended.
-    pub fn run(self, session: &Session) -> Result<Exit, Error> {
+    pub fn run(self, context: &CommandContext) -> Result<Exit, Error> {
         let id = JobId::parse(&self.job).ok_or_else(|| {
             Error::new(Code::UnknownJob, "that is no job's id").hint("`baton job start` calls this")
         })?;
-        let host = host(session)?;
+        let host = host(context)?;
         let refused = |error: std::io::Error| {
             Error::new(Code::BackendStart, format!("the worker can't begin: {error}"))
         };
@@ -42,7 +43,7 @@ impl JobWorker {
 // `baton keep-server`
 #[derive(Debug, Args)]
 pub struct KeepServer {
-    /// Where the server is written down
+    /// The file that records the server
     #[arg(long)]
     folder: PathBuf,
     /// The agent's program
@@ -51,7 +52,7 @@ pub struct KeepServer {
 }
 
 impl KeepServer {
-    /// Keeps it until nobody needs it.
+    /// Keeps the server until no job needs it.
     pub fn run(self) -> Result<Exit, Error> {
         keeper::run(&self.folder, &self.program)?;
         Ok(Exit::Done)

@@ -1,11 +1,11 @@
-//! The cases of the interleaved rounds, and the rows that they become.
+//! The cases of the interleaved rounds, and their rows.
 
 use crate::Outcome;
 use crate::child::{Shot, Spent};
 use crate::guard;
 use crate::hcom::{self, Hcom};
-use crate::homes::{Home, MARK};
-use crate::payload::{Event, LAST_TURN};
+use crate::homes::{BODY_MARK, Home};
+use crate::payload::{Event, LAST_TURN_START};
 use crate::rounds::{Case, Measured, Series};
 use crate::table::{Kind, Machine, Row, ratio};
 use crate::world::{Sized, World};
@@ -13,7 +13,6 @@ use std::path::Path;
 
 const BODY: &str = "bench-mail: the lock is taken twice when the second hook comes before the first has committed; have a look at line 212";
 
-/// Every case.
 pub fn all<'a>(world: &'a World, hcom: Option<&'a Hcom>, safety_net: Option<&Path>) -> Vec<Case<'a>> {
     let mut cases = vec![Case::constant("true", Shot::new("/bin/true", &world.small.quiet.project))];
     for (name, home) in quiet_homes(world) {
@@ -65,7 +64,7 @@ fn nothing_said(spent: &Spent) -> Outcome<()> {
 
 fn delivered(spent: &Spent, home: &Home, count: usize) -> Outcome<()> {
     let said = String::from_utf8_lossy(&spent.output);
-    let found = said.matches(MARK).count();
+    let found = said.matches(BODY_MARK).count();
     home.rewind()?;
     if found == count { Ok(()) } else { Err(format!("brought {found} messages instead of {count}").into()) }
 }
@@ -84,7 +83,7 @@ fn recipient(home: &Home, round: u32) -> &crate::homes::Peer {
 fn prompt<'a>(world: &'a World, home: &'a Home, name: &str, count: usize) -> Case<'a> {
     let peer = &home.peers[1];
     Case::new(format!("prompt {count} {name}"), move |round| {
-        home.idle(peer, LAST_TURN)?;
+        home.idle(peer, LAST_TURN_START)?;
         home.queue(peer, count)?;
         Ok(world.hook(home, peer, &Event::Prompt(round * 3 + count as u32 % 3)))
     })
@@ -108,7 +107,7 @@ fn send<'a>(world: &'a World, home: &'a Home, name: &str) -> Case<'a> {
     .checked(move |_| one_accepted(home))
 }
 
-/// The measured cases as rows. `hcom` says why it could not be measured, if it could not.
+/// The measured cases as rows. `hcom` says why it could not be measured, if it was not.
 pub fn rows(measured: &[Measured], machine: Machine, hcom: Option<&str>) -> Vec<Row> {
     let book = Book(measured);
     let mut rows = vec![
@@ -168,7 +167,8 @@ pub fn rows(measured: &[Measured], machine: Machine, hcom: Option<&str>) -> Vec<
                 .cpu_within(1.3),
         );
     }
-    // No target: it shows what the limit on messages between two agents costs, which looks at all mail of its window.
+    // Without a target. It shows what the limit on messages between two agents costs, which reads
+    // all mail of its window.
     rows.push(book.row("  … 950 messages in the last minutes", "send recent", Some("floor-write small")));
     rows.push(
         book.row("send from a script, small store", "send script", Some("floor-write small")).cpu_within(1.3),

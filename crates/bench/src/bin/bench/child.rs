@@ -1,7 +1,8 @@
-//! One run of one program: how long it took, what it used, what it said.
+//! One run of one program: how long it took, what it used, what it printed.
 //!
-//! Every program is started in the same way: a cleared environment, its whole input in a pipe before it starts, its output into a pipe
-//! that is read when it has ended. So nobody waits for the driver while the clock runs.
+//! Every program is started in the same way: a cleared environment, its whole input in a pipe
+//! before it starts, its output into a pipe that is read when it has ended. So no program waits for
+//! the driver while the clock runs.
 
 use crate::Outcome;
 use std::ffi::OsString;
@@ -11,55 +12,45 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What a pipe takes before somebody reads.
+/// How much a pipe holds until it is read.
 const PIPE_BYTES: usize = 64 << 10;
 
-/// A program with everything that it gets.
 #[derive(Clone, Debug, Default)]
 pub struct Shot {
-    /// The program.
     pub program: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<OsString>,
     /// Its whole environment.
     pub environment: Vec<(OsString, OsString)>,
-    /// Where it runs.
     pub folder: PathBuf,
-    /// What stands on its standard input.
     pub input: Vec<u8>,
 }
 
 impl Shot {
-    /// A program to be run in a folder.
     pub fn new(program: impl Into<PathBuf>, folder: impl Into<PathBuf>) -> Self {
         Self { program: program.into(), folder: folder.into(), ..Self::default() }
     }
 
-    /// Adds an argument.
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// Adds several.
     pub fn args<const N: usize>(mut self, arguments: [&str; N]) -> Self {
         self.arguments.extend(arguments.map(OsString::from));
         self
     }
 
-    /// Adds a variable.
     pub fn env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
         self
     }
 
-    /// Sets the input.
     pub fn input(mut self, input: impl Into<Vec<u8>>) -> Self {
         self.input = input.into();
         self
     }
 
-    /// The command, with nothing said about its streams yet.
+    /// The command, without its streams.
     pub fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).env_clear().current_dir(&self.folder);
@@ -67,7 +58,8 @@ impl Shot {
         command
     }
 
-    /// Its input. One that a pipe does not hold would need somebody who feeds it, and would be timed with them: it is in a file that has no name.
+    /// Its input. If a pipe can't hold all of it, a feeder would be timed too. So a long input is
+    /// in an unlinked file.
     fn stdin(&self) -> Outcome<Stdio> {
         if self.input.len() < PIPE_BYTES {
             let (stdin, mut feed) = io::pipe()?;
@@ -81,7 +73,7 @@ impl Shot {
         Ok(file.into())
     }
 
-    /// Runs it to its end. An exit code other than 0 is an error that quotes what it said.
+    /// Runs it to its end. An exit code other than 0 is an error that quotes its output.
     pub fn fire(&self) -> Outcome<Spent> {
         let mut command = self.command();
         let stdin = self.stdin()?;
@@ -110,22 +102,22 @@ impl Shot {
     }
 }
 
-/// What one run took.
 #[derive(Clone, Debug)]
 pub struct Spent {
     /// From before its start to after its end.
     pub wall: Duration,
     /// User and system time of the process.
     pub cpu: Duration,
-    /// The most memory it had resident, in bytes. The kernel counts the driver's own into it, which is kept small for that.
+    /// The most resident memory in bytes. The kernel includes the driver's own, which is kept small
+    /// for that.
     pub peak: u64,
-    /// How often it touched a page that the kernel had yet to give it: most of what a short-lived program costs.
+    /// How often it touched a page that the kernel had not given it yet: most of the cost of a
+    /// short program.
     pub faults: u64,
-    /// All that it printed.
     pub output: Vec<u8>,
 }
 
-/// Waits for a child and takes what the kernel knows about it.
+/// Waits for a child, and returns what the kernel knows about it.
 #[expect(unsafe_code, reason = "neither std nor rustix hands out what a child used")]
 fn wait(pid: u32) -> io::Result<(libc::c_int, libc::rusage)> {
     let pid = libc::pid_t::try_from(pid).map_err(io::Error::other)?;
@@ -133,7 +125,8 @@ fn wait(pid: u32) -> io::Result<(libc::c_int, libc::rusage)> {
     // SAFETY: `rusage` is plain numbers, for which zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     loop {
-        // SAFETY: both pointers are to live values of the types that wait4 fills; the child is ours and nobody else waits for it.
+        // SAFETY: both pointers are to live values of the types that wait4 fills; the child is ours
+        // and no other thread waits for it.
         if unsafe { libc::wait4(pid, &raw mut status, 0, &raw mut usage) } == pid {
             return Ok((status, usage));
         }
@@ -145,7 +138,7 @@ fn wait(pid: u32) -> io::Result<(libc::c_int, libc::rusage)> {
 }
 
 fn duration(time: libc::timeval) -> Duration {
-    // Not the same types everywhere; never negative.
+    // The types differ between systems; the values are never negative.
     let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
     let micros = u64::try_from(time.tv_usec).unwrap_or(0);
     Duration::from_secs(seconds) + Duration::from_micros(micros)

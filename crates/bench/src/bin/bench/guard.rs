@@ -1,4 +1,4 @@
-//! What it costs to judge a tool call before it runs, with the rules that are on by default.
+//! What it costs to judge a tool call before it runs, with the default rules.
 
 use crate::Outcome;
 use crate::child::{Shot, Spent};
@@ -7,7 +7,8 @@ use crate::world::World;
 use serde_json::json;
 use std::path::Path;
 
-/// What a row is called, the case, how many times `/bin/true` it may take at most, and how many milliseconds.
+/// For each row its name, its case, its limit as a multiple of `/bin/true`, and its limit in
+/// milliseconds.
 pub const ROWS: [(&str, &str, Option<f64>, Option<f64>); 6] = [
     ("guard, `ls` before it runs", "judge ls", Some(2.0), None),
     ("guard, a script of 2 KB before it runs", "judge script", Some(2.6), None),
@@ -17,10 +18,10 @@ pub const ROWS: [(&str, &str, Option<f64>, Option<f64>); 6] = [
     ("guard, 1 MiB of variables and subshells", "judge variables", None, Some(50.0)),
 ];
 
-/// What others use for the same: its version, and each row with its case.
+/// Another guard for comparison, with its version.
 pub const SAFETY_NET: &str = "cc-safety-net 2.4.5";
 
-/// The rows of it.
+/// For each row of it, its name and its case.
 pub const SAFETY_NET_ROWS: [(&str, &str); 2] =
     [("`ls` before it runs", "net ls"), ("a script of 2 KB before it runs", "net script")];
 
@@ -50,7 +51,7 @@ fn script() -> String {
         git status --short | grep -v '^??' | awk '{print $2}' | sort -u > target/changed.txt\n\
         cat <<'END' > target/note.md\n# What was done\nThe tests ran, and what they said is beside this file.\nEND\n\
         grep -rn 'TODO' src --include='*.rs' | head -5 || true\n";
-    // Whole, or it could not be parsed.
+    // Whole copies only, or it could not be parsed.
     let mut script = piece.repeat(2048 / piece.len());
     while script.len() < 2048 {
         script.push_str("echo \"$name is done\"\n");
@@ -58,7 +59,6 @@ fn script() -> String {
     script
 }
 
-/// Every case.
 pub fn cases(world: &World) -> Vec<Case<'_>> {
     let variables: String = (0..).map(|n| format!("v{n}=$(a);")).take(MEBIBYTE / 10).collect();
     let commands = [

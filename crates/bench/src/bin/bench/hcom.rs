@@ -1,6 +1,7 @@
-//! hcom, for comparison: two of its participants in a throw-away home, one of them bound like a session that hcom itself launched.
+//! hcom, for comparison: two participants in a throw-away home, one of them bound like a session
+//! that hcom itself launched.
 //!
-//! It gets no search path, so that its look for updates finds no program to go to the network with.
+//! It gets no search path, so its check for updates finds no program to reach the network with.
 
 use crate::Outcome;
 use crate::child::Shot;
@@ -12,7 +13,6 @@ use std::path::{Path, PathBuf};
 /// The version that is compared.
 pub const VERSION: &str = "0.7.31";
 
-/// An installed hcom with a home of its own.
 pub struct Hcom {
     program: PathBuf,
     home: PathBuf,
@@ -21,18 +21,20 @@ pub struct Hcom {
     input: String,
 }
 
-const SESSIONS: [&str; 2] = ["05b61459-1268-4e75-8291-dd3039b07bc5", "05b61459-1268-4e75-8291-dd3039b07bc6"];
-const PROCESS: &str = "bench-process";
+const SESSION_IDS: [&str; 2] =
+    ["05b61459-1268-4e75-8291-dd3039b07bc5", "05b61459-1268-4e75-8291-dd3039b07bc6"];
+const PROCESS_ID: &str = "bench-process";
 
 impl Hcom {
-    /// Sets it up, and makes sure that its hook delivers mail: a hook that does not know its session would be fast for nothing.
+    /// Sets it up, and checks that its hook delivers mail: a hook that does not know its session
+    /// would be fast for the wrong reason.
     pub fn new(program: &Path, home: PathBuf) -> Outcome<Self> {
-        let transcript = home.join(".claude/projects/bench").join(format!("{}.jsonl", SESSIONS[0]));
+        let transcript = home.join(".claude/projects/bench").join(format!("{}.jsonl", SESSION_IDS[0]));
         fs::create_dir_all(transcript.parent().unwrap_or(&home))?;
-        let first = json!({"type": "user", "sessionId": SESSIONS[0], "uuid": "u1", "parentUuid": null, "cwd": home,
+        let first = json!({"type": "user", "sessionId": SESSION_IDS[0], "uuid": "u1", "parentUuid": null, "cwd": home,
             "message": {"role": "user", "content": "hi"}});
         fs::write(&transcript, format!("{first}\n"))?;
-        let input = json!({"session_id": SESSIONS[0], "transcript_path": transcript, "cwd": home, "hook_event_name": "PostToolUse",
+        let input = json!({"session_id": SESSION_IDS[0], "transcript_path": transcript, "cwd": home, "hook_event_name": "PostToolUse",
             "permission_mode": "bypassPermissions", "tool_name": "Bash", "tool_input": {"command": "echo hi"},
             "tool_response": {"stdout": "hi", "stderr": ""}, "tool_use_id": "toolu_dc83d1b70d8547a1a854"});
         let mut hcom = Self {
@@ -42,8 +44,8 @@ impl Hcom {
             peer: String::new(),
             input: input.to_string(),
         };
-        hcom.me = hcom.start(SESSIONS[0])?;
-        hcom.peer = hcom.start(SESSIONS[1])?;
+        hcom.me = hcom.start(SESSION_IDS[0])?;
+        hcom.peer = hcom.start(SESSION_IDS[1])?;
         hcom.bind(&transcript)?;
         hcom.shot()
             .arg("send")
@@ -54,7 +56,7 @@ impl Hcom {
         let said: Vec<u8> =
             hcom.hook().fire()?.output.into_iter().chain(hcom.hook().fire()?.output).collect();
         if !String::from_utf8_lossy(&said).contains("is it heard") {
-            return Err("its hook does not know its session".into());
+            return Err("its hook does not deliver mail to its session".into());
         }
         Ok(hcom)
     }
@@ -68,7 +70,7 @@ impl Hcom {
     pub fn hook(&self) -> Shot {
         self.shot()
             .env("HCOM_LAUNCHED", "1")
-            .env("HCOM_PROCESS_ID", PROCESS)
+            .env("HCOM_PROCESS_ID", PROCESS_ID)
             .env("HCOM_TOOL", "claude")
             .arg("post")
             .input(&*self.input)
@@ -92,7 +94,7 @@ impl Hcom {
             .env("HCOM_DIR", self.home.join(".hcom"))
             .env("PATH", self.home.join("no-programs"))
             .env("CLAUDECODE", "1")
-            .env("CLAUDE_CODE_SESSION_ID", SESSIONS[0])
+            .env("CLAUDE_CODE_SESSION_ID", SESSION_IDS[0])
     }
 
     fn start(&self, session: &str) -> Outcome<String> {
@@ -107,7 +109,8 @@ impl Hcom {
         name.ok_or_else(|| "`hcom start` gave no name".into())
     }
 
-    /// What launching through hcom would have written down: whose process and transcript this is.
+    /// Writes what a launch through hcom would have written: which process and transcript belong to
+    /// the session.
     fn bind(&self, transcript: &Path) -> Outcome<()> {
         let db = Connection::open(self.home.join(".hcom/hcom.db"))?;
         db.execute(
@@ -116,7 +119,7 @@ impl Hcom {
         )?;
         db.execute(
             "INSERT INTO process_bindings (process_id, session_id, instance_name, updated_at) VALUES (?1, ?2, ?3, unixepoch())",
-            (PROCESS, SESSIONS[0], &self.me),
+            (PROCESS_ID, SESSION_IDS[0], &self.me),
         )?;
         Ok(())
     }

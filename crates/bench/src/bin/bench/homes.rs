@@ -1,8 +1,11 @@
-//! The stores that are measured: small and full ones, with mail put into them before a run and everything taken back after it.
+//! The stores that are measured, small and full ones. Mail is put into them before a run, and
+//! everything is taken back after it.
 //!
-//! Sessions and mail go through `baton-store`, as in life. Only the hundred thousand old messages and the rewinding are SQL of our own:
-//! the one for speed, the other because baton never forgets. Nobody keeps a connection open while a program is measured, unless a
-//! case says so: whoever opens a store alone has to build SQLite's index of the WAL anew, and a floor pays for that as baton does.
+//! Sessions and mail go through `baton-store`, as in real use. Only the hundred thousand old
+//! messages and the rewinding use SQL: the first for speed, the second because baton never forgets.
+//! No connection is open while a program is measured, unless a case says so. A program that opens a
+//! store alone has to build SQLite's index of the WAL again, and a floor pays for that as baton
+//! does.
 
 use crate::Outcome;
 use baton_core::body::Body;
@@ -24,33 +27,29 @@ pub const FEW_SESSIONS: usize = 20;
 pub const MANY_SESSIONS: usize = 1_000;
 /// Messages in a full store.
 pub const MANY_MESSAGES: u32 = 100_000;
-/// In each body, to be counted in what a hook prints.
-pub const MARK: &str = "bench-mail";
+/// In each body, to be counted in a hook's output.
+pub const BODY_MARK: &str = "bench-mail";
 
 /// A session that is registered in a store.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    /// The agent's own id.
+    /// The agent's own id of it.
     pub session: String,
-    /// Its name.
     pub name: String,
-    /// Its mailbox.
     pub participant: ParticipantId,
 }
 
 /// A home with a store.
 pub struct Home {
-    /// `BATON_HOME`.
     pub folder: PathBuf,
     /// Where its sessions work.
     pub project: PathBuf,
-    /// Its sessions.
     pub peers: Vec<Peer>,
     mark: Mark,
     ids: AtomicU64,
 }
 
-/// How far the store went before anything was measured.
+/// The last rows before anything was measured.
 #[derive(Clone, Copy, Default)]
 struct Mark {
     message: i64,
@@ -101,7 +100,8 @@ impl Home {
         Ok(Self { folder, project, peers, mark: self.mark, ids: AtomicU64::new(0) })
     }
 
-    /// Adds a long past: seen mail of the last three weeks among all sessions, and some that still waits for those who are not measured.
+    /// Adds a long history: seen mail of the last three weeks among all sessions, and some that
+    /// still waits for sessions that are not measured.
     pub fn fill(&mut self, messages: u32) -> Outcome<()> {
         let mut db = self.connect()?;
         let people = u32::try_from(self.peers.len())?;
@@ -147,7 +147,7 @@ impl Home {
         for number in 0..count {
             let sender = &self.peers[2 + number % (self.peers.len() - 2)];
             let body =
-                Body::from_text(format!("{MARK} {number}: {}", "the build is green again; ".repeat(7)))?;
+                Body::from_text(format!("{BODY_MARK} {number}: {}", "the build is green again; ".repeat(7)))?;
             let recipients = store.participant(to.participant)?.into_iter().collect();
             store.accept_mail(
                 NewMail {
@@ -172,7 +172,8 @@ impl Home {
         self.fold()
     }
 
-    /// Ends the turn of a session, as its stop does, at whose start the transcript had that length.
+    /// Ends the turn of a session, as its stop does. `turn_from` is the transcript's length at the
+    /// turn's start.
     pub fn idle(&self, peer: &Peer, turn_from: usize) -> Outcome<()> {
         self.connect()?.execute(
             "UPDATE session SET state = 'idle', turn_from = ?2 WHERE native = ?1 AND agent = 'claude'",
@@ -181,7 +182,7 @@ impl Home {
         self.fold()
     }
 
-    /// Makes what happened so far part of the store: a rewind goes back to here.
+    /// Makes the present content the one that a rewind goes back to.
     pub fn settle_down(&mut self) -> Outcome<()> {
         let db = self.connect()?;
         let last = |table: &str| {
@@ -191,7 +192,7 @@ impl Home {
         Ok(())
     }
 
-    /// Takes back what a run added, and says how many messages that were.
+    /// Takes back what a run added, and returns how many messages that were.
     pub fn rewind(&self) -> Outcome<usize> {
         let mut db = self.connect()?;
         let tx = db.transaction()?;
@@ -214,7 +215,8 @@ impl Home {
         if refused == 0 { Ok(()) } else { Err("the WAL could not be folded".into()) }
     }
 
-    /// A connection of our own. It folds nothing when it closes, or it would remove the WAL.
+    /// A connection for the bench itself. It folds nothing when it closes, or it would remove the
+    /// WAL.
     pub fn connect(&self) -> Outcome<Connection> {
         let db = Connection::open(Store::path(&self.folder))?;
         db.busy_timeout(std::time::Duration::from_secs(10))?;
@@ -223,14 +225,13 @@ impl Home {
         Ok(db)
     }
 
-    /// No old message has such an id, and no two new ones.
+    /// An id that no other message has.
     fn fresh_id(&self) -> MessageId {
         let next = self.ids.fetch_add(1, Ordering::Relaxed);
         MessageId::from_random((next | 0x1f << 55).to_le_bytes())
     }
 }
 
-/// Now, by the wall clock.
 fn now() -> Moment {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Moment(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))

@@ -1,5 +1,5 @@
-//! Jobs, with a scripted agent that sleeps and answers: how soon a start returns, how soon a waiter hears of the end, what waiting costs, and a hundred
-//! starts at once.
+//! Jobs, with a scripted agent that sleeps and answers: how soon a start returns, how soon a waiter
+//! hears of the end, what waiting costs, and a hundred starts at once.
 
 use crate::Outcome;
 use crate::child::{Shot, Spent};
@@ -13,12 +13,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Starts at once.
-const AT_ONCE: usize = 100;
-/// How long a wait is watched.
-const LONG: &str = "10";
-/// Sleeps as long as the prompt's last word says, and answers.
-const AGENT: &str = r#"#!/bin/sh
+const PARALLEL_STARTS: usize = 100;
+/// How long the measured wait takes.
+const LONG_JOB_SECONDS: &str = "10";
+/// Sleeps for the seconds in the prompt, and answers.
+const AGENT_SCRIPT: &str = r#"#!/bin/sh
 read -r prompt
 echo '{"type":"system","subtype":"init","session_id":"s-1"}'
 seconds=${prompt##*SLEEP-}
@@ -28,10 +27,9 @@ echo '{"type":"result","subtype":"success","is_error":false,"result":"slept","st
 while read -r line; do :; done
 "#;
 
-/// What is measured, and how.
+/// A name, and how to measure it.
 type Case<'a> = (&'a str, &'a dyn Fn(&Jobs) -> Outcome<Row>);
 
-/// The rows.
 pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
     let cases: [Case<'_>; 4] = [
         ("job start", &|jobs| start(jobs, rounds.min(30))),
@@ -61,11 +59,11 @@ impl Jobs {
         let (bin, project) = (root.join("bin"), root.join("project"));
         fs::create_dir_all(&bin)?;
         fs::create_dir_all(&project)?;
-        fs::write(bin.join("claude"), AGENT)?;
+        fs::write(bin.join("claude"), AGENT_SCRIPT)?;
         fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o755))?;
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
         let jobs = Self { baton: world.programs.baton.clone(), home: root.join("home"), project, path };
-        // The stores are made once.
+        // Creates the stores, once.
         jobs.wait(&jobs.start("0")?.0)?;
         Ok(jobs)
     }
@@ -99,7 +97,7 @@ impl Jobs {
     }
 }
 
-/// What it said besides stands on lines of its own.
+/// The id in the output. Other output is on separate lines.
 fn id_in(output: &[u8]) -> Outcome<String> {
     let text = String::from_utf8_lossy(output);
     let document = text.lines().find_map(|line| serde_json::from_str::<Value>(line).ok());
@@ -141,9 +139,9 @@ fn hear(jobs: &Jobs, rounds: u32) -> Outcome<Row> {
         .note(format!("slowest {:.0} ms", milliseconds(slowest))))
 }
 
-/// Beside a wait that ends at once.
+/// Compared with a wait that ends at once.
 fn waiting(jobs: &Jobs) -> Outcome<Row> {
-    let (id, _) = jobs.start(LONG)?;
+    let (id, _) = jobs.start(LONG_JOB_SECONDS)?;
     let long = jobs.wait(&id)?;
     let short = jobs.wait(&id)?;
     let spent = long.cpu.saturating_sub(short.cpu);
@@ -153,24 +151,24 @@ fn waiting(jobs: &Jobs) -> Outcome<Row> {
         .note(format!("{:.1} ms in {:.1} s", milliseconds(spent), long.wall.as_secs_f64())))
 }
 
-/// All of them, beside as many programs of ours that start nothing.
+/// Compared with as many runs of baton that start nothing.
 fn at_once(jobs: &Jobs) -> Outcome<Row> {
-    let plain = together(&vec![jobs.shot().args(["whoami"]); AT_ONCE])?.0;
-    let (wall, outputs) = together(&vec![jobs.start_shot("0.3"); AT_ONCE])?;
+    let plain = together(&vec![jobs.shot().args(["whoami"]); PARALLEL_STARTS])?.0;
+    let (wall, outputs) = together(&vec![jobs.start_shot("0.3"); PARALLEL_STARTS])?;
     let mut wait = jobs.shot().args(["job", "wait", "--max-wait", "5m", "--json"]);
     for output in &outputs {
         wait = wait.arg(id_in(output)?);
     }
     let ended: Value = serde_json::from_slice(&wait.fire()?.output)?;
     let results = ended.as_array().into_iter().flatten().filter(|row| row["result"] == "slept").count();
-    if results != AT_ONCE {
-        return Err(format!("{results} results of {AT_ONCE} jobs").into());
+    if results != PARALLEL_STARTS {
+        return Err(format!("{results} results of {PARALLEL_STARTS} jobs").into());
     }
     let beyond = wall.saturating_sub(plain);
-    Ok(Row::new(format!("{AT_ONCE} parallel job starts"))
+    Ok(Row::new(format!("{PARALLEL_STARTS} parallel job starts"))
         .wall(wall, Some(plain))
         .at_most("≤ 1 s beyond as many whoami", beyond.as_secs_f64(), 1.0, Kind::Time)
-        .note(format!("{:.0} ms beyond; {AT_ONCE} results", milliseconds(beyond))))
+        .note(format!("{:.0} ms beyond; {PARALLEL_STARTS} results", milliseconds(beyond))))
 }
 
 fn together(shots: &[Shot]) -> Outcome<(Duration, Vec<Vec<u8>>)> {

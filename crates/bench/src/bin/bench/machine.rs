@@ -1,4 +1,5 @@
-//! What the machine did meanwhile: how much of it other programs used, and what a program wrote to the store.
+//! What the machine did meanwhile: how much of it other programs used, and what a program wrote to
+//! the store.
 
 use crate::Outcome;
 use crate::child::Shot;
@@ -10,10 +11,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Past this share of all cores, wall times say little.
-const QUIET: f64 = 0.1;
+/// Above this share of all cores, wall times say little.
+const QUIET_SHARE: f64 = 0.1;
 
-/// Watches how much others use the machine.
+/// Measures how much other programs use the machine.
 pub struct Watch {
     start: Instant,
     busy: Option<Duration>,
@@ -21,12 +22,11 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Starts watching.
     pub fn new() -> Self {
         Self { start: Instant::now(), busy: busy(), own: own() }
     }
 
-    /// The share of all cores that was used by neither us nor our children; `None` where the system does not say.
+    /// The share of all cores that other programs used; `None` if the system does not say.
     pub fn others(&self, children: Duration) -> Option<f64> {
         let busy = busy()?.saturating_sub(self.busy?);
         let ours = own().saturating_sub(self.own) + children;
@@ -35,17 +35,16 @@ impl Watch {
     }
 }
 
-/// What a share of others means for wall times.
+/// What the share of other programs means for wall times.
 pub fn judge(others: Option<f64>) -> Machine {
-    if others.is_some_and(|share| share > QUIET) { Machine::Busy } else { Machine::Quiet }
+    if others.is_some_and(|share| share > QUIET_SHARE) { Machine::Busy } else { Machine::Quiet }
 }
 
-/// The cores that we may use.
 pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// All time that all cores spent on anything; the kernel counts in hundredths of a second.
+/// All time that all cores spent on anything. The kernel counts in hundredths of a second.
 fn busy() -> Option<Duration> {
     let stat = fs::read_to_string("/proc/stat").ok()?;
     let fields: Vec<u64> = stat
@@ -65,16 +64,14 @@ fn own() -> Duration {
     Duration::new(spent.tv_sec.cast_unsigned(), u32::try_from(spent.tv_nsec).unwrap_or(0))
 }
 
-/// Write system calls of one run that went to files of a store.
+/// Write system calls of one run to files of a store.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Writes {
-    /// To the store and its WAL.
     pub store: usize,
-    /// To SQLite's index of the WAL, which is shared memory and never kept.
+    /// To SQLite's index of the WAL, which is shared memory and is never kept.
     pub index: usize,
 }
 
-/// Counts them with strace.
 pub fn writes(shot: &Shot, scratch: &Path) -> Outcome<Writes> {
     let trace = scratch.join("strace.out");
     let mut command = Command::new("strace");
@@ -88,7 +85,7 @@ pub fn writes(shot: &Shot, scratch: &Path) -> Outcome<Writes> {
     command.arg(&trace).arg(&shot.program).args(&shot.arguments).env_clear().current_dir(&shot.folder);
     command.envs(shot.environment.iter().map(|(name, value)| (name, value)));
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|error| format!("strace can't be run: {error}"))?;
+    let mut child = command.spawn().map_err(|error| format!("strace can't be started: {error}"))?;
     if let Some(mut stdin) = child.stdin.take() {
         stdin.write_all(&shot.input)?;
     }

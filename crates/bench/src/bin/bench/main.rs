@@ -1,8 +1,9 @@
 //! How fast baton is: one table, with ratios that mean the same on every machine.
 //!
-//! Each case stands beside `/bin/true` (the least that any process costs), beside a floor of ours (the least that any program costs which
-//! reads or writes such a store), and, where they do the same, beside hcom and cc-safety-net. All are run interleaved, and medians are compared, so the
-//! ratios hold on a slow or a busy machine too; times in themselves are printed and never judged.
+//! Each case is compared with `/bin/true` (the least cost of any process), with a floor (the least
+//! cost of any program that reads or writes such a store), and with hcom and cc-safety-net if they
+//! do the same. All run interleaved, and medians are compared. So the ratios are valid on a slow or
+//! busy machine too. Absolute times are printed, but are no reason to fail.
 
 mod cases;
 mod child;
@@ -30,18 +31,19 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Whatever goes wrong here is told to the person who ran the bench.
+/// Errors go to the person who runs the bench.
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const USAGE: &str = "usage: bench [--quick] [--rounds N] [--check] [--hcom PROGRAM] [--safety-net PROGRAM] [--scratch DIR]
+const USAGE: &str =
+    "usage: bench [--quick] [--rounds N] [--check] [--hcom PROGRAM] [--safety-net PROGRAM] [--scratch DIR]
 
   --quick         fewer rounds
-  --rounds N      so many rounds (200)
-  --check         exit 1 if a target is missed, but for those that are times in themselves
+  --rounds N      how many rounds (200)
+  --check         exit 1 if a target is missed, except targets that are absolute times
   --hcom PROGRAM  compare with this hcom
   --safety-net PROGRAM
                   compare the guard with this cc-safety-net
-  --scratch DIR   where the stores are made: on the kind of disk that matters (the system's temporary folder)";
+  --scratch DIR   where the stores are made, on the disk to be measured (the system's temporary folder)";
 
 struct Options {
     rounds: u32,
@@ -112,11 +114,7 @@ fn run(options: &Options) -> Outcome<Vec<Row>> {
     let machine = machine::judge(others);
     let share =
         others.map_or_else(|| "an unknown share".to_owned(), |share| format!("{:.0} %", share * 100.0));
-    println!(
-        "{} rounds on {} cores, of which other programs used {share} meanwhile",
-        options.rounds,
-        machine::cores()
-    );
+    println!("{} rounds on {} cores; other programs used {share} of them", options.rounds, machine::cores());
     let mut rows = cases::rows(&measured, machine, hcom.as_ref().err().map(String::as_str));
     rows.extend(writes(&world));
     rows.extend(sends::rows(&world, hcom.as_ref().ok(), options.bursts));
@@ -125,7 +123,7 @@ fn run(options: &Options) -> Outcome<Vec<Row>> {
     Ok(rows)
 }
 
-/// They lie beside this one.
+/// The programs beside this one.
 fn programs() -> Outcome<Programs> {
     let here = std::env::current_exe()?;
     let beside = |name: &str| {
@@ -152,7 +150,6 @@ fn spent(measured: &[Measured]) -> Duration {
     measured.iter().filter_map(|(_, series)| series.as_ref().ok()).map(rounds::Series::all_cpu).sum()
 }
 
-/// What a quiet hook writes to the store.
 fn writes(world: &World) -> Vec<Row> {
     let homes = [("a server has it open", &world.held), ("alone", &world.small.quiet)];
     homes

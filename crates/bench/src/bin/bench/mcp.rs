@@ -1,7 +1,8 @@
-//! Two sessions' MCP servers, and how long mail takes from one to the other.
+//! The MCP servers of two sessions, and how long mail takes from one to the other.
 //!
-//! The driver speaks for both clients. Its peer answers at once: it sees in the store that something came, and reads it. (To call
-//! `read_messages` until there is something would keep the store locked, and slow the asker down.)
+//! The driver plays both clients. The peer answers at once: it sees in the store that something
+//! came, and reads it. (Calling `read_messages` in a loop would keep the store locked, and slow the
+//! asker down.)
 
 use crate::Outcome;
 use crate::homes::{Home, Peer};
@@ -18,11 +19,10 @@ use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 use std::time::{Duration, Instant};
 
 /// An answer that takes longer never comes.
-const PATIENCE: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
-/// A server is quick, so a few rounds tell.
+const ANSWER_TIMEOUT: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
+/// A server is quick, so a few rounds are enough.
 const ROUNDS: u32 = 100;
 
-/// The rows.
 pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
     let cases = [
         "MCP: send_message, read_messages",
@@ -83,7 +83,7 @@ fn measure(world: &World, rounds: u32) -> Outcome<Measured> {
     Ok(Measured { sends: median(&sends), asks: median(&asks), peak: mine.peak()?.max(theirs.peak()?) })
 }
 
-/// Sees when something waits for a participant.
+/// Sees when mail waits for a participant.
 struct Eye {
     store: Connection,
     of: ParticipantId,
@@ -105,7 +105,7 @@ impl Eye {
     }
 }
 
-/// A running `baton mcp` with its client's end.
+/// A running `baton mcp`, with its client's side.
 struct Server {
     child: Child,
     input: Option<ChildStdin>,
@@ -126,7 +126,7 @@ impl Server {
         Ok(server)
     }
 
-    /// Reads the message with this body; its id.
+    /// Reads the message with this body, and returns its id.
     fn take(&mut self, body: &str) -> Outcome<String> {
         let read = self.call("read_messages", json!({}))?;
         let found =
@@ -140,7 +140,7 @@ impl Server {
         self.answer(id)
     }
 
-    /// Calls a tool; the answer is still to come.
+    /// Calls a tool, without waiting for the answer.
     fn ask(&mut self, tool: &str, arguments: Value) -> Outcome<u64> {
         let call = format!("toolu_{:024x}", self.next);
         self.request(
@@ -172,7 +172,7 @@ impl Server {
         loop {
             let mut line = String::new();
             if self.output.buffer().is_empty()
-                && poll(&mut [PollFd::new(self.output.get_ref(), PollFlags::IN)], Some(&PATIENCE))? == 0
+                && poll(&mut [PollFd::new(self.output.get_ref(), PollFlags::IN)], Some(&ANSWER_TIMEOUT))? == 0
             {
                 return Err("the server does not answer".into());
             }
@@ -191,7 +191,6 @@ impl Server {
         }
     }
 
-    /// The most memory that it had resident.
     fn peak(&self) -> Outcome<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status
@@ -204,7 +203,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It ends when its input does.
+        // It exits when its input is closed.
         self.input.take();
         self.child.wait().ok();
     }

@@ -1,16 +1,14 @@
-//! Many processes at once: workers that each start one program after the other.
+//! Many processes at once: each worker starts one program after the other.
 
 use crate::Outcome;
 use crate::child::{Shot, Spent};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Workers at a time.
 pub const WORKERS: usize = 8;
-/// Programs that each starts.
-pub const EACH: usize = 100;
+/// How many programs each worker starts.
+pub const RUNS_EACH: usize = 100;
 
-/// What all of them did together.
 pub struct Burst {
     /// From the first start to the last end.
     pub wall: Duration,
@@ -20,9 +18,10 @@ pub struct Burst {
     pub outputs: Vec<Vec<u8>>,
 }
 
-/// Runs the program that `shot` gives for each worker and number. A worker ends with its first failure, which is the burst's.
+/// Runs the program that `shot` gives for each worker and number. A worker stops at its first
+/// failure, and then the burst fails.
 pub fn burst(shot: impl Fn(usize, usize) -> Shot) -> Outcome<Burst> {
-    let queue = |worker| (0..EACH).map(|number| shot(worker, number)).collect();
+    let queue = |worker| (0..RUNS_EACH).map(|number| shot(worker, number)).collect();
     let queues: Vec<Vec<Shot>> = (0..WORKERS).map(queue).collect();
     let start = Instant::now();
     let done: Vec<Result<Vec<Spent>, String>> = std::thread::scope(|scope| {

@@ -1,4 +1,4 @@
-//! What Claude Code 2.1.325 puts on the standard input of a hook, and around it.
+//! The input and the surroundings of a hook of Claude Code 2.1.325.
 
 use crate::Outcome;
 use crate::child::Shot;
@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// How long the transcript is: some hours of work.
+/// The length of a transcript after some hours of work.
 const TRANSCRIPT_BYTES: usize = 1 << 20;
-/// Where in it the last turn began: some prompts, answers and tools ago.
-pub const LAST_TURN: usize = TRANSCRIPT_BYTES - (64 << 10);
+/// Where in the transcript the last turn began.
+pub const LAST_TURN_START: usize = TRANSCRIPT_BYTES - (64 << 10);
 
 /// A session's hook, called with an event.
 pub fn hook(baton: &Path, home: &Home, peer: &Peer, transcript: &Path, event: &Event) -> Shot {
@@ -46,11 +46,10 @@ pub fn hook(baton: &Path, home: &Home, peer: &Peer, transcript: &Path, event: &E
         .input(payload.to_string())
 }
 
-/// An event.
 pub enum Event {
     /// All tools of a response have ended, in the turn that was running.
     Tools,
-    /// A prompt begins a turn of that number.
+    /// A prompt begins the turn of that number.
     Prompt(u32),
 }
 

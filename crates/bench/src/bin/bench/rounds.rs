@@ -1,26 +1,26 @@
-//! Interleaved rounds: each round runs every case once, in another order, so that whatever else the machine does hits all alike.
+//! Interleaved rounds: each round runs every case once, in another order, so that other load on the
+//! machine affects all cases equally.
 
 use crate::Outcome;
 use crate::child::{Shot, Spent};
 use std::time::Duration;
 
-/// Looks at what came of a run.
+/// Checks the result of a run.
 type Check<'a> = Box<dyn FnMut(&Spent) -> Outcome<()> + 'a>;
 
-/// One thing to measure, again and again.
+/// One thing to measure.
 pub struct Case<'a> {
-    /// Its key among the cases.
     pub key: String,
-    /// Makes the next run ready and says what it is; not timed.
+    /// Prepares the next run, and returns it; not timed.
     prepare: Box<dyn FnMut(u32) -> Outcome<Shot> + 'a>,
-    /// Looks at what came of it, and clears up; not timed.
+    /// Checks the result, and cleans up; not timed.
     check: Check<'a>,
     series: Series,
     failed: Option<String>,
 }
 
 impl<'a> Case<'a> {
-    /// A case that needs to be made ready for each run.
+    /// A case that is prepared for each run.
     pub fn new(key: impl Into<String>, prepare: impl FnMut(u32) -> Outcome<Shot> + 'a) -> Self {
         Self {
             key: key.into(),
@@ -31,12 +31,12 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// A case that is always the same.
+    /// A case that needs no preparation.
     pub fn constant(key: impl Into<String>, shot: Shot) -> Self {
         Self::new(key, move |_| Ok(shot.clone()))
     }
 
-    /// What to look at after each run.
+    /// Sets the check after each run.
     pub fn checked(mut self, check: impl FnMut(&Spent) -> Outcome<()> + 'a) -> Self {
         self.check = Box::new(check);
         self
@@ -49,15 +49,16 @@ impl<'a> Case<'a> {
     }
 }
 
-/// What the rounds of a case came to, or why there are none.
+/// The rounds of a case, or why there are none.
 pub type Measured = (String, Result<Series, String>);
 
-/// Runs all cases. A case that fails is left out from then on, with its reason; the first two rounds only warm up.
+/// Runs all cases. A case that fails is left out from then on, with its reason. The first two
+/// rounds only warm up.
 pub fn run(mut cases: Vec<Case<'_>>, rounds: u32) -> Vec<Measured> {
-    const WARM_UP: u32 = 2;
+    const WARM_UP_ROUNDS: u32 = 2;
     let mut dice = Dice(0x2545_f491_4f6c_dd1d);
     let mut order: Vec<usize> = (0..cases.len()).collect();
-    for round in 0..rounds + WARM_UP {
+    for round in 0..rounds + WARM_UP_ROUNDS {
         dice.shuffle(&mut order);
         for at in &order {
             let case = &mut cases[*at];
@@ -65,7 +66,7 @@ pub fn run(mut cases: Vec<Case<'_>>, rounds: u32) -> Vec<Measured> {
                 continue;
             }
             match case.run(round) {
-                Ok(spent) if round >= WARM_UP => case.series.add(&spent),
+                Ok(spent) if round >= WARM_UP_ROUNDS => case.series.add(&spent),
                 Ok(_) => {}
                 Err(error) => case.failed = Some(error.to_string()),
             }
@@ -91,7 +92,6 @@ impl Series {
         self.faults.push(spent.faults);
     }
 
-    /// The median wall time.
     pub fn wall(&self) -> Duration {
         median(&self.walls)
     }
@@ -101,7 +101,6 @@ impl Series {
         median(&self.cpus)
     }
 
-    /// All user and system time.
     pub fn all_cpu(&self) -> Duration {
         self.cpus.iter().sum()
     }
@@ -111,7 +110,6 @@ impl Series {
         self.peak
     }
 
-    /// The median of its page faults.
     pub fn faults(&self) -> u64 {
         let mut sorted = self.faults.clone();
         sorted.sort_unstable();
@@ -130,7 +128,7 @@ pub fn median(times: &[Duration]) -> Duration {
     }
 }
 
-/// The same order of cases in every run of the bench.
+/// A fixed random sequence, so that each run of the bench has the same order of cases.
 struct Dice(u64);
 
 impl Dice {

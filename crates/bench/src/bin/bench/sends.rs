@@ -4,18 +4,17 @@ use crate::Outcome;
 use crate::hcom::Hcom;
 use crate::homes::Home;
 use crate::machine::{self, Watch};
-use crate::parallel::{Burst, EACH, WORKERS, burst};
+use crate::parallel::{Burst, RUNS_EACH, WORKERS, burst};
 use crate::rounds::median;
 use crate::table::{Kind, Row, ratio};
 use crate::world::World;
 use std::collections::HashSet;
 use std::time::Duration;
 
-const ALL: usize = WORKERS * EACH;
-/// The same, as the store counts.
-const ALL_ROWS: u32 = ALL as u32;
+const ALL_SENDS: usize = WORKERS * RUNS_EACH;
+/// The same as a row count.
+const ALL_ROWS: u32 = ALL_SENDS as u32;
 
-/// The rows.
 pub fn rows(world: &World, hcom: Option<&Hcom>, repeat: u32) -> Vec<Row> {
     let (mut floors, mut ours, mut theirs) = (Ok(Vec::new()), Ok(Vec::new()), Ok(Vec::new()));
     let watch = Watch::new();
@@ -40,7 +39,7 @@ pub fn rows(world: &World, hcom: Option<&Hcom>, repeat: u32) -> Vec<Row> {
         (Ok(_), Some(wall)) => Row::new(case).wall(wall, floor),
         (Ok(_), None) => Row::new(case).note("not measured: there is no hcom"),
     };
-    let mut own = row(format!("{WORKERS} × {EACH} parallel sends"), &ours, floor);
+    let mut own = row(format!("{WORKERS} × {RUNS_EACH} parallel sends"), &ours, floor);
     if let (Some(mine), Some(floor)) = (mine, floor) {
         own =
             own.at_most("wall ≤ 1.5 × floor", ratio(mine, floor), 1.5, quiet).note("none lost, none doubled");
@@ -49,13 +48,13 @@ pub fn rows(world: &World, hcom: Option<&Hcom>, repeat: u32) -> Vec<Row> {
         own = own.at_most("faster than hcom", ratio(mine, other), 1.0, quiet);
     }
     vec![
-        row(format!("floor: {WORKERS} × {EACH} parallel inserts"), &floors, None),
+        row(format!("floor: {WORKERS} × {RUNS_EACH} parallel inserts"), &floors, None),
         own,
-        row(format!("hcom {}: {WORKERS} × {EACH} parallel sends", crate::hcom::VERSION), &theirs, floor),
+        row(format!("hcom {}: {WORKERS} × {RUNS_EACH} parallel sends", crate::hcom::VERSION), &theirs, floor),
     ]
 }
 
-/// Adds the wall time of a burst, unless there is a failure already; its CPU time.
+/// Adds the wall time of a burst, unless an earlier one failed. Returns its CPU time.
 fn add(times: &mut Result<Vec<Duration>, String>, run: impl FnOnce() -> Outcome<Burst>) -> Duration {
     let Ok(list) = times else { return Duration::ZERO };
     match run() {
@@ -80,7 +79,7 @@ fn floor(world: &World, turn: u32) -> Outcome<Burst> {
     let home = fresh(world, "floor", turn)?;
     let burst = burst(|worker, number| world.floor_write(&home, &format!("{worker} {number}")))?;
     let count: u32 = home.connect()?.query_row("SELECT count(*) FROM subagent_call", [], |row| row.get(0))?;
-    if count == ALL_ROWS { Ok(burst) } else { Err(format!("{count} rows instead of {ALL}").into()) }
+    if count == ALL_ROWS { Ok(burst) } else { Err(format!("{count} rows instead of {ALL_SENDS}").into()) }
 }
 
 fn baton(world: &World, turn: u32) -> Outcome<Burst> {
@@ -94,7 +93,7 @@ fn baton(world: &World, turn: u32) -> Outcome<Burst> {
     Ok(burst)
 }
 
-/// Every id that was printed is in the store, once, and nothing else is.
+/// Checks that every printed id is in the store, once, and nothing else is.
 fn whole(home: &Home, burst: &Burst) -> Outcome<()> {
     let printed: HashSet<String> = burst
         .outputs
@@ -111,11 +110,11 @@ fn whole(home: &Home, burst: &Burst) -> Outcome<()> {
         [],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;
-    if printed == stored && printed.len() == ALL && [bodies, waiting] == [ALL_ROWS; 2] {
+    if printed == stored && printed.len() == ALL_SENDS && [bodies, waiting] == [ALL_ROWS; 2] {
         return Ok(());
     }
     Err(format!(
-        "{ALL} sends: {} ids printed, {} stored, {bodies} bodies, {waiting} waiting",
+        "{ALL_SENDS} sends: {} ids printed, {} stored, {bodies} bodies, {waiting} waiting",
         printed.len(),
         stored.len()
     )
@@ -130,7 +129,7 @@ fn compared(world: &World, hcom: &Hcom, turn: u32) -> Outcome<Burst> {
     if [different, all] == [ALL_ROWS; 2] {
         Ok(burst)
     } else {
-        Err(format!("{different} different messages of {all}, instead of {ALL}").into())
+        Err(format!("{different} different messages of {all}, instead of {ALL_SENDS}").into())
     }
 }
 

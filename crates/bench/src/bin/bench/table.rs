@@ -1,11 +1,10 @@
-//! The one table: a row per case, its ratios, its targets, and whether they were reached.
+//! The table: a row per case, its ratios, its targets, and whether they were reached.
 
 use crate::rounds::Series;
 use std::time::Duration;
 
 const COLUMNS: usize = 10;
 
-/// A row.
 #[derive(Debug, Default)]
 pub struct Row {
     case: String,
@@ -20,7 +19,6 @@ pub struct Row {
     note: Option<String>,
 }
 
-/// One target with what was measured.
 #[derive(Debug)]
 struct Check {
     target: String,
@@ -32,37 +30,34 @@ struct Check {
 enum Verdict {
     Reached,
     Missed,
-    /// Says nothing, because other programs were running.
+    /// It means nothing, because other programs were running.
     Disturbed,
 }
 
-/// What a target is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Holds on every machine, busy or not.
+    /// Valid on every machine, busy or not.
     Ratio,
-    /// A ratio of wall times, which holds on a quiet machine; what this one was.
+    /// A ratio of wall times, valid on a quiet machine. What this machine was.
     QuietRatio(Machine),
-    /// A time in itself: shown, and never a failure.
+    /// An absolute time: shown, and never a failure.
     Time,
 }
 
 /// Whether other programs used the machine meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Machine {
-    /// Hardly.
     Quiet,
-    /// Too much for wall times to mean something.
+    /// Too much for wall times to mean anything.
     Busy,
 }
 
 impl Row {
-    /// A row about a case.
     pub fn new(case: impl Into<String>) -> Self {
         Self { case: case.into(), ..Self::default() }
     }
 
-    /// With what was measured, beside `/bin/true` and a floor.
+    /// Adds a series, compared with `/bin/true` and a floor.
     pub fn series(mut self, series: &Series, truth: Option<&Series>, floor: Option<&Series>) -> Self {
         self.wall = Some(series.wall());
         self.cpu = Some(series.cpu());
@@ -74,38 +69,36 @@ impl Row {
         self
     }
 
-    /// With one wall time, and its ratio to a floor's.
+    /// Adds one wall time, and its ratio to a floor's.
     pub fn wall(mut self, wall: Duration, floor: Option<Duration>) -> Self {
         self.wall = Some(wall);
         self.wall_to_floor = floor.map(|floor| ratio(wall, floor));
         self
     }
 
-    /// With the most memory it had.
     pub fn peak(mut self, bytes: u64) -> Self {
         self.peak = Some(bytes);
         self
     }
 
-    /// With something to say about it.
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = Some(note.into());
         self
     }
 
-    /// CPU time at most so many times the floor's.
+    /// Checks the CPU time as a multiple of the floor's.
     pub fn cpu_within(self, limit: f64) -> Self {
         let got = self.cpu_to_floor;
         self.within(Kind::Ratio, format!("cpu ≤ {limit} × floor"), got, limit)
     }
 
-    /// Wall time at most so many times that of `/bin/true`.
+    /// Checks the wall time as a multiple of that of `/bin/true`.
     pub fn true_within(self, limit: f64, machine: Machine) -> Self {
         let got = self.to_true;
         self.within(Kind::QuietRatio(machine), format!("wall ≤ {limit} × true"), got, limit)
     }
 
-    /// Any other number at most so high.
+    /// Checks any other number.
     pub fn at_most(self, what: &str, got: f64, limit: f64, kind: Kind) -> Self {
         self.within(kind, what.to_owned(), Some(got), limit)
     }
@@ -122,7 +115,7 @@ impl Row {
         self
     }
 
-    /// Whether a target was missed that holds on every machine.
+    /// Whether a target was missed that is valid on every machine.
     pub fn is_missed(&self) -> bool {
         self.checks.iter().any(|check| check.verdict == Verdict::Missed && check.kind != Kind::Time)
     }
@@ -158,12 +151,10 @@ impl Row {
     }
 }
 
-/// How many times the second the first is.
 pub fn ratio(one: Duration, other: Duration) -> f64 {
     one.as_secs_f64() / other.as_secs_f64().max(f64::MIN_POSITIVE)
 }
 
-/// All rows under one head.
 pub fn render(rows: &[Row]) -> String {
     let head =
         ["case", "wall ms", "×true", "×floor", "cpu ms", "×floor", "faults", "MB", "target", "reached"]

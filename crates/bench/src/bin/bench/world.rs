@@ -2,13 +2,14 @@
 //!
 //! | home | sessions | messages | WAL | who else has it open |
 //! |---|---|---|---|---|
-//! | `small` | 20 | none | empty | nobody |
-//! | `long` | 20 | none | 250 KB | nobody |
+//! | `small` | 20 | none | empty | none |
+//! | `long` | 20 | none | 250 KB | none |
 //! | `held` | 20 | none | 250 KB | the driver, as a session's MCP server would |
-//! | `recent` | 20 | 950 of this minute | empty | nobody |
-//! | `full` | 1,000 | 100,000 | empty | nobody |
+//! | `recent` | 20 | 950 of this minute | empty | none |
+//! | `full` | 1,000 | 100,000 | empty | none |
 //!
-//! Nothing is ever written to `small`, `long`, `held` and `full` after this; copies of them take the mail, and others the floor's rows.
+//! Nothing is ever written to `small`, `long`, `held` and `full` after this; copies of them take
+//! the mail, and others the floor's rows.
 
 use crate::Outcome;
 use crate::child::Shot;
@@ -19,13 +20,11 @@ use rusqlite::Connection;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A WAL just before a command would fold it.
-const LONG_WAL: u64 = 250 << 10;
+/// A WAL just short of what a command would fold.
+const LONG_WAL_BYTES: u64 = 250 << 10;
 
-/// The programs of ours.
 #[derive(Debug)]
 pub struct Programs {
-    /// baton.
     pub baton: PathBuf,
     /// The floor that reads.
     pub floor_read: PathBuf,
@@ -34,8 +33,8 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// The same as an installation has them: copied. A linker leaves a file in the page cache in small pieces, and running it from there costs
-    /// each process some forty page faults more.
+    /// The programs as an installation has them: copied. A linker leaves a file in the page cache
+    /// in small pieces, and running it from there costs each process some forty page faults more.
     fn installed(self, root: &Path) -> Outcome<Self> {
         let folder = root.join("bin");
         std::fs::create_dir(&folder)?;
@@ -62,28 +61,24 @@ pub struct Sized {
     pub floor: Home,
 }
 
-/// All of it.
 pub struct World {
-    /// The programs.
     pub programs: Programs,
     /// The store of one developer.
     pub small: Sized,
     /// The store after years.
     pub full: Sized,
-    /// With a long WAL, and nobody who has it open.
+    /// With a long WAL, and no other process that has it open.
     pub long: Home,
-    /// With a long WAL, and somebody who has it open.
+    /// With a long WAL, and another process that has it open.
     pub held: Home,
     /// With many messages of this minute.
     pub recent: Home,
-    /// Where all homes lie.
     pub scratch: TempDir,
     transcript: PathBuf,
     _holder: Connection,
 }
 
 impl World {
-    /// Makes it, below a folder.
     pub fn new(programs: Programs, below: &Path) -> Outcome<Self> {
         let scratch = tempfile::Builder::new().prefix("baton-bench-").tempdir_in(below)?;
         let root = scratch.path().canonicalize()?;
@@ -101,9 +96,9 @@ impl World {
         full.fill(MANY_MESSAGES)?;
         quiet(&full)?;
         let long = small.copy(root.join("long"))?;
-        long.lengthen_wal(LONG_WAL)?;
+        long.lengthen_wal(LONG_WAL_BYTES)?;
         let held = small.copy(root.join("held"))?;
-        held.lengthen_wal(LONG_WAL)?;
+        held.lengthen_wal(LONG_WAL_BYTES)?;
         let holder = held.connect()?;
         holder.query_row("SELECT count(*) FROM session", [], |row| row.get::<_, i64>(0))?;
         let mut recent = small.copy(root.join("recent"))?;
@@ -116,17 +111,15 @@ impl World {
             Ok(Sized { mail: copy("mail")?, floor: copy("floor")?, quiet })
         };
         let (small, full) = (sized(small, "small")?, sized(full, "full")?);
-        // What is written back later would be timed.
+        // Otherwise what is written back later would be timed.
         rustix::fs::sync();
         Ok(Self { programs, small, full, long, held, recent, scratch, transcript, _holder: holder })
     }
 
-    /// The program that is measured.
     pub fn baton(&self) -> &Path {
         &self.programs.baton
     }
 
-    /// A hook of a session.
     pub fn hook(&self, home: &Home, peer: &Peer, event: &Event) -> Shot {
         payload::hook(&self.programs.baton, home, peer, &self.transcript, event)
     }
@@ -144,7 +137,6 @@ impl World {
         Shot::new(&self.programs.floor_write, &home.project).arg(Store::path(&home.folder)).arg(key)
     }
 
-    /// The MCP server of a session.
     pub fn mcp(&self, home: &Home, peer: &Peer) -> Shot {
         Shot::new(&self.programs.baton, &home.project)
             .args(["mcp", "--agent", "claude", "--home"])
@@ -155,7 +147,7 @@ impl World {
             .env("CLAUDE_CODE_SESSION_ID", &peer.session)
     }
 
-    /// A send, typed by nobody.
+    /// A send that no agent made.
     pub fn send(&self, home: &Home, to: &Peer, body: &str) -> Shot {
         Shot::new(&self.programs.baton, &home.project)
             .args(["send", &to.name, body])

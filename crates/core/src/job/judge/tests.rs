@@ -1,7 +1,7 @@
 //! Observations in, verdict out.
 
 use super::*;
-use crate::approval::Question;
+use crate::approval::{Question, Subject};
 use crate::job::{Observation as O, Snapshot, Status, Tool, ToolKind, ToolState};
 use proptest::prelude::*;
 
@@ -19,14 +19,16 @@ fn now(seconds: i64) -> Now {
     Now { since: Span::seconds(seconds), wall: Moment(1_000_000_000_000 + seconds * 1000), looks: LOOKS }
 }
 
-fn verdict(seen: &[(i64, O)], seconds: i64) -> Option<Verdict> {
+fn verdict(seen: &[(i64, O)], seconds: i64) -> Option<JobVerdict> {
     all(&watch(seen), &Patience::default(), now(seconds))
 }
 
-fn code(verdict: Option<Verdict>) -> Option<Code> {
+fn code(verdict: Option<JobVerdict>) -> Option<Code> {
     match verdict? {
-        Verdict::Failed(fault) | Verdict::Stop(fault) | Verdict::Lost(fault) => Some(fault.error.code()),
-        Verdict::Completed(_) | Verdict::Aborted | Verdict::Extend => None,
+        JobVerdict::Failed(fault) | JobVerdict::Stop(fault) | JobVerdict::Lost(fault) => {
+            Some(fault.error.code())
+        }
+        JobVerdict::Completed(_) | JobVerdict::Aborted | JobVerdict::Extend => None,
     }
 }
 
@@ -46,7 +48,7 @@ fn look(idle: bool, finish: Option<Finish>) -> O {
 
 #[test]
 fn a_result_needs_idle_a_last_word_and_no_open_tool() {
-    let done = Some(Verdict::Completed("done".to_owned()));
+    let done = Some(JobVerdict::Completed("done".to_owned()));
     assert_eq!(verdict(&[(0, O::Busy), (1, said(Finish::End)), (2, O::Idle)], 2), done);
     assert_eq!(verdict(&[(0, O::Busy), (1, O::Idle), (2, said(Finish::End))], 2), done, "in either order");
     assert_eq!(verdict(&[(1, said(Finish::Length)), (2, O::Idle)], 2), done);
@@ -79,7 +81,7 @@ fn a_step_that_ended_is_not_the_end_of_the_turn() {
 fn a_message_without_a_finish_counts_after_two_idle_looks() {
     assert_eq!(verdict(&[(5, look(true, Some(Finish::Absent)))], 5), None);
     let twice = [(5, look(true, Some(Finish::Absent))), (10, look(true, Some(Finish::Absent)))];
-    assert_eq!(verdict(&twice, 10), Some(Verdict::Completed("done".to_owned())));
+    assert_eq!(verdict(&twice, 10), Some(JobVerdict::Completed("done".to_owned())));
     let between = [
         (5, look(true, Some(Finish::Absent))),
         (7, look(false, None)),
@@ -104,15 +106,15 @@ fn one_that_stops_without_a_last_word_has_failed() {
 fn an_error_and_an_abort_are_ends() {
     let error = O::Fault(Fault::new(Code::NotLoggedIn, "401"));
     assert_eq!(code(verdict(&[(0, O::Busy), (1, error.clone())], 1)), Some(Code::NotLoggedIn));
-    // The program dies of it: the error is the reason, not the death.
+    // The program dies because of the error. The error is the reason, not the death.
     assert_eq!(code(verdict(&[(1, error), (2, O::Gone("exit code 1".into()))], 2)), Some(Code::NotLoggedIn));
-    assert_eq!(verdict(&[(0, O::Busy), (1, O::Aborted)], 1), Some(Verdict::Aborted));
+    assert_eq!(verdict(&[(0, O::Busy), (1, O::Aborted)], 1), Some(JobVerdict::Aborted));
 }
 
 #[test]
 fn one_that_has_finished_and_died_has_finished() {
     let seen = [(1, said(Finish::End)), (2, O::Idle), (3, O::Gone("signal 9".into()))];
-    assert_eq!(verdict(&seen, 3), Some(Verdict::Completed("done".to_owned())));
+    assert_eq!(verdict(&seen, 3), Some(JobVerdict::Completed("done".to_owned())));
     assert_eq!(code(verdict(&[(1, O::Busy), (3, O::Gone("signal 9".into()))], 3)), Some(Code::BackendGone));
 }
 
@@ -127,7 +129,7 @@ fn one_way_to_hear_it_is_enough() {
     assert_eq!(code(verdict(&both, 7)), Some(Code::TransportLost));
     let back = [both[0].clone(), both[1].clone(), (5, look(false, None))];
     assert_eq!(verdict(&back, 60), None, "a look that works is a way");
-    // Where nothing can be asked, the stream is all there is.
+    // If the backend can't be asked, the stream is the only channel.
     let deaf = Now { looks: false, ..now(60) };
     assert_eq!(code(all(&watch(&both[..1]), &Patience::default(), deaf)), Some(Code::TransportLost));
 }
@@ -148,7 +150,8 @@ fn a_shell_without_a_process_on_three_looks_in_a_row_is_stuck() {
         let found = code(all(&watch, &Patience::default(), now(20)));
         assert_eq!(found == Some(Code::StuckTool), stuck, "{lives:?}");
     }
-    // Waiting for a permission, it has no process yet; some backends can say only afterwards that it has to.
+    // While it waits for a permission, it has no process. Some backends report that wait only
+    // afterwards.
     let asked_for = [(1, O::Tool(tool(ToolState::Running))), (2, O::Tool(tool(ToolState::Pending)))];
     for seen in [&asked_for[1..], &asked_for] {
         let mut waiting = watch(seen);
@@ -167,7 +170,7 @@ fn an_hour_without_a_change_is_a_stall_unless_a_tool_lives() {
     let quiet = [(0, O::Busy), (10, O::Progress("bash: make".into()))];
     assert_eq!(verdict(&quiet, 3609), None);
     assert_eq!(code(verdict(&quiet, 3610)), Some(Code::Stalled));
-    // A look that finds nothing new is not a change; one that finds a new version is.
+    // A look without news is no change. A look with a new version is.
     assert_eq!(
         code(verdict(&[(10, look(false, None)), (3000, look(false, None))], 3700)),
         Some(Code::Stalled)
@@ -181,7 +184,7 @@ fn an_hour_without_a_change_is_a_stall_unless_a_tool_lives() {
     let mut extended = 0;
     for hour in 1..9 {
         match all(&living, &patience, now(10 + hour * 3600)) {
-            Some(Verdict::Extend) => {
+            Some(JobVerdict::Extend) => {
                 living.extensions += 1;
                 extended += 1;
             }
@@ -196,7 +199,7 @@ fn an_hour_without_a_change_is_a_stall_unless_a_tool_lives() {
 
 #[test]
 fn waiting_for_a_person_is_no_stall_but_has_the_cap() {
-    let question = Question::permission("q", "bash: rm -r target");
+    let question = Question::new("q", Subject::command("bash", "rm -r target"));
     let blocked = [(1, O::Busy), (2, O::Asked(question))];
     assert_eq!(watch(&blocked).status(), Status::Blocked);
     assert_eq!(verdict(&blocked, 7200), None);
@@ -206,15 +209,17 @@ fn waiting_for_a_person_is_no_stall_but_has_the_cap() {
 }
 
 #[test]
-fn a_wall_has_its_own_code_and_the_time_when_to_go_on() {
+fn a_rate_limit_has_its_own_code_and_reset_time() {
     let retry = |seconds: i64| O::Retrying {
         message: "429 Too Many Requests".into(),
         until: Some(now(seconds).wall),
     };
     assert_eq!(verdict(&[(1, retry(20))], 2), None, "a short wait is the backend's own business");
-    let Some(Verdict::Stop(fault)) = verdict(&[(1, retry(3601))], 2) else { panic!("it waits for an hour") };
+    let Some(JobVerdict::Stop(fault)) = verdict(&[(1, retry(3601))], 2) else {
+        panic!("it waits for an hour")
+    };
     assert_eq!((fault.error.code(), fault.again_at), (Code::RateLimited, Some(now(3601).wall)));
-    // Many short ones are a long one; work in between is not.
+    // Many short waits add up to a long one. Work in between ends the count.
     let tries: Vec<_> = (0..40).map(|n| (n * 20, retry(n * 20 + 20))).collect();
     assert_eq!(code(verdict(&tries, 799)), Some(Code::RateLimited));
     let mut worked = tries.clone();
@@ -253,8 +258,29 @@ fn observation() -> impl Strategy<Value = O> {
     ]
 }
 
+/// E6: with a short `jobs.idle`, an agent that waits for its model to answer again is not stalled.
+#[test]
+fn e6_a_wall_is_told_from_silence() {
+    let patience = Patience { idle: Span::seconds(5), ..Patience::default() };
+    for (message, code) in [
+        (Some("Attempt 1 failed with status 429"), Code::RateLimited),
+        (Some("Attempt 1 failed with status 500"), Code::BackendError),
+        (None, Code::Stalled),
+    ] {
+        let mut watch = Watch::default();
+        watch.observe(O::Busy, Span(0));
+        if let Some(message) = message {
+            watch.observe(O::Retrying { message: message.to_owned(), until: None }, Span::seconds(1));
+        }
+        let found = all(&watch, &patience, Now { since: Span::seconds(30), ..now(0) });
+        let Some(JobVerdict::Stop(fault)) = found else { panic!("{found:?}") };
+        assert_eq!(fault.error.code(), code, "{message:?}");
+    }
+}
+
 proptest! {
-    /// Whatever comes in whatever order: a result is given only with all of its grounds, and a backend that is gone never counts as running.
+    /// In any order of observations: a result needs all of its grounds, and a backend that is gone
+    /// never counts as running.
     #[test]
     fn no_result_without_its_grounds(seen in proptest::collection::vec(observation(), 0..40)) {
         let mut watch = Watch::default();
@@ -262,7 +288,7 @@ proptest! {
             let at = Span::seconds(at as i64);
             watch.observe(observation, at);
             let found = all(&watch, &Patience::default(), Now { since: at, ..now(0) });
-            if let Some(Verdict::Completed(_)) = found {
+            if let Some(JobVerdict::Completed(_)) = found {
                 prop_assert!(watch.idle_since.is_some());
                 prop_assert!(watch.open_tools().next().is_none());
                 let finish = watch.said.as_ref().map(|said| said.finish);

@@ -1,4 +1,4 @@
-//! What the calls of a program do: processes, files, evaluation.
+//! The effects of a program's calls: processes, files, evaluation.
 
 use super::*;
 
@@ -6,7 +6,7 @@ impl Scan<'_, '_, '_> {
     /// A text that the program runs as a program.
     pub(super) fn evaluated(&mut self, tokens: &[Token], open: usize) {
         match self.expression(tokens, open) {
-            (Some(value), _) if value.is_known() => {
+            Expression { value: Some(value), .. } if value.is_known() => {
                 let inner = value.text.clone();
                 if inner.len() < self.code.len() && self.context.depth < 16 {
                     let context = self.context.deeper();
@@ -15,6 +15,7 @@ impl Scan<'_, '_, '_> {
                         language: self.language,
                         context,
                         known: HashMap::new(),
+                        lists: HashMap::new(),
                         mentioned: HashMap::new(),
                         code: &inner,
                         prints: self.prints,
@@ -22,10 +23,21 @@ impl Scan<'_, '_, '_> {
                     scan.all();
                 }
             }
-            (_, hidden) => {
-                let network = ["urlopen", "requests", "fetch", "http", "urllib", "LWP", "open-uri", "socket"]
-                    .iter()
-                    .any(|word| self.mentions(word));
+            Expression { hidden, .. } => {
+                let network = [
+                    "urlopen",
+                    "requests",
+                    "fetch",
+                    "http",
+                    "urllib",
+                    "LWP",
+                    "open-uri",
+                    "socket",
+                    "URI.open",
+                    "Net::HTTP",
+                ]
+                .iter()
+                .any(|word| self.mentions(word));
                 if network {
                     self.shell.ran(Origin::Download, "code", &self.context);
                 } else if hidden {
@@ -42,6 +54,15 @@ impl Scan<'_, '_, '_> {
         let mut is_list = false;
         let mut is_unknown = false;
         let mut names = 0;
+        // `subprocess.run(cmd)`, where `cmd` is a list that was written out before.
+        if let Some(Token::Name(name)) = tokens.get(open)
+            && let Some(list) = self.lists.get(name).cloned()
+            && matches!(tokens.get(open + 1), Some(Token::Sign(',' | ')')) | None)
+        {
+            let context = self.context.clone();
+            self.shell.in_subshell(|shell| shell.run(list, Vec::new(), Vec::new(), &context));
+            return;
+        }
         while let Some(token) = tokens.get(at) {
             match token {
                 Token::Sign('(' | '[' | '{') => {
@@ -58,7 +79,7 @@ impl Scan<'_, '_, '_> {
                 }
                 Token::Sign(';') if level == 0 => break,
                 Token::Sign('=') => {
-                    // A named argument: its value is no word of the command.
+                    // The value of a named argument is no word of the command.
                     words.pop();
                     names -= 1;
                     at += 1;
@@ -79,7 +100,7 @@ impl Scan<'_, '_, '_> {
                 Token::Sign(_) => at += 1,
                 _ => {
                     let start = at;
-                    let (value, hidden) = self.expression(tokens, at);
+                    let Expression { value, hidden } = self.expression(tokens, at);
                     at = self.skip_expression(tokens, at).max(start + 1);
                     match value {
                         Some(value) => {
@@ -124,7 +145,7 @@ impl Scan<'_, '_, '_> {
         let mut texts = Vec::new();
         let mut at = open;
         while texts.len() < 3 {
-            let (value, hidden) = self.expression(tokens, at);
+            let Expression { value, hidden } = self.expression(tokens, at);
             if let Some(value) = value {
                 texts.push(value);
             } else if hidden {
@@ -141,9 +162,12 @@ impl Scan<'_, '_, '_> {
                 && value.text.len() <= 4
                 && value.text.chars().all(|sign| "rwabxt+<>|-".contains(sign))
         };
-        let writes = texts.iter().any(|value| {
-            (is_mode(value) && value.text.contains(['w', 'a', 'x', '+', '>'])) || value.text.starts_with('>')
-        });
+        let flags = ["O_WRONLY", "O_RDWR", "O_TRUNC", "O_APPEND"].iter().any(|flag| self.mentions(flag));
+        let writes = flags
+            || texts.iter().any(|value| {
+                (is_mode(value) && value.text.contains(['w', 'a', 'x', '+', '>']))
+                    || value.text.starts_with('>')
+            });
         let pipes = texts
             .iter()
             .find(|value| value.text.starts_with('|') || (value.text.ends_with('|') && value.text.len() > 2))
@@ -161,26 +185,75 @@ impl Scan<'_, '_, '_> {
 
     pub(super) fn file(&mut self, name: &str, tokens: &[Token], open: usize) {
         match self.expression(tokens, open) {
-            (Some(value), _) => self.command(name, &[value]),
-            (None, true) => self.shell.ran(Origin::Decoded, "code", &self.context),
-            (None, false) => {}
+            Expression { value: Some(value), .. } => self.command(name, &[value]),
+            Expression { hidden: true, .. } => self.shell.ran(Origin::Decoded, "code", &self.context),
+            Expression { hidden: false, .. } => {}
+        }
+    }
+
+    /// `repo.git.reset("--hard")`: a library that calls git by the name of the method.
+    pub(super) fn git_call(&mut self, verb: &str, tokens: &[Token], open: usize) {
+        let mut words = vec![Value::known("git"), Value::known(verb.replace('_', "-"))];
+        let mut at = open;
+        while !matches!(tokens.get(at), None | Some(Token::Sign(')'))) && words.len() < 16 {
+            if let Some(value) = self.expression(tokens, at).value {
+                words.push(value);
+            }
+            at = self.skip_expression(tokens, at);
+            if tokens.get(at) != Some(&Token::Sign(',')) {
+                break;
+            }
+            at += 1;
+        }
+        let context = self.context.clone();
+        self.shell.in_subshell(|shell| shell.run(words, Vec::new(), Vec::new(), &context));
+    }
+
+    /// A call that is in no table. If it gets a file of credentials, it reads that file.
+    pub(super) fn unlisted(&mut self, last: &str, tokens: &[Token], open: usize) {
+        const SAY: &[&str] = &[
+            "print",
+            "log",
+            "puts",
+            "echo",
+            "warn",
+            "error",
+            "info",
+            "debug",
+            "say",
+            "exists",
+            "isfile",
+            "existsSync",
+            "expanduser",
+            "join",
+            "Path",
+            "stat",
+            "chmod",
+        ];
+        if SAY.contains(&last) || !matches!(tokens.get(open), Some(Token::Text(_) | Token::Name(_))) {
+            return;
+        }
+        if let Some(value) = self.expression(tokens, open).value
+            && value.is_known()
+            && crate::path::is_absolute(&value.text)
+            && crate::secrets::is_secret_path(&value.text, &self.shell.world.home())
+        {
+            self.command("cat", &[value]);
         }
     }
 
     pub(super) fn two_files(&mut self, name: &str, tokens: &[Token], open: usize) {
-        let (from, _) = self.expression(tokens, open);
+        let from = self.expression(tokens, open).value;
         let at = self.skip_expression(tokens, open);
         if let (Some(from), Some(Token::Sign(','))) = (from, tokens.get(at))
-            && let (Some(to), _) = self.expression(tokens, at + 1)
+            && let Some(to) = self.expression(tokens, at + 1).value
         {
             self.command(name, &[from, to]);
         }
     }
 
     pub(super) fn recursive_delete(&mut self, tokens: &[Token], open: usize) {
-        match self.expression(tokens, open) {
-            (Some(value), _) => self.command("rm", &[Value::known("-rf"), value]),
-            (None, _) => self.command("rm", &[Value::known("-rf"), Value::unknown(Origin::Input)]),
-        }
+        let value = self.expression(tokens, open).value.unwrap_or_else(|| Value::unknown(Origin::Input));
+        self.command("rm", &[Value::known("-rf"), value]);
     }
 }

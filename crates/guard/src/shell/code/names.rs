@@ -1,40 +1,26 @@
 //! Names that a program mentions.
 
 use super::*;
+use crate::tables::calls::{CALLS, Effect};
 
 impl Scan<'_, '_, '_> {
     pub(super) fn name(&mut self, name: &str, tokens: &[Token], at: usize) {
+        if self.loads(name, tokens, at) {
+            return;
+        }
         let last = name.rsplit(['.', ':', '>']).next().unwrap_or(name);
-        let open = match tokens.get(at + 1) {
-            Some(Token::Sign('(')) => at + 2,
-            // `system "ls"`, `unlink "x"`, `p ENV`.
-            Some(Token::Text(_) | Token::Command(_))
-                if matches!(
-                    self.language,
-                    Language::Perl | Language::Ruby | Language::Other | Language::Lua
-                ) =>
-            {
-                at + 1
-            }
-            Some(Token::Name(_)) if self.language == Language::Perl && last == "open" => at + 1,
-            _ => {
-                self.bare(name, tokens, at);
-                return;
-            }
+        let Some(open) = self.arguments_of(last, tokens, at) else {
+            self.bare(name, tokens, at);
+            return;
         };
+        if self.library_call(last, tokens, open) {
+            return;
+        }
         match last {
             "eval" | "exec" | "Function" | "execfile" | "runInThisContext" | "instance_eval" | "compile"
                 if !(last == "exec" && (self.language != Language::Python)) =>
             {
                 self.evaluated(tokens, open);
-            }
-            "system" | "popen" | "popen2" | "popen3" | "getoutput" | "getstatusoutput" | "shell_exec"
-            | "passthru" | "proc_open" | "execvp" | "execv" | "execl" | "execlp" | "execve"
-            | "posix_spawn" | "capture2" | "capture3" | "capture2e" | "execSync" | "spawnSync"
-            | "execFile" | "execFileSync" | "startProcess" | "pcntl_exec" | "spawnv" | "spawnlp"
-            | "spawnl" | "spawnvp" => self.process(tokens, open),
-            "run" | "call" | "check_call" | "check_output" | "Popen" if self.mentions("subprocess") => {
-                self.process(tokens, open)
             }
             "spawn" | "exec" | "execute" | "fork" | "Command"
                 if !matches!(self.language, Language::Node)
@@ -51,54 +37,22 @@ impl Scan<'_, '_, '_> {
             {
                 self.file("cat", tokens, open);
             }
-            "readFile" | "readFileSync" | "createReadStream" | "file_get_contents" | "readfile"
-            | "readTextFile" | "readTextFileSync" | "slurp" | "load_dotenv" | "dotenv_values"
-            | "read_csv" | "loadtxt" | "readFileToString" | "copy_file_range" => {
-                self.file("cat", tokens, open)
-            }
-            "Path" | "PurePath" | "Pathname" => {
-                let (writes, deletes) = (
-                    self.mentions("write_") || self.mentions(".touch"),
-                    self.mentions("unlink") || self.mentions("rmtree"),
-                );
-                let (lists, reads) = (
-                    self.mentions("iterdir") || self.mentions("glob"),
-                    self.mentions("read") || self.mentions("open"),
-                );
-                match (deletes, writes, lists, reads) {
-                    (true, ..) => self.file("rm", tokens, open),
-                    (_, true, ..) => self.file("tee", tokens, open),
-                    (_, _, true, _) => self.file("ls", tokens, open),
-                    (_, _, _, true) => self.file("cat", tokens, open),
-                    _ => {}
-                }
+            "Path" | "PurePath" | "Pathname" => self.path_object(tokens, open),
+            // `(Path.home() / ".netrc").read_text()`.
+            "home" if name.ends_with("Path.home") && tokens.get(at + 3) == Some(&Token::Sign('/')) => {
+                self.path_object(tokens, at);
             }
             "file" if self.language == Language::Php || name.starts_with("Bun") => {
                 self.file("cat", tokens, open)
             }
-            "writeFile" | "writeFileSync" | "appendFile" | "appendFileSync" | "createWriteStream"
-            | "file_put_contents" | "writeTextFile" | "writeTextFileSync" | "truncate" | "truncateSync"
-            | "mkdirSync" | "makedirs" | "mkdir" | "ftruncate" => self.file("tee", tokens, open),
             "write" | "binwrite"
                 if name.starts_with("File") || name.starts_with("IO") || name.starts_with("Bun") =>
             {
                 self.file("tee", tokens, open)
             }
-            "rmtree"
-            | "rmSync"
-            | "rm_rf"
-            | "rm_r"
-            | "remove_tree"
-            | "rimraf"
-            | "removeSync"
-            | "emptyDirSync"
-            | "remove_entry_secure"
-            | "remove_dir"
-            | "rmdirSync"
-            | "removedirs"
-            | "emptyDir"
-            | "remove_entry" => self.recursive_delete(tokens, open),
-            "rm" if self.mentions("fs") || self.mentions("FileUtils") => self.recursive_delete(tokens, open),
+            "rm" if self.mentions("fs") || self.mentions("FileUtils") || self.language == Language::Other => {
+                self.recursive_delete(tokens, open)
+            }
             "remove" if name.starts_with("Deno") || name.starts_with("os") || name.starts_with("fs") => {
                 if self.mentions("recursive") {
                     self.recursive_delete(tokens, open)
@@ -106,49 +60,144 @@ impl Scan<'_, '_, '_> {
                     self.file("rm", tokens, open)
                 }
             }
-            "unlink" | "unlinkSync" | "delete" if last != "delete" || name.starts_with("File") => {
+            "unlink" if self.language == Language::Other && self.mentions("recursive") => {
+                self.recursive_delete(tokens, open)
+            }
+            "unlink" | "delete" if last != "delete" || name.starts_with("File") => {
                 self.file("rm", tokens, open)
             }
-            "listdir" | "readdirSync" | "readdir" | "scandir" | "walk" | "glob" | "iglob" | "entries"
-                if last != "entries" || name.starts_with("Dir") =>
-            {
-                self.file("ls", tokens, open);
+            "glob" | "iglob" | "entries" if last != "entries" || name.starts_with("Dir") => {
+                self.globbed(tokens, open);
             }
-            "copyfile" | "copy" | "copy2" | "copyFileSync" | "cpSync" | "copytree" | "cp_r" | "rename"
-            | "renameSync" | "move" | "replace"
-                if name.contains('.') && last != "replace" =>
+            verb @ ("reset" | "clean" | "checkout" | "push" | "restore" | "stash" | "branch" | "rebase")
+                if (name.starts_with("git.") || name.contains(".git."))
+                    && self.language == Language::Python =>
             {
-                self.two_files(
-                    if matches!(last, "rename" | "renameSync" | "move") { "mv" } else { "cp" },
-                    tokens,
-                    open,
-                );
+                self.git_call(verb, tokens, open);
+            }
+            "copy" | "rename" | "move" if name.contains('.') => {
+                self.two_files(if matches!(last, "rename" | "move") { "mv" } else { "cp" }, tokens, open);
             }
             "chdir" => {
-                if let (Some(value), _) = self.expression(tokens, open)
+                if let Some(value) = self.expression(tokens, open).value
                     && let Some(path) = self.shell.absolute(&value)
                 {
                     self.shell.state.cwd = Some(path);
                 }
             }
-            "getenv" | "get"
-                if last == "getenv" || name.ends_with("environ.get") || name.ends_with("env.get") =>
+            "getenv" | "get_env" | "get"
+                if matches!(last, "getenv" | "get_env")
+                    || name.ends_with("environ.get")
+                    || name.ends_with("env.get") =>
             {
-                match self.expression(tokens, open) {
-                    (Some(value), _) if self.shows() => self.command("printenv", &[value]),
-                    (None, _)
-                        if last == "getenv"
-                            && self.shows()
-                            && tokens.get(open) == Some(&Token::Sign(')')) =>
-                    {
-                        self.command("printenv", &[])
-                    }
-                    _ => {}
+                self.variable_read(last, tokens, at, open);
+            }
+            "toObject" if name.starts_with("Deno.env") && self.shows(tokens, at) => {
+                self.command("printenv", &[])
+            }
+            "phpinfo" => self.command("printenv", &[]),
+            _ => {
+                self.unlisted(last, tokens, open);
+                self.bare(name, tokens, at);
+            }
+        }
+    }
+
+    /// Where the arguments of a call begin; `None` if the name is not called.
+    fn arguments_of(&self, last: &str, tokens: &[Token], at: usize) -> Option<usize> {
+        match tokens.get(at + 1) {
+            Some(Token::Sign('(')) => Some(at + 2),
+            // `system "ls"`, `unlink "x"`, `p ENV`.
+            Some(Token::Text(_) | Token::Command(_)) => {
+                matches!(self.language, Language::Perl | Language::Ruby | Language::Other | Language::Lua)
+                    .then_some(at + 1)
+            }
+            // `open F, "x"`, `rm_rf dir`.
+            Some(Token::Name(_)) => match self.language {
+                Language::Perl => last == "open",
+                Language::Ruby => matches!(last, "eval" | "rm_rf" | "rm_r"),
+                _ => false,
+            }
+            .then_some(at + 1),
+            _ => None,
+        }
+    }
+
+    /// A pattern of files: listed, and read if the program reads.
+    fn globbed(&mut self, tokens: &[Token], open: usize) {
+        self.file("ls", tokens, open);
+        if (self.mentions("open(") || self.mentions("read"))
+            && let Some(mut value) = self.expression(tokens, open).value
+        {
+            value.globs = value.text.match_indices(['*', '?']).map(|(at, _)| at).collect();
+            self.command("cat", &[value]);
+        }
+    }
+
+    /// A variable that a call reads; all of them where the call names none.
+    fn variable_read(&mut self, last: &str, tokens: &[Token], at: usize, open: usize) {
+        match self.expression(tokens, open).value {
+            Some(value) if self.shows(tokens, at) => self.command("printenv", &[value]),
+            None if matches!(last, "getenv" | "get_env")
+                && self.shows(tokens, at)
+                && tokens.get(open) == Some(&Token::Sign(')')) =>
+            {
+                self.command("printenv", &[])
+            }
+            _ => {}
+        }
+    }
+
+    /// A path object. What the program does with paths, it does with this one.
+    fn path_object(&mut self, tokens: &[Token], open: usize) {
+        let (writes, deletes) = (
+            self.mentions("write_") || self.mentions(".touch"),
+            self.mentions("unlink") || self.mentions("rmtree"),
+        );
+        let (lists, reads) = (
+            self.mentions("iterdir") || self.mentions("glob"),
+            self.mentions("read") || self.mentions("open"),
+        );
+        match (deletes, writes, lists, reads) {
+            (true, ..) => self.file("rm", tokens, open),
+            (_, true, ..) => self.file("tee", tokens, open),
+            (_, _, true, _) => self.file("ls", tokens, open),
+            (_, _, _, true) => self.file("cat", tokens, open),
+            _ => {}
+        }
+    }
+
+    /// Follows a call of the table. False if the table does not have it.
+    fn library_call(&mut self, last: &str, tokens: &[Token], open: usize) -> bool {
+        let Some(row) = CALLS.iter().find(|row| row.name == last) else { return false };
+        if !row.with.is_empty() && !self.mentions(row.with) {
+            return false;
+        }
+        match row.effect {
+            Effect::Reads => self.file("cat", tokens, open),
+            Effect::Writes => self.file("tee", tokens, open),
+            Effect::Deletes => self.file("rm", tokens, open),
+            Effect::DeletesTree => self.recursive_delete(tokens, open),
+            Effect::Lists => {
+                self.file("ls", tokens, open);
+                if last == "walk" {
+                    self.walked(tokens, open);
                 }
             }
-            "toObject" if name.starts_with("Deno.env") && self.shows() => self.command("printenv", &[]),
-            "phpinfo" => self.command("printenv", &[]),
-            _ => self.bare(name, tokens, at),
+            Effect::Runs => self.process(tokens, open),
+            Effect::Copies => self.two_files("cp", tokens, open),
+            Effect::Moves => self.two_files("mv", tokens, open),
+        }
+        true
+    }
+
+    /// A walk over a tree that changes or deletes what it finds.
+    fn walked(&mut self, tokens: &[Token], open: usize) {
+        let Some(value) = self.expression(tokens, open).value else { return };
+        if self.mentions("chmod(") || self.mentions("chown(") {
+            self.command("chmod", &[Value::known("-R"), Value::known("777"), value]);
+        } else if self.mentions("os.remove(") || self.mentions("unlink(") || self.mentions("rmtree(") {
+            self.command("rm", &[Value::known("-rf"), value]);
         }
     }
 
@@ -190,26 +239,28 @@ impl Scan<'_, '_, '_> {
         );
         if is_whole {
             match index {
-                Some(variable) if self.shows() => self.command("printenv", &[Value::known(variable)]),
+                Some(variable) if self.shows(tokens, at) => {
+                    self.command("printenv", &[Value::known(variable)])
+                }
                 Some(_) => {}
                 None if (!spread
                     || stem.len() < name.len()
                     || self.language == Language::Awk
                     || matches!(next, Some(Token::Sign('['))))
-                    && self.shows() =>
+                    && self.shows(tokens, at) =>
                 {
                     self.command("printenv", &[])
                 }
                 None => {}
             }
         } else if let Some(variable) = name.strip_prefix("process.env.").or(name.strip_prefix("Bun.env."))
-            && self.shows()
+            && self.shows(tokens, at)
         {
             self.command("printenv", &[Value::known(variable)]);
         } else if matches!(name, "rm_rf" | "unlink" | "rmtree") && matches!(next, Some(Token::Name(_))) {
             self.shell.ran(Origin::Decoded, "code", &self.context);
         } else if name == "script" && matches!(next, Some(Token::Text(_))) && self.mentions("do shell") {
-            if let (Some(value), _) = self.expression(tokens, at + 1) {
+            if let Some(value) = self.expression(tokens, at + 1).value {
                 self.source(&value);
             }
         } else if matches!(name, "spawn" | "exec" | "system") && self.language == Language::Other {
@@ -230,8 +281,21 @@ impl Scan<'_, '_, '_> {
     }
 
     /// Whether the program prints anything.
-    pub(super) fn shows(&mut self) -> bool {
+    pub(super) fn shows(&mut self, tokens: &[Token], at: usize) -> bool {
+        if let Some(Token::Name(name)) = tokens.get(at)
+            && self.tells_about(name, tokens, at)
+        {
+            return false;
+        }
+        // A script file prints much, so only what this statement prints counts there.
+        if self.context.from_file {
+            let before = tokens.get(..at).unwrap_or(&[]).iter().rev().take(8);
+            return before.take_while(|token| !matches!(token, Token::Sign(';' | '{' | '}'))).any(|token| {
+                matches!(token, Token::Name(name) if matches!(name.as_str(), "print" | "console.log" | "puts" | "p" | "pp" | "say" | "echo" | "pprint"))
+            });
+        }
         self.prints
+            || self.language == Language::Other
             || [
                 "print", "console", "puts", "write", "dump", "inspect", "echo", "p ", "pp", "say", "log",
                 "alert", "cat(", "IO.",

@@ -1,14 +1,17 @@
-//! Branches: each is run from the same state, and what follows is run in each of the states that they leave.
+//! Branches: each runs from the same state, and what follows runs in each of the states that they
+//! leave.
 
 use super::*;
 
-/// Branches after which what follows is looked at once more, in the state that they left.
+/// How many branches make the rest run again in another state. Beyond this, what differs becomes
+/// unknown.
 const MAX_FORKS: usize = 12;
-/// States that are followed side by side.
+/// How many states are followed at once.
 const MAX_OTHERS: usize = 4;
 
 impl<'w> Shell<'w> {
-    /// Runs each of several ways on, from the same state; what they leave behind becomes the state and the other states.
+    /// Runs each of several branches from the same state. The states that they leave become the
+    /// state and the other states.
     pub(super) fn in_branches(
         &mut self,
         ways: &[&List<'_>],
@@ -20,8 +23,7 @@ impl<'w> Shell<'w> {
         let mut ends = Vec::new();
         let from = self.state.clone();
         for way in ways {
-            let size = from.variables.len() + from.functions.len() + from.arguments.len();
-            if !self.step(4 + size * 2) {
+            if !self.step(4 + from.size() * 2) {
                 break;
             }
             output.push(&self.list(way, heres, context));
@@ -38,7 +40,7 @@ impl<'w> Shell<'w> {
         output
     }
 
-    /// Gives the arguments back to whoever called a function, in each of the states that it left.
+    /// Restores the caller's arguments after a function, in each of the states that it left.
     pub(in crate::shell) fn restore_arguments(&mut self, arguments: Vec<Value>) {
         for other in &mut self.others {
             other.arguments.clone_from(&arguments);
@@ -46,8 +48,9 @@ impl<'w> Shell<'w> {
         self.state.arguments = arguments;
     }
 
-    /// Another state that may be the one after this point. Where there are too many, what differs is unknown.
-    pub(super) fn or_else(&mut self, other: State) {
+    /// Adds another possible state after this point. If there are too many, what differs becomes
+    /// unknown.
+    pub(super) fn or_else(&mut self, other: ShellState) {
         if other == self.state || self.others.contains(&other) {
             return;
         }
@@ -59,13 +62,13 @@ impl<'w> Shell<'w> {
         }
     }
 
-    /// Runs the rest of a list in the other states; what they leave behind is kept for whoever comes after it.
+    /// Runs the rest of a list in the other states. Returns the states that this leaves behind.
     pub(super) fn in_other_states(
         &mut self,
         rest: &[Item<'_>],
         heres: &[Here<'_>],
         context: &Context,
-    ) -> Vec<State> {
+    ) -> Vec<ShellState> {
         let others = std::mem::take(&mut self.others);
         if rest.is_empty() || others.is_empty() {
             return others;
@@ -83,9 +86,9 @@ impl<'w> Shell<'w> {
     }
 }
 
-impl State {
-    /// Makes unknown what is another way in another state.
-    fn blur(&mut self, other: State) {
+impl ShellState {
+    /// Makes everything unknown that differs in another state.
+    pub(in crate::shell) fn blur(&mut self, other: ShellState) {
         for (name, values) in other.variables {
             if self.variables.get(&name) != Some(&values) {
                 let unknown = Value::unknown(Origin::Variable(Rc::from(name.as_str())));

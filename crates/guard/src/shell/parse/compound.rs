@@ -1,9 +1,9 @@
-//! Commands that hold others: `if`, loops, `case`, functions, groups.
+//! Commands that contain others: `if`, loops, `case`, functions, groups.
 
 use super::*;
 
 impl<'s> Parser<'s> {
-    /// A list up to one of these, which is taken too.
+    /// A list up to one of these words, which is consumed too.
     pub(super) fn block(&mut self, closers: &[&str]) -> Parsed<List<'s>> {
         self.deeper()?;
         let list = self.list(closers)?;
@@ -17,17 +17,17 @@ impl<'s> Parser<'s> {
         Err(Fault::Syntax("a block is not closed"))
     }
 
-    pub(super) fn parenthesis(&mut self) -> Parsed<Kind<'s>> {
+    pub(super) fn parenthesis(&mut self) -> Parsed<NodeKind<'s>> {
         if self.peek_at(1) == Some(b'(')
             && let Some(parts) = self.arithmetic(2)?
         {
-            return Ok(Kind::Test(vec![Word::Parts(parts)]));
+            return Ok(NodeKind::Test(vec![Word::Parts(parts)]));
         }
         self.pos += 1;
-        Ok(Kind::Subshell(self.block(&[")"])?))
+        Ok(NodeKind::Subshell(self.block(&[")"])?))
     }
 
-    /// `((…))` whose opening is this long; `None` where it is something else.
+    /// `((…))` whose opening is this long; `None` if it is something else.
     pub(super) fn arithmetic(&mut self, opening: usize) -> Parsed<Option<Vec<Part<'s>>>> {
         if self.no_arithmetic {
             return Ok(None);
@@ -60,7 +60,7 @@ impl<'s> Parser<'s> {
         Ok(Some(parts))
     }
 
-    pub(super) fn double_bracket(&mut self) -> Parsed<Kind<'s>> {
+    pub(super) fn double_bracket(&mut self) -> Parsed<NodeKind<'s>> {
         self.pos += 2;
         let mut words = Vec::new();
         loop {
@@ -69,7 +69,7 @@ impl<'s> Parser<'s> {
                 None => return Err(Fault::Syntax("[[ is not closed")),
                 Some(b']') if self.at_word("]]") => {
                     self.pos += 2;
-                    return Ok(Kind::Test(words));
+                    return Ok(NodeKind::Test(words));
                 }
                 Some(b'<' | b'>') if self.peek_at(1) == Some(b'(') => words.push(self.word()?),
                 Some(b'&' | b'|' | b'(' | b')' | b'<' | b'>' | b';') => self.pos += 1,
@@ -78,7 +78,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    pub(super) fn if_command(&mut self) -> Parsed<Kind<'s>> {
+    pub(super) fn if_command(&mut self) -> Parsed<NodeKind<'s>> {
         self.pos += 2;
         let mut branches = Vec::new();
         let mut condition = self.block(&["then"])?;
@@ -91,32 +91,33 @@ impl<'s> Parser<'s> {
                 condition = self.block(&["then"])?;
             } else if self.at_word("else") {
                 self.pos += 4;
-                return Ok(Kind::If { branches, otherwise: Some(self.block(&["fi"])?) });
+                return Ok(NodeKind::If { branches, otherwise: Some(self.block(&["fi"])?) });
             } else if self.at_word("fi") {
                 self.pos += 2;
-                return Ok(Kind::If { branches, otherwise: None });
+                return Ok(NodeKind::If { branches, otherwise: None });
             } else {
                 return Err(Fault::Syntax("if is not closed"));
             }
         }
     }
 
-    pub(super) fn loop_command(&mut self, keyword: usize) -> Parsed<Kind<'s>> {
+    pub(super) fn loop_command(&mut self, keyword: usize) -> Parsed<NodeKind<'s>> {
         self.pos += keyword;
         let condition = self.block(&["do"])?;
-        Ok(Kind::Group(vec![condition, self.block(&["done"])?]))
+        Ok(NodeKind::Group(vec![condition, self.block(&["done"])?]))
     }
 
-    pub(super) fn for_command(&mut self, keyword: usize) -> Parsed<Kind<'s>> {
+    pub(super) fn for_command(&mut self, keyword: usize) -> Parsed<NodeKind<'s>> {
         self.pos += keyword;
         self.blanks();
         if self.starts("((") {
             let parts = self.arithmetic(2)?.ok_or(Fault::Syntax("for (( is not closed"))?;
             self.separator()?;
             let body = self.loop_body()?;
-            let head = Node { kind: Kind::Test(vec![Word::Parts(parts)]), redirects: Vec::new() };
-            let head = List { items: vec![Item { stages: vec![head], background: false }] };
-            return Ok(Kind::Group(vec![head, body]));
+            let head = Node { kind: NodeKind::Test(vec![Word::Parts(parts)]), redirects: Vec::new() };
+            let head =
+                List { items: vec![Item { stages: vec![head], background: false, then: Then::Always }] };
+            return Ok(NodeKind::Group(vec![head, body]));
         }
         let name = self.name()?;
         self.newlines()?;
@@ -148,7 +149,7 @@ impl<'s> Parser<'s> {
         }
         self.separator()?;
         let body = self.loop_body()?;
-        Ok(Kind::For { name, values, body })
+        Ok(NodeKind::For { name, values, body })
     }
 
     pub(super) fn separator(&mut self) -> Parsed<()> {
@@ -171,7 +172,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    pub(super) fn case_command(&mut self) -> Parsed<Kind<'s>> {
+    pub(super) fn case_command(&mut self) -> Parsed<NodeKind<'s>> {
         self.pos += 4;
         self.blanks();
         let subject = self.word()?;
@@ -185,7 +186,7 @@ impl<'s> Parser<'s> {
             self.newlines()?;
             if self.at_word("esac") {
                 self.pos += 4;
-                return Ok(Kind::Case { subject, branches });
+                return Ok(NodeKind::Case { subject, branches });
             }
             if self.peek() == Some(b'(') {
                 self.pos += 1;
@@ -211,7 +212,7 @@ impl<'s> Parser<'s> {
         }
     }
 
-    pub(super) fn function_keyword(&mut self) -> Parsed<Kind<'s>> {
+    pub(super) fn function_keyword(&mut self) -> Parsed<NodeKind<'s>> {
         self.pos += 8;
         self.blanks();
         let start = self.pos;
@@ -226,14 +227,14 @@ impl<'s> Parser<'s> {
         self.function_body(name)
     }
 
-    pub(super) fn function_body(&mut self, name: &'s str) -> Parsed<Kind<'s>> {
+    pub(super) fn function_body(&mut self, name: &'s str) -> Parsed<NodeKind<'s>> {
         self.newlines()?;
         let start = self.pos;
         self.deeper()?;
-        // Read to find its end; its commands count where it is called.
+        // Parsed to find its end. Its commands count when it is called.
         drop(self.command()?);
         self.depth -= 1;
-        Ok(Kind::Function { name, body: self.slice(start, self.pos) })
+        Ok(NodeKind::Function { name, body: self.slice(start, self.pos) })
     }
 
     pub(super) fn name(&mut self) -> Parsed<&'s str> {

@@ -2,6 +2,13 @@
 
 use super::*;
 
+/// `name=`, `name[…]=` or `name+=`: the lengths of the name and of the whole head.
+struct AssignmentHead {
+    name: usize,
+    length: usize,
+    append: bool,
+}
+
 impl<'s> Parser<'s> {
     pub(super) fn simple(&mut self) -> Parsed<Node<'s>> {
         let mut assignments = Vec::new();
@@ -38,7 +45,7 @@ impl<'s> Parser<'s> {
                 assignments.push(assignment);
                 continue;
             }
-            // `export X=(…)` and `declare -a x=(…)` hold arrays too.
+            // `export X=(…)` and `declare -a x=(…)` can hold arrays too.
             if matches!(
                 words.first(),
                 Some(Word::Plain("export" | "declare" | "typeset" | "local" | "readonly"))
@@ -52,11 +59,11 @@ impl<'s> Parser<'s> {
         if assignments.is_empty() && words.is_empty() && redirects.is_empty() {
             return Err(Fault::Syntax("a command is missing"));
         }
-        Ok(Node { kind: Kind::Simple { assignments, words }, redirects })
+        Ok(Node { kind: NodeKind::Simple { assignments, words }, redirects })
     }
 
-    /// The length of `name`, `name[…]`, and whether `+=` follows, where an assignment stands here.
-    pub(super) fn assignment_head(&self) -> Option<(usize, usize, bool)> {
+    /// The head of the assignment that begins here, if one does.
+    fn assignment_head(&self) -> Option<AssignmentHead> {
         let rest = self.bytes.get(self.pos..)?;
         if !rest.first().is_some_and(|byte| is_name(*byte) && !byte.is_ascii_digit()) {
             return None;
@@ -64,20 +71,23 @@ impl<'s> Parser<'s> {
         let name = rest.iter().position(|byte| !is_name(*byte))?;
         let mut at = name;
         if rest.get(at) == Some(&b'[') {
-            let inside = rest.get(at..)?.iter().take(256).position(|byte| *byte == b']')?;
-            at += inside + 1;
+            at += subscript(rest.get(at + 1..)?, 256)? + 2;
         }
         let append = rest.get(at) == Some(&b'+');
         if append {
             at += 1;
         }
-        (rest.get(at) == Some(&b'=')).then_some((name, at + 1, append))
+        (rest.get(at) == Some(&b'=')).then_some(AssignmentHead { name, length: at + 1, append })
     }
 
     pub(super) fn assignment(&mut self) -> Parsed<Option<Assignment<'s>>> {
         self.count()?;
-        let Some((name, length, append)) = self.assignment_head() else { return Ok(None) };
-        let name = self.slice(self.pos, self.pos + name);
+        let Some(AssignmentHead { name, length, append }) = self.assignment_head() else { return Ok(None) };
+        let end = self.pos + name;
+        let index = (self.bytes.get(end) == Some(&b'['))
+            .then(|| self.slice(end + 1, self.pos + length))
+            .and_then(|rest| Some(rest.rsplit_once(']')?.0));
+        let name = self.slice(self.pos, end);
         self.pos += length;
         let values = match self.peek() {
             Some(b'(') => self.array()?,
@@ -88,12 +98,12 @@ impl<'s> Parser<'s> {
             }
             _ => vec![Word::Plain("")],
         };
-        Ok(Some(Assignment { name, append, values }))
+        Ok(Some(Assignment { name, index, append, values }))
     }
 
     pub(super) fn array_assignment(&mut self) -> Parsed<Option<Assignment<'s>>> {
         match self.assignment_head() {
-            Some((_, length, _)) if self.peek_at(length) == Some(b'(') => self.assignment(),
+            Some(head) if self.peek_at(head.length) == Some(b'(') => self.assignment(),
             _ => Ok(None),
         }
     }
@@ -231,4 +241,18 @@ impl<'s> Parser<'s> {
             Ok((Cow::Borrowed(self.slice(start, self.pos)), false))
         }
     }
+}
+
+/// Where the brackets of a subscript close, counted from behind the opening one.
+pub(super) fn subscript(rest: &[u8], most: usize) -> Option<usize> {
+    let mut open = 0;
+    rest.iter().take(most).position(|byte| {
+        match byte {
+            b'[' => open += 1,
+            b']' if open == 0 => return true,
+            b']' => open -= 1,
+            _ => {}
+        }
+        false
+    })
 }

@@ -1,4 +1,4 @@
-//! Words and what stands in them: quotes, expansions, substitutions.
+//! Words and their parts: quotes, expansions, substitutions.
 
 use super::*;
 
@@ -112,7 +112,8 @@ impl<'s> Parser<'s> {
         Ok(Part::Quoted(Cow::Borrowed(self.slice(from, from + length))))
     }
 
-    /// The parts of a double-quoted text up to its end, which is taken; or all of the text.
+    /// The parts of a double-quoted text up to its closing quote, which is consumed, or of the
+    /// whole text.
     pub(super) fn quoted_parts(&mut self, end: Option<u8>) -> Parsed<Vec<Part<'s>>> {
         let mut parts = Vec::new();
         loop {
@@ -260,11 +261,7 @@ impl<'s> Parser<'s> {
         if self.peek() == Some(b'[') {
             let from = self.pos + 1;
             let rest = self.bytes.get(from..).unwrap_or(&[]);
-            let inside = rest
-                .iter()
-                .take(4096)
-                .position(|byte| *byte == b']')
-                .ok_or(Fault::Syntax("${x[ is not closed"))?;
+            let inside = super::simple::subscript(rest, 4096).ok_or(Fault::Syntax("${x[ is not closed"))?;
             index = Some(self.slice(from, from + inside));
             self.pos = from + inside + 1;
         }

@@ -1,11 +1,10 @@
-//! Commands that run another one for each of many things: `xargs`, `find`.
+//! Commands that run another command for each of many things: `xargs`, `find`.
 
 use super::*;
 
 impl Shell<'_> {
     pub(super) fn xargs(&mut self, name: &str, args: &[Value], context: &Context) -> Value {
         let wrapper = wrappers::Wrapper {
-            names: &[],
             short: if name == "parallel" { "jNnIaSdL" } else { "IiEdanPsLJRS" },
             long: &[
                 "--max-args",
@@ -83,20 +82,19 @@ impl Shell<'_> {
             "-links",
             "-samefile",
         ];
-        let filtered = args.iter().any(|arg| FILTERS.contains(&arg.text.as_str()));
-        let named = value_of(args, &["-name", "-iname"]).filter(|name| name.is_known());
-        let below = |found: &mut Value| {
-            found.push_text("/");
-            match &named {
-                Some(name) => {
-                    let at = found.text.len();
-                    let signs =
-                        name.text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'['));
-                    found.globs.extend(signs.map(|(offset, _)| at + offset));
-                    found.push_text(&name.text);
-                }
-                None => found.push(&Value::unknown(Origin::Output(Rc::from("find")))),
+        let filtered = is_filtered(args, FILTERS);
+        let names = names_found(args);
+        let below = |root: &Value| -> Vec<Value> {
+            if !filtered {
+                return vec![root.clone()];
             }
+            if names.is_empty() {
+                let mut found = root.clone();
+                found.push_text("/");
+                found.push(&Value::unknown(Origin::Output(Rc::from("find"))));
+                return vec![found];
+            }
+            names.iter().map(|name| found_below(root, name)).collect()
         };
         let roots: Vec<Value> = args
             .iter()
@@ -119,11 +117,7 @@ impl Shell<'_> {
             let length = rest.iter().position(|arg| arg.text == ";" || arg.text == "+").unwrap_or(rest.len());
             let template = rest.get(..length).unwrap_or(&[]);
             at += length;
-            for root in roots.iter().take(8) {
-                let mut found = root.clone();
-                if filtered {
-                    below(&mut found);
-                }
+            for found in roots.iter().take(8).flat_map(&below).take(16) {
                 let mut argv: Vec<Value> = template.iter().map(|word| replace(word, "{}", &found)).collect();
                 if !template.iter().any(|word| word.text.contains("{}")) && arg.text.starts_with("-x") {
                     argv.push(found);
@@ -133,11 +127,7 @@ impl Shell<'_> {
         }
         if context.wants_output {
             let mut found = Value::default();
-            for root in roots.iter().take(16) {
-                let mut one = root.clone();
-                if filtered {
-                    below(&mut one);
-                }
+            for one in roots.iter().take(16).flat_map(&below).take(64) {
                 found.push(&one);
                 found.push_text("\n");
             }
@@ -145,4 +135,56 @@ impl Shell<'_> {
         }
         Value::default()
     }
+}
+
+/// Whether one of these tests says what is found. One that says what is left out leaves nearly
+/// everything.
+pub(crate) fn is_filtered(args: &[Value], tests: &[&str]) -> bool {
+    let is_test = |at: usize| args.get(at).is_some_and(|arg| tests.contains(&arg.text.as_str()));
+    let is_negated = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| args.get(before));
+        before.is_some_and(|arg| matches!(arg.text.as_str(), "!" | "-not" | "\\!"))
+    };
+    (0..args.len()).any(|at| is_test(at) && !is_negated(at))
+}
+
+/// The names that `find` looks for by its arguments; none if they exclude names.
+pub(crate) fn names_found(args: &[Value]) -> Vec<Value> {
+    if args.iter().any(|arg| matches!(arg.text.as_str(), "!" | "-not" | "\\!")) {
+        return Vec::new();
+    }
+    let names = args
+        .windows(2)
+        .filter(|two| matches!(two, [option, _] if matches!(option.text.as_str(), "-name" | "-iname")));
+    let names: Vec<Value> = names.filter_map(|two| two.last().cloned()).take(16).collect();
+    let apart = args.iter().filter(|arg| matches!(arg.text.as_str(), "-o" | "-or" | ",")).count();
+    // It may find other names too.
+    if names.iter().all(Value::is_known) && apart < names.len().max(1) { names } else { Vec::new() }
+}
+
+/// The value for a name that `find` finds below a folder.
+pub(crate) fn found_below(root: &Value, name: &Value) -> Value {
+    let mut found = root.clone();
+    found.push_text("/");
+    let at = found.text.len();
+    let signs = name.text.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'*' | b'?' | b'['));
+    found.globs.extend(signs.map(|(offset, _)| at + offset));
+    found.push_text(&name.text);
+    found.anywhere = true;
+    found
+}
+
+pub(super) fn replace(word: &Value, what: &str, with: &Value) -> Value {
+    let mut out = Value::default();
+    let mut from = 0;
+    while let Some(at) = word.text.get(from..).and_then(|rest| rest.find(what)) {
+        out.push(&word.slice(from, from + at));
+        out.push(with);
+        from += at + what.len();
+    }
+    if from == 0 {
+        return word.clone();
+    }
+    out.push(&word.slice(from, word.text.len()));
+    out
 }

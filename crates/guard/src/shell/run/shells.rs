@@ -1,10 +1,20 @@
-//! What changes the shell, and shells that are run: folders, environments, scripts, copies that are run later.
+//! Changes of the shell itself, and shells that run: folders, environments, scripts, copies that
+//! run later.
 
 use super::*;
 
+/// How many traps wait for their shell to end. More are not followed.
+const MAX_TRAPS: usize = 32;
+
 impl Shell<'_> {
-    pub(super) fn change_folder(&mut self, name: &str, args: &[Value]) -> Value {
+    pub(super) fn change_folder(&mut self, name: &str, args: &[Value], context: &Context) -> Value {
         let before = self.state.cwd.clone();
+        if name != "popd" && context.location == Location::Here && self.may_fail(args) {
+            if self.cds_fail {
+                return Value::default();
+            }
+            self.failed_cd = Some(self.state.clone());
+        }
         if name == "popd" {
             if let Some(folder) = self.state.folders.pop() {
                 self.state.cwd = folder;
@@ -32,6 +42,52 @@ impl Shell<'_> {
         Value::default()
     }
 
+    /// Whether the folder does not exist and nothing in the text may have made it. Then a shell
+    /// stays where it is.
+    fn may_fail(&self, args: &[Value]) -> bool {
+        const MAKERS: &[&str] =
+            &["tar", "unzip", "git", "gh", "npx", "npm", "pnpm", "yarn", "bun", "cargo", "curl", "wget"];
+        let Some(target) = args.iter().find(|arg| !arg.text.starts_with('-')) else { return false };
+        let Some(folder) = self.absolute(target).filter(|_| target.globs.is_empty()) else { return false };
+        if self.analysis.links.contains_key(&folder) || self.world.exists(&folder) != Some(false) {
+            return false;
+        }
+        let first = folder.strip_prefix(self.state.cwd.as_deref().unwrap_or("/")).unwrap_or(&folder);
+        let first = first.trim_start_matches('/').split('/').next().unwrap_or("");
+        let stops =
+            |command: &Command| command.name == "set" && (command.has_short("e") || command.has("errexit"));
+        !self.analysis.commands.iter().any(|command| {
+            let makes = command.name != "cd" && command.texts().any(|arg| arg.contains(first));
+            makes || MAKERS.contains(&command.name.as_str()) || stops(command)
+        })
+    }
+
+    /// A trap runs later, with the values that variables have then. It is also run now if all of
+    /// its variables are set.
+    pub(super) fn set_trap(&mut self, text: &Value, context: &Context) {
+        let body = self.state.functions.get(text.text.trim()).map(|body| body.to_string());
+        let later = body.as_deref().unwrap_or(&text.text);
+        let is_fixed = variables_of(later).next().is_none();
+        if !text.is_known() || variables_of(later).all(|name| self.state.variables.contains_key(name)) {
+            self.in_subshell(|shell| shell.source_value(text, "trap", &context.deeper()));
+        }
+        if is_fixed {
+            return;
+        }
+        if self.traps.len() < MAX_TRAPS {
+            self.traps.push((text.clone(), context.deeper()));
+        } else {
+            self.unknown("the command sets too many traps", context);
+        }
+    }
+
+    /// Runs the traps that were set since their number was this.
+    pub(in crate::shell) fn run_traps(&mut self, from: usize) {
+        for (text, context) in self.traps.split_off(from.min(self.traps.len())) {
+            self.source_value(&text, "trap", &context);
+        }
+    }
+
     pub(super) fn env(&mut self, args: &[Value], context: &Context) -> Value {
         if let Some(text) = value_of(args, &["-S", "--split-string"]).or_else(|| {
             let arg = args
@@ -41,7 +97,7 @@ impl Shell<'_> {
         }) {
             return self.source_value(&text, "env", &context.deeper());
         }
-        let wrapper = wrappers::Wrapper { names: &[], short: "uC", long: &["--unset", "--chdir"], skip: 0 };
+        let wrapper = wrappers::Wrapper { short: "uC", long: &["--unset", "--chdir"], skip: 0 };
         let start = wrappers::command_start(&wrapper, args);
         let folder = value_of(args, &["-C", "--chdir"]);
         let Some(rest) = start.and_then(|start| args.get(start..)) else {
@@ -50,7 +106,7 @@ impl Shell<'_> {
         let assignments = outputs::leading_assignments(args.get(..start.unwrap_or(0)).unwrap_or(&[]));
         self.in_subshell(|shell| {
             if let Some(folder) = folder {
-                shell.change_folder("cd", &[folder]);
+                shell.change_folder("cd", &[folder], context);
             }
             shell.run(rest.to_vec(), assignments, Vec::new(), &context.deeper())
         })
@@ -62,6 +118,7 @@ impl Shell<'_> {
         let mut traced = context.traced;
         let mut wants_text = false;
         let mut reads_input = false;
+        self.startup_files(args, context);
         while let Some(arg) = args.get(at) {
             let flag = arg.text.as_str();
             if flag == "--" || flag == "-" {
@@ -99,8 +156,16 @@ impl Shell<'_> {
         }
         let rest = args.get(at..).unwrap_or(&[]).to_vec();
         let inner = Context { traced, ..context.deeper() };
+        let lists = |line: &str| {
+            let mut words = line.split_whitespace();
+            words.next() == Some("set") && words.all(|word| word.starts_with('-'))
+        };
+        if name == "fish" && text.as_ref().is_some_and(|text| text.text.split([';', '\n']).any(lists)) {
+            self.run(vec![Value::known("printenv")], Vec::new(), Vec::new(), &inner);
+        }
         match (text, rest.first()) {
             (Some(text), _) => self.in_subshell(|shell| {
+                shell.state.called_as = rest.first().cloned();
                 shell.state.arguments = rest.into_iter().skip(1).collect();
                 shell.state.functions.clear();
                 shell.source_value(&text, name, &inner)
@@ -120,12 +185,15 @@ impl Shell<'_> {
         }
     }
 
-    /// Runs a file: what the text wrote into it, or what stands on disk.
+    /// Runs a file: the content that the text wrote, or the file on disk.
     pub(super) fn script(&mut self, file: &Value, args: &[Value], by: &str, context: &Context) -> Value {
         let content = self.content(file);
         let Some(path) = self.absolute(file) else {
+            if self.analysis.files.get(&format!("?{}", file.show())).is_some_and(Value::is_download) {
+                self.ran(Origin::Download, by, context);
+            }
             for (_, origin) in file.holes.iter().take(4) {
-                // `"$0"` or `$dir/setup.sh`: an unknown folder, a known script.
+                // `"$0"` or `$dir/setup.sh`: the folder is unknown, the script is known.
                 if file.text.is_empty() && !matches!(origin, Origin::Output(_)) {
                     self.ran(origin.clone(), by, context);
                 } else if matches!(origin, Origin::Download) {
@@ -134,6 +202,16 @@ impl Shell<'_> {
             }
             return Value::unknown(Origin::Input);
         };
+        let path = self.analysis.links.get(&path).cloned().unwrap_or(path);
+        if self.is_fetched(&path) {
+            self.ran(Origin::Download, by, context);
+        }
+        // A copy of a file that was there before is that file.
+        let copied = match &content.holes[..] {
+            [(_, Origin::File(source))] if content.text.is_empty() => Some(source.to_string()),
+            _ => None,
+        };
+        let path = copied.unwrap_or(path);
         if self.analysis.files.contains_key(&path) {
             let first = content.text.lines().next().unwrap_or("");
             let interpreter = first
@@ -144,6 +222,7 @@ impl Shell<'_> {
                 return Value::unknown(Origin::Output(Rc::from(by)));
             }
             return self.in_subshell(|shell| {
+                shell.name_script(file, by);
                 shell.state.arguments = args.to_vec();
                 shell.source_value(&content, by, &context.deeper())
             });
@@ -154,22 +233,54 @@ impl Shell<'_> {
             }
             return Value::default();
         }
-        let is_new = !self.scripts_read.contains(&path) && self.scripts_read.len() < 8 && !context.from_file;
-        if is_new
-            && !path.starts_with("/usr/")
-            && !path.starts_with("/bin/")
-            && let Some(text) = self.world.read_file(&path, SCRIPT_BYTES)
-            && (is_shell(by) || by == "source" || by == "." || names_a_shell(&text))
-            && text.len() < SCRIPT_BYTES
-        {
-            self.scripts_read.push(path);
+        if let Some(text) = self.script_text(&path) {
             let inner = Context { from_file: true, wants_output: false, ..context.deeper() };
-            self.in_subshell(|shell| {
-                shell.state.arguments = args.to_vec();
-                shell.source(&text, &inner)
-            });
+            let interpreter = interpreter_of(&text).filter(|name| code::is_interpreter(name));
+            if is_shell(by) || by == "source" || by == "." || names_a_shell(&text) {
+                self.in_subshell(|shell| {
+                    shell.name_script(file, by);
+                    shell.state.arguments = args.to_vec();
+                    shell.within_file_budget(true, |shell| drop(shell.source(&text, &inner)));
+                });
+            } else if let Some(interpreter) = interpreter {
+                self.within_file_budget(true, |shell| {
+                    code::scan_file(shell, &interpreter, &Value::known(text), &inner);
+                });
+            }
         }
         Value::unknown(Origin::Output(Rc::from(by)))
+    }
+
+    /// Sets `$0` and `BASH_SOURCE` for a script. A sourced file keeps `$0`.
+    fn name_script(&mut self, file: &Value, by: &str) {
+        let file = Value::known(file.text.clone());
+        if !matches!(by, "source" | ".") {
+            self.state.called_as = Some(file.clone());
+        }
+        self.state.variables.insert("BASH_SOURCE".to_owned(), vec![file]);
+    }
+
+    /// The text of a file that a command runs, if it is small, new and not one of the system's.
+    pub(in crate::shell) fn script_text(&mut self, path: &str) -> Option<String> {
+        let is_new =
+            !self.scripts_read.iter().any(|read| read == path) && self.scripts_read.len() < MAX_SCRIPTS;
+        if !is_new || ["/usr/", "/bin/", "/opt/", "/nix/"].iter().any(|folder| path.starts_with(folder)) {
+            return None;
+        }
+        let text = self.world.read_file(path, SCRIPT_BYTES).filter(|text| text.len() < SCRIPT_BYTES)?;
+        self.scripts_read.push(path.to_owned());
+        Some(text)
+    }
+
+    /// A file whose content a shell gets as its input.
+    pub(in crate::shell) fn shell_file(&mut self, path: &str, by: &str, context: &Context) {
+        let Some(text) = self.script_text(path) else { return };
+        let inner = Context { from_file: true, wants_output: false, stdin: None, ..context.deeper() };
+        if is_shell(by) || matches!(by, "ssh" | "at" | "batch" | "crontab" | "eval") {
+            self.in_subshell(|shell| {
+                shell.within_file_budget(true, |shell| drop(shell.source(&text, &inner)));
+            });
+        }
     }
 
     pub(super) fn copy(&mut self, name: &str, args: &[Value]) -> Value {
@@ -180,6 +291,7 @@ impl Shell<'_> {
             let source = self.absolute(from);
             let target = self.absolute(to);
             if let (Some(source), Some(target)) = (source, target) {
+                self.note_program(&source, &target, to);
                 if name == "ln" {
                     let source = if is_link && !path::is_absolute(&from.text) {
                         path::join(path::parent(&target), &from.text)
@@ -189,11 +301,37 @@ impl Shell<'_> {
                     if self.analysis.links.len() < 64 {
                         self.analysis.links.insert(target, source);
                     }
-                } else if let Some(content) = self.analysis.files.get(&source).cloned() {
-                    self.write_file(target, content);
+                } else if let Some(content) = self.copied_content(&source) {
+                    if to.text.ends_with('/') || matches!(to.text.as_str(), "." | "..") {
+                        self.write_file(path::join(&target, path::file_name(&source)), content);
+                    } else {
+                        self.write_file(target, content);
+                    }
                 }
             }
         }
         Value::default()
     }
+}
+
+impl Shell<'_> {
+    /// What a copy of a file has in it: what the text wrote, or a script that was there before.
+    fn copied_content(&self, source: &str) -> Option<Value> {
+        let written = self.analysis.files.get(source).cloned();
+        let is_script = || {
+            super::loaded::interpreter_by_ending(source).is_some() && self.world.exists(source) == Some(true)
+        };
+        written.or_else(|| is_script().then(|| Value::unknown(Origin::File(Rc::from(source)))))
+    }
+}
+
+/// The names of the variables that a text expands.
+fn variables_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split('$').skip(1).filter_map(|rest| {
+        let rest = rest.strip_prefix('{').unwrap_or(rest);
+        let end =
+            rest.find(|sign: char| !(sign.is_ascii_alphanumeric() || sign == '_')).unwrap_or(rest.len());
+        rest.get(..end)
+            .filter(|name| name.starts_with(|sign: char| sign.is_ascii_alphabetic() || sign == '_'))
+    })
 }

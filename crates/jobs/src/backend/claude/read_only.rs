@@ -1,67 +1,30 @@
-//! What a read-only job of Claude Code may do: its reading tools, and shell commands that are known to read only.
+//! What a read-only job of Claude Code may do: its reading tools, and shell commands that are known
+//! to read only.
 //!
-//! Its own rules keep it so, above whatever the user's rules allow: tools that change files don't exist, and each command of the shell, and each
-//! tool of a server, is asked (`ask` goes before `allow`). What is asked is answered here.
+//! Its own rules enforce that, above whatever the user's rules allow. Tools that change files don't
+//! exist, and each shell command and each tool of a server is asked (`ask` goes before `allow`).
+//! This module answers.
 
+use baton_guard::reading;
 use serde_json::{Value, json};
 
 /// The built-in tools that exist in a read-only job.
 pub(super) const TOOLS: &[&str] =
     &["Read", "Glob", "Grep", "Bash", "WebFetch", "WebSearch", "ToolSearch", "AskUserQuestion"];
 
+/// Programs that run another command. The table of readers judges that command, which is not looked
+/// for here.
+const RUNNERS: &[&str] = &["bash", "dash", "nice", "sh", "time", "timeout", "xargs", "zsh"];
+
 /// Baton's own tools change nothing but mail.
-const OWN_TOOLS: &str = "mcp__baton__";
-
-/// Programs that only read, whatever their arguments, if none of these words begins one.
-const READERS: &[(&str, &[&str])] = &[
-    ("basename", &[]),
-    ("cat", &[]),
-    ("cut", &[]),
-    ("diff", &["--to-file", "--output"]),
-    ("dirname", &[]),
-    ("du", &[]),
-    ("echo", &[]),
-    ("file", &["-C", "--compile"]),
-    ("find", &["-delete", "-exec", "-ok", "-fls", "-fprint"]),
-    ("grep", &[]),
-    ("head", &[]),
-    ("ls", &[]),
-    ("nl", &[]),
-    ("pwd", &[]),
-    ("realpath", &[]),
-    ("rg", &["--pre", "--hostname-bin"]),
-    ("stat", &[]),
-    ("tail", &[]),
-    ("tr", &[]),
-    ("wc", &[]),
-];
-
-/// Subcommands of git that only read, if none of [`GIT_WRITES`] begins a word of theirs.
-const GIT_READERS: &[&str] = &[
-    "blame",
-    "cat-file",
-    "describe",
-    "diff",
-    "grep",
-    "log",
-    "ls-files",
-    "ls-tree",
-    "merge-base",
-    "rev-list",
-    "rev-parse",
-    "shortlog",
-    "show",
-    "status",
-];
-const GIT_WRITES: &[&str] =
-    &["--output", "--ext-diff", "--open-files-in-pager", "-O", "--filters", "--textconv"];
+const OWN_TOOLS_PREFIX: &str = "mcp__baton__";
 
 /// The rules, as `--settings` takes them.
 pub(super) fn settings() -> Value {
     json!({"permissions": {"deny": ["Edit", "Write", "NotebookEdit"], "ask": ["Bash", "mcp__*"]}})
 }
 
-/// Why a read-only job must not do that; `None` where it may be done, or asked.
+/// Why a read-only job must not do that; `None` if it may be done, or asked.
 pub(super) fn refusal(tool: &str, input: &Value) -> Option<&'static str> {
     if tool == "Bash" {
         let command = input["command"].as_str().unwrap_or_default();
@@ -70,17 +33,18 @@ pub(super) fn refusal(tool: &str, input: &Value) -> Option<&'static str> {
             "This job is read-only. Only plain commands that read are allowed (such as git diff, git log, ls, cat, grep, find; pipes between them, no quotes with special characters, no redirections). Use the tools Read, Grep and Glob.",
         );
     }
-    let changes = tool.starts_with("mcp__") && !tool.starts_with(OWN_TOOLS)
-        || !TOOLS.contains(&tool) && !tool.starts_with(OWN_TOOLS);
+    let changes = tool.starts_with("mcp__") && !tool.starts_with(OWN_TOOLS_PREFIX)
+        || !TOOLS.contains(&tool) && !tool.starts_with(OWN_TOOLS_PREFIX);
     changes.then_some("This job is read-only, and that tool may change something.")
 }
 
-/// Whether that is certainly answered without asking a person.
+/// Whether it is certainly answered without a person.
 pub(super) fn is_known_reader(tool: &str) -> bool {
-    tool == "Bash" || tool.starts_with(OWN_TOOLS)
+    tool == "Bash" || tool.starts_with(OWN_TOOLS_PREFIX)
 }
 
-/// Whether a command is a plain one, or a pipe or list of such, each of which only reads. Anything that a shell would expand is too much.
+/// Whether a command is a plain one, or a pipe or list of plain ones, and each of them only reads.
+/// Anything that a shell would expand is refused.
 fn reads_only(command: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || " -_./:=,@^~+%|&;'\"".contains(c);
     if !command.chars().all(plain) || command.trim().is_empty() {
@@ -95,22 +59,13 @@ fn reads_only(command: &str) -> bool {
                 Word::Next => "",
             })
             .collect();
-        is_reader(&texts)
+        texts.first().is_some_and(|program| is_plain(program)) && reading::reads(&texts)
     })
 }
 
-fn is_reader(words: &[&str]) -> bool {
-    let Some((program, rest)) = words.split_first() else { return false };
-    if *program == "git" {
-        let rest = rest.strip_prefix(&["--no-pager"]).unwrap_or(rest);
-        let Some((subcommand, rest)) = rest.split_first() else { return false };
-        return GIT_READERS.contains(subcommand) && !begins(rest, GIT_WRITES);
-    }
-    READERS.iter().any(|(name, bad)| name == program && !begins(rest, bad))
-}
-
-fn begins(words: &[&str], bad: &[&str]) -> bool {
-    words.iter().any(|word| bad.iter().any(|bad| word.starts_with(bad)))
+/// Whether a program does its work itself.
+fn is_plain(program: &str) -> bool {
+    !program.contains('/') && !RUNNERS.contains(&program)
 }
 
 enum Word {
@@ -119,7 +74,8 @@ enum Word {
     Next,
 }
 
-/// The words of a command without expansions; `None` where a quote is open or a single `&` would leave something running.
+/// The words of a command without expansions; `None` if a quote is open or a single `&` would leave
+/// something running.
 fn words(command: &str) -> Option<Vec<Word>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -194,6 +150,14 @@ mod tests {
             "ls ||",
             "sort -o x y",
             "env rm x",
+            "git grep --open-files-in-page=./evil.sh x",
+            "git grep -nO x",
+            "git log --outp=x",
+            "git format-patch -1",
+            "timeout 5 rm x",
+            "time rm x",
+            "sed -i s/a/b/ x",
+            "sort --comp=./x y",
         ] {
             assert!(!reads_only(bad), "{bad}");
         }

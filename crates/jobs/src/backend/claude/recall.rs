@@ -1,10 +1,13 @@
-//! What Claude Code has written down of a turn: its transcript, after everything that watched is gone.
+//! What Claude Code has written down of a turn, when the worker is gone: its transcript.
 //!
-//! It writes the lines of a message once that is whole, with the reason for its end. A turn has ended in truth if the last message after our prompt
-//! is the model's, ended by itself, and no task of it was left in the background.
+//! It writes the lines of a message once the message is complete, with the reason for its end. A
+//! turn has really ended if the last message after the prompt is the model's, it ended by itself,
+//! and no background task of the turn was left.
 
-use super::super::{Task, words};
+use super::super::{Task, describe};
 use baton_core::job::{Finish, Said, Snapshot, Tool, ToolState};
+use baton_core::limits;
+use baton_machine::files;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,7 +19,8 @@ pub(super) fn config_folder(task: &Task) -> Option<PathBuf> {
     set.map(PathBuf::from).or_else(|| Some(task.user_home()?.join(".claude")))
 }
 
-/// The transcript of a session: it lies in a folder named after where the session works, which may be spelt in several ways.
+/// The transcript of a session. Its folder is named after where the session works, which may be
+/// spelt in several ways.
 pub(super) fn transcript(task: &Task, session: &str) -> Option<PathBuf> {
     let is_id = !session.is_empty() && session.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
     let projects = fs::read_dir(config_folder(task)?.join("projects")).ok().filter(|_| is_id)?;
@@ -24,9 +28,8 @@ pub(super) fn transcript(task: &Task, session: &str) -> Option<PathBuf> {
     files.into_iter().find(|file| file.is_file())
 }
 
-/// What is there of our turn.
 pub(super) fn recall(task: &Task, session: &str) -> Option<Snapshot> {
-    let bytes = fs::read(transcript(task, session)?).ok()?;
+    let bytes = files::read(&transcript(task, session)?, limits::TRANSCRIPT_BYTES).ok()?;
     let mut turn = Turn::default();
     for line in bytes.split(|byte| *byte == b'\n') {
         // Most of the file is records of requests.
@@ -113,7 +116,7 @@ impl Turn {
         for block in blocks.into_iter().flatten().filter(|block| block["type"] == "tool_use") {
             let (call, name) =
                 (block["id"].as_str().unwrap_or_default(), block["name"].as_str().unwrap_or_default());
-            self.tools.push(words::tool("claude", call, name, &block["input"], ToolState::Running));
+            self.tools.push(describe::tool("claude", call, name, &block["input"], ToolState::Running));
         }
     }
 
@@ -124,10 +127,11 @@ impl Turn {
         }
         let ended =
             self.said.as_ref().is_some_and(|said| matches!(said.finish, Finish::End | Finish::Length));
-        let fault =
-            self.error.map(|(status, message)| words::fault("claude", status, &message, baton_mail::now()));
+        let fault = self.error.map(|(status, message)| {
+            describe::fault("claude", status, &message, baton_machine::clock::now())
+        });
         Snapshot {
-            // Nobody works on it any more; without an end that says only that it died.
+            // Nothing works on it any more. Without an end that only means that it died.
             idle: (ended || fault.is_some() || self.aborted).then_some(true),
             said: self.said,
             tools: self.tools,

@@ -1,10 +1,12 @@
-//! What Claude Code says on its output, as observations, and what it is told in answer.
+//! Claude Code's output as observations, and the answers to it.
 //!
-//! It asks before a tool (`control_request`), and each answer repeats the call's input. Several lines make one message: a line per block, without a
-//! reason for its end; that comes with the `result` of the whole turn.
+//! It asks before a tool (`control_request`), and each answer repeats the call's input. Several
+//! lines make one message: a line per block, without the reason for its end. That comes with the
+//! `result` of the whole turn.
 
-use super::super::{Report, words};
+use super::super::{Report, describe, is_same, no_rule};
 use super::read_only;
+use baton_agents::claude::asked;
 use baton_core::approval::{Answer, Question};
 use baton_core::job::{Allow, Fault, Finish, Observation, Said, Tool, ToolKind, ToolState};
 use baton_core::time::{Moment, Span};
@@ -12,39 +14,56 @@ use baton_core::{Code, Error};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// How often a refused login is tried again before it counts: once is a token that had to be renewed.
-const LOGIN_TRIES: u64 = 3;
+/// How often a refused login is tried again before it counts: the first refusal may only mean a
+/// token that must be renewed.
+const MAX_LOGIN_TRIES: u64 = 3;
 
-/// A turn as its output tells it.
+/// A turn, by the program's output.
 pub(super) struct Stream {
     allow: Allow,
     read_only: bool,
     report: Report,
-    /// The last message of the model: its id and its text so far.
-    message: (String, String),
-    /// Tool calls that have not ended, oldest first, with the subagent that made each.
-    calls: Vec<(String, Tool)>,
+    /// The last message of the model.
+    message: Message,
+    /// Tool calls that have not ended, oldest first.
+    calls: Vec<Call>,
     /// What runs in the background, by its id.
     background: BTreeMap<String, Tool>,
-    /// What it waits for, by the id of its request.
+    /// The requests that wait for an answer, by their ids.
     requests: BTreeMap<String, Request>,
     /// When a limit of the account ends.
     again_at: Option<Moment>,
-    /// How many results have come, and whether the last one has been looked at.
+    /// How many results have come, and whether the last one has been handled.
     results_so_far: u64,
     new_result: bool,
     aborting: bool,
-    /// Nothing that follows matters.
+    /// Nothing after this matters.
     over: bool,
 }
 
-/// A request of its that has no answer yet.
+/// A message of the model, as far as it has come.
+#[derive(Default)]
+struct Message {
+    id: String,
+    text: String,
+}
+
+/// A tool call that has not ended.
+struct Call {
+    /// The call whose subagent made it; empty for the session's own.
+    by: String,
+    tool: Tool,
+}
+
+/// A request that has no answer yet.
 struct Request {
-    tool: String,
     call: String,
     input: Value,
-    suggestions: Value,
-    /// The questions in it, with the answers so far; empty where it asks for a permission.
+    /// What people are asked, in the order of the questions.
+    asked: Vec<Question>,
+    /// The rules that "always" grants, as they are shown.
+    always: Vec<Value>,
+    /// The questions in it, with the answers so far; empty if it asks for a permission.
     questions: Vec<(String, Option<String>)>,
 }
 
@@ -61,7 +80,7 @@ impl Stream {
             allow,
             read_only,
             report,
-            message: Default::default(),
+            message: Message::default(),
             calls: Vec::new(),
             background: BTreeMap::new(),
             requests: BTreeMap::new(),
@@ -73,7 +92,7 @@ impl Stream {
         }
     }
 
-    /// Takes a line of its output, and gives what it must be told.
+    /// Takes a line of its output, and returns the answers to it.
     pub(super) fn line(&mut self, line: &str, now: Moment) -> Vec<Value> {
         let Ok(line) = serde_json::from_str::<Value>(line) else { return Vec::new() };
         let mut answers = Vec::new();
@@ -100,12 +119,10 @@ impl Stream {
         }
     }
 
-    /// It has been asked to stop.
     pub(super) fn aborting(&mut self) {
         self.aborting = true;
     }
 
-    /// We are about to end it.
     pub(super) fn closing(&mut self) {
         self.over = true;
     }
@@ -124,7 +141,7 @@ impl Stream {
             }
             "api_retry" => self.retry(line, now),
             "background_tasks_changed" => self.tasks(&line["tasks"]),
-            "task_progress" => self.say(Observation::Progress(words::line(text(&line["description"])))),
+            "task_progress" => self.say(Observation::Progress(describe::line(text(&line["description"])))),
             "compact_boundary" => self.say(Observation::Progress("compacted the conversation".to_owned())),
             _ => self.say(Observation::Progress(String::new())),
         }
@@ -139,8 +156,8 @@ impl Stream {
             None => what,
         };
         let tries = number("attempt").unwrap_or(0);
-        if status == Some(401) && tries >= LOGIN_TRIES {
-            self.over(words::fault("claude", status, &message, now));
+        if status == Some(401) && tries >= MAX_LOGIN_TRIES {
+            self.over(describe::fault("claude", status, &message, now));
             return;
         }
         let delay = line["retry_delay_ms"].as_f64().unwrap_or(0.0);
@@ -149,13 +166,12 @@ impl Stream {
         self.say(Observation::Retrying { message: format!("{message}, try {tries}"), until });
     }
 
-    /// What runs in the background now.
     fn tasks(&mut self, tasks: &Value) {
         let mut left = std::mem::take(&mut self.background);
         for task in tasks.as_array().into_iter().flatten() {
             let id = text(&task["task_id"]);
             let kind = if task["task_type"] == "local_bash" { ToolKind::Shell } else { ToolKind::Other };
-            let what = format!("background: {}", words::line(text(&task["description"])));
+            let what = format!("background: {}", describe::line(text(&task["description"])));
             let tool = Tool { call: format!("task-{id}"), kind, what, state: ToolState::Running, output: 0 };
             if left.remove(id).is_none() {
                 self.say(Observation::Tool(tool.clone()));
@@ -178,11 +194,11 @@ impl Stream {
             match text(&block["type"]) {
                 "text" if of.is_empty() => {
                     let id = text(&message["id"]);
-                    if self.message.0 != id {
-                        self.message = (id.to_owned(), String::new());
+                    if self.message.id != id {
+                        self.message = Message { id: id.to_owned(), text: String::new() };
                     }
-                    self.message.1.push_str(text(&block["text"]));
-                    self.say(Observation::Progress(words::line(text(&block["text"]))));
+                    self.message.text.push_str(text(&block["text"]));
+                    self.say(Observation::Progress(describe::line(text(&block["text"]))));
                 }
                 "tool_use" => self.call(of, message, block),
                 _ => self.say(Observation::Progress(String::new())),
@@ -192,28 +208,28 @@ impl Stream {
 
     fn call(&mut self, of: &str, message: &Value, block: &Value) {
         if of.is_empty() {
-            let same = self.message.0 == text(&message["id"]);
-            let text = if same { self.message.1.clone() } else { String::new() };
+            let same = self.message.id == text(&message["id"]);
+            let text = if same { self.message.text.clone() } else { String::new() };
             self.say(Observation::Said(Said { text, finish: Finish::ToolCalls }));
         }
         // Of several calls in one message the first runs, and the others wait for it.
-        let waits = self.calls.iter().any(|(by, _)| by == of);
+        let waits = self.calls.iter().any(|call| call.by == of);
         let state = if waits { ToolState::Pending } else { ToolState::Running };
-        let tool = words::tool("claude", text(&block["id"]), text(&block["name"]), &block["input"], state);
+        let tool = describe::tool("claude", text(&block["id"]), text(&block["name"]), &block["input"], state);
         self.say(Observation::Tool(tool.clone()));
-        self.calls.push((of.to_owned(), tool));
+        self.calls.push(Call { by: of.to_owned(), tool });
     }
 
     /// The results of tools.
     fn results(&mut self, line: &Value) {
         for block in line["message"]["content"].as_array().into_iter().flatten() {
             let call = text(&block["tool_use_id"]);
-            let Some(at) = self.calls.iter().position(|(_, tool)| tool.call == call) else { continue };
-            let (of, tool) = self.calls.remove(at);
+            let Some(at) = self.calls.iter().position(|open| open.tool.call == call) else { continue };
+            let Call { by: of, tool } = self.calls.remove(at);
             self.say(Observation::Tool(Tool { state: ToolState::Ended, ..tool }));
             let asked = |call: &str| self.requests.values().any(|request| request.call == call);
-            let next = self.calls.iter_mut().find(|(by, tool)| *by == of && !asked(&tool.call));
-            if let Some((_, tool)) = next
+            let next = self.calls.iter_mut().find(|open| open.by == of && !asked(&open.tool.call));
+            if let Some(Call { tool, .. }) = next
                 && tool.state == ToolState::Pending
             {
                 tool.state = ToolState::Running;
@@ -256,33 +272,35 @@ impl Stream {
     fn ask(&mut self, id: &str, request: &Value) {
         let (tool, input, call) =
             (text(&request["tool_name"]), &request["input"], text(&request["tool_use_id"]));
-        let questions: Vec<(String, Vec<String>)> = questions(tool, input);
-        let what = words::tool("claude", call, tool, input, ToolState::Pending).what;
-        if questions.is_empty() {
-            let why = text(&request["decision_reason"]);
-            let what = if why.is_empty() { what } else { format!("{what} ({})", words::line(why)) };
-            let id = id.to_owned();
-            let about = words::tool_use("claude", tool, input);
-            self.say(Observation::Asked(Question::permission(id, what).about(about)));
-        }
-        for (number, (question, choices)) in questions.iter().enumerate() {
-            let (id, what) = (format!("{id}#{number}"), words::line(question));
-            let choices = choices.clone();
-            self.say(Observation::Asked(Question::input(id, what, choices)));
-        }
+        let questions = asked::questions(tool, input);
+        let suggested = request["permission_suggestions"].as_array().map_or(&[][..], Vec::as_slice);
+        let always = asked::for_the_session(suggested);
+        let people: Vec<Question> = if questions.is_empty() {
+            let subject = baton_agents::asked::permission(&baton_agents::claude::tools::TOOLS, tool, input)
+                .with_note(request["decision_reason"].as_str())
+                .with_always(asked::in_words(&always));
+            vec![Question::new(id, subject).about(describe::tool_use("claude", tool, input))]
+        } else {
+            let one = |(number, question)| {
+                let subject = asked::to_a_person(tool, std::slice::from_ref(question));
+                Question::new(format!("{id}#{number}"), subject)
+            };
+            questions.iter().enumerate().map(one).collect()
+        };
+        people.iter().for_each(|question| self.say(Observation::Asked(question.clone())));
         self.turn(call, ToolState::Pending);
         let request = Request {
-            tool: tool.to_owned(),
             call: call.to_owned(),
             input: input.clone(),
-            suggestions: request["permission_suggestions"].clone(),
+            asked: people,
+            always,
             questions: questions.into_iter().map(|(question, _)| (question, None)).collect(),
         };
         self.requests.insert(id.to_owned(), request);
     }
 
     fn turn(&mut self, call: &str, state: ToolState) {
-        if let Some((_, tool)) = self.calls.iter_mut().find(|(_, tool)| tool.call == call)
+        if let Some(Call { tool, .. }) = self.calls.iter_mut().find(|open| open.tool.call == call)
             && tool.state != state
         {
             tool.state = state;
@@ -299,8 +317,9 @@ impl Stream {
         }
     }
 
-    /// What to tell it when a question is answered; nothing while another question of the same request is open.
-    pub(super) fn answer(&mut self, question: &str, answer: &Answer) -> Result<Answered, Error> {
+    /// The answer to a request, once all of its questions are answered.
+    pub(super) fn answer(&mut self, shown: &Question, answer: &Answer) -> Result<Answered, Error> {
+        let question = shown.id.as_str();
         let (id, number) = match question.rsplit_once('#') {
             Some((id, number)) => (id, number.parse::<usize>().ok()),
             None => (question, None),
@@ -308,6 +327,8 @@ impl Stream {
         let request = self.requests.get_mut(id).ok_or_else(|| {
             Error::new(Code::JobEnded, format!("Claude Code does not wait for {question} any more"))
         })?;
+        let held = request.asked.get(number.unwrap_or(0)).ok_or_else(no_rule)?;
+        is_same(&held.subject, shown)?;
         let is_input = !request.questions.is_empty();
         let whole = match (answer, number.and_then(|number| request.questions.get_mut(number))) {
             (Answer::Deny(words), _) => Some(denied(words)),
@@ -316,7 +337,7 @@ impl Stream {
                 request.questions.iter().all(|(_, answer)| answer.is_some()).then(|| answered(request))
             }
             (Answer::Allow, None) if !is_input => Some(allowed(&request.input)),
-            (Answer::AllowAlways, None) if !is_input => Some(always(request)),
+            (Answer::AllowAlways, None) if !is_input => Some(always(request)?),
             (Answer::Words(_), _) => {
                 return Err(Error::new(Code::Usage, "that is a permission: it is allowed or denied"));
             }
@@ -332,7 +353,6 @@ impl Stream {
         Ok(Answered { line: Some(response(id, whole)), settled, call: request.map(|request| request.call) })
     }
 
-    /// An answer has been written.
     pub(super) fn answered(&mut self, answered: Answered) {
         for question in answered.settled {
             self.say(Observation::Settled(question));
@@ -342,20 +362,21 @@ impl Stream {
         }
     }
 
-    /// The number of a result after which only commands in the background are left, once for each: they may be servers that never end.
+    /// The number of a result after which only background commands are left, once for each result:
+    /// they may be servers that never end.
     pub(super) fn waits_for_commands(&mut self) -> Option<u64> {
         let only_commands = self.background.values().all(|tool| tool.kind == ToolKind::Shell);
         let new = std::mem::take(&mut self.new_result);
         (new && !self.over && only_commands).then_some(self.results_so_far)
     }
 
-    /// It has been waited long enough for commands in the background, unless another result has come since.
+    /// Ends the turn after the wait for background commands, unless another result has come since.
     pub(super) fn stop_waiting(&mut self, result: u64) {
         if self.results_so_far == result && !self.over && self.calls.is_empty() {
             for tool in std::mem::take(&mut self.background).into_values() {
                 self.say(Observation::Tool(Tool { state: ToolState::Ended, ..tool }));
             }
-            let said = Said { text: self.message.1.clone(), finish: Finish::End };
+            let said = Said { text: self.message.text.clone(), finish: Finish::End };
             self.finish([Observation::Said(said), Observation::Idle]);
         }
     }
@@ -371,7 +392,7 @@ impl Stream {
             let errors: Vec<&str> = line["errors"].as_array().into_iter().flatten().map(text).collect();
             let words = if said.is_empty() { errors.join("; ") } else { said.to_owned() };
             let words = if words.is_empty() { text(&line["subtype"]).replace('_', " ") } else { words };
-            let mut fault = words::fault("claude", line["api_error_status"].as_u64(), &words, now);
+            let mut fault = describe::fault("claude", line["api_error_status"].as_u64(), &words, now);
             if fault.error.code() == Code::RateLimited {
                 fault.again_at = self.again_at.or(fault.again_at);
             }
@@ -387,7 +408,7 @@ impl Stream {
             "" => Finish::Absent,
             _ => Finish::Unknown,
         };
-        let whole = &self.message.1;
+        let whole = &self.message.text;
         let text = if whole.ends_with(said) { whole.clone() } else { said.to_owned() };
         let said = Observation::Said(Said { text, finish });
         if goes_on {
@@ -403,9 +424,9 @@ impl Stream {
         self.finish([Observation::Fault(fault)]);
     }
 
-    /// The last that is told.
+    /// Reports the last observations.
     fn finish(&mut self, last: impl IntoIterator<Item = Observation>) {
-        for (_, tool) in std::mem::take(&mut self.calls) {
+        for Call { tool, .. } in std::mem::take(&mut self.calls) {
             self.say(Observation::Tool(Tool { state: ToolState::Ended, ..tool }));
         }
         for (id, request) in std::mem::take(&mut self.requests) {
@@ -420,7 +441,6 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// The ids under which a request was asked.
 fn ids(id: &str, request: &Request) -> Vec<String> {
     match request.questions.len() {
         0 => vec![id.to_owned()],
@@ -428,23 +448,14 @@ fn ids(id: &str, request: &Request) -> Vec<String> {
     }
 }
 
-/// Whether a rule of the user's or a hook wants a person to be asked; not a rule from that source.
+/// Whether a rule of the user or a hook wants a person to be asked, other than a rule from the
+/// source `but`.
 fn is_wanted_asked(request: &Value, but: Option<&str>) -> bool {
     let other = |source: &Value| source.as_str().is_none_or(|source| Some(source) != but);
     let by = text(&request["decision_reason_type"]);
     by == "hook"
         || by == "rule" && other(&request["decision_reason_rule_source"])
         || request["matched_ask_rule"].is_object() && other(&request["matched_ask_rule"]["source"])
-}
-
-/// The questions of the tool that asks people, with the answers to choose from.
-fn questions(tool: &str, input: &Value) -> Vec<(String, Vec<String>)> {
-    let list = input["questions"].as_array().filter(|_| tool == "AskUserQuestion");
-    let choices = |question: &Value| {
-        let options = question["options"].as_array().into_iter().flatten();
-        options.map(|option| text(&option["label"]).to_owned()).collect()
-    };
-    list.into_iter().flatten().map(|q| (text(&q["question"]).to_owned(), choices(q))).collect()
 }
 
 fn response(id: &str, answer: Value) -> Value {
@@ -460,24 +471,14 @@ fn denied(words: &str) -> Value {
     json!({"behavior": "deny", "message": words})
 }
 
-/// Allowed, with what it suggests for the rest of the session: its own suggestion may be to write into the project's settings.
-fn always(request: &Request) -> Value {
-    let rule = json!({"type": "addRules", "behavior": "allow", "rules": [{"toolName": request.tool}]});
-    let suggested: Vec<&Value> = request.suggestions.as_array().into_iter().flatten().collect();
-    let rules: Vec<&Value> = suggested.iter().copied().filter(|one| one["type"] == "addRules").collect();
-    let chosen = match (rules.is_empty(), suggested.is_empty()) {
-        (false, _) => rules,
-        (true, false) => suggested,
-        (true, true) => vec![&rule],
-    };
-    let of_session = |one: &Value| {
-        let mut one = one.clone();
-        one["destination"] = "session".into();
-        one
-    };
+/// Allowed, with the rules that were shown; an error if there are none.
+fn always(request: &Request) -> Result<Value, Error> {
+    if request.always.is_empty() {
+        return Err(no_rule());
+    }
     let mut answer = allowed(&request.input);
-    answer["updatedPermissions"] = chosen.into_iter().map(of_session).collect();
-    answer
+    answer["updatedPermissions"] = request.always.clone().into();
+    Ok(answer)
 }
 
 fn answered(request: &Request) -> Value {
@@ -496,7 +497,7 @@ mod tests {
     use super::*;
     use std::sync::{Arc, Mutex};
 
-    /// What is told to it, and what is reported, when it asks for that.
+    /// The answers and the observations for a request.
     fn asked(allow: Allow, read_only: bool, request: Value) -> (Option<String>, Vec<Observation>) {
         let seen = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&seen);
@@ -530,7 +531,7 @@ mod tests {
             assert!(matches!(seen[..], [Observation::Asked(_)]), "{request}");
         }
         assert_eq!(asked(Allow::Edits, false, other.clone()).0, None);
-        // Read-only: our own rule makes it ask about each command.
+        // Read-only: baton's own rule makes it ask about each command.
         let ours = |command: &str| {
             json!({"decision_reason_type": "rule", "decision_reason_rule_source": "flagSettings",
                 "input": {"command": command}})
@@ -540,6 +541,52 @@ mod tests {
         let mut hooked = by_hook;
         hooked["input"] = json!({"command": "git diff"});
         assert_eq!(asked(Allow::All, true, hooked).0, None, "a hook wants a person");
+    }
+
+    #[test]
+    fn s1_the_whole_call_is_asked_about() {
+        let request =
+            json!({"input": {"command": "echo harmless\nrm -rf /important", "run_in_background": true}});
+        let (_, seen) = asked(Allow::Edits, false, request);
+        let [Observation::Asked(question)] = &seen[..] else { panic!("{seen:?}") };
+        let shown = question.subject.in_full().join("\n");
+        assert!(
+            shown.contains("| rm -rf /important") && shown.contains("run_in_background: true"),
+            "{shown}"
+        );
+        assert!(question.subject.head().ends_with("more characters)"), "{}", question.subject.head());
+    }
+
+    #[test]
+    fn s2_always_grants_the_rule_that_is_shown_and_nothing_without_one() {
+        let answered = |suggestions: Value| {
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let sink = Arc::clone(&seen);
+            let report = Arc::new(move |one: Observation| sink.lock().unwrap().push(one));
+            let mut stream = Stream::new(Allow::Edits, false, report);
+            let request = json!({"subtype": "can_use_tool", "tool_name": "Bash", "tool_use_id": "c",
+                "input": {"command": "make"}, "permission_suggestions": suggestions});
+            let line = json!({"type": "control_request", "request_id": "r", "request": request});
+            stream.line(&line.to_string(), Moment(0));
+            let seen = seen.lock().unwrap().clone();
+            let [Observation::Asked(question)] = &seen[..] else { panic!("{seen:?}") };
+            let rule = question.subject.always().map(str::to_owned);
+            let other = Question::new("r", baton_core::approval::Subject::command("Bash", "make all"));
+            assert_eq!(
+                stream.answer(&other, &Answer::Allow).map(drop).unwrap_err().code(),
+                Code::QuestionChanged
+            );
+            (rule, stream.answer(question, &Answer::AllowAlways).map(|answered| answered.line.unwrap()))
+        };
+        let (rule, refused) = answered(json!([]));
+        assert_eq!((rule, refused.unwrap_err().code()), (None, Code::NoSuchRule));
+        let suggestion = json!({"type": "addRules", "behavior": "allow", "destination": "localSettings",
+            "rules": [{"toolName": "Bash", "ruleContent": "make:*"}]});
+        let (rule, line) = answered(json!([suggestion, {"type": "setMode", "mode": "bypassPermissions"}]));
+        assert_eq!(rule.as_deref(), Some("for the rest of the session: Bash(make:*)"));
+        let granted = line.unwrap()["response"]["response"]["updatedPermissions"].clone();
+        assert_eq!(granted.as_array().map(Vec::len), Some(1), "{granted}");
+        assert_eq!(granted[0]["destination"], "session");
     }
 
     #[test]

@@ -1,28 +1,30 @@
-//! What a thread may do: Codex's sandbox and approval policy for a task, and the user's own denials kept on top of them.
+//! What a thread may do: Codex's sandbox and approval policy for a task, with the user's own
+//! denials on top of them.
 //!
 //! | task | sandbox | asks |
 //! |---|---|---|
 //! | read-only | read-only | never |
-//! | ask | read-only | before a file is edited, and when the model wants out of the sandbox |
-//! | edits | workspace-write | when the model wants out of the sandbox |
+//! | ask | read-only | before a file is edited, and when the model wants to leave the sandbox |
+//! | edits | workspace-write | when the model wants to leave the sandbox |
 //! | all | danger-full-access | never |
 //!
-//! The user's rules (`rules/*.rules`), hooks and managed requirements hold in each of them. A permission profile of the user does not, as
-//! Codex takes either a profile or a sandbox. So where the user's default profile denies something, the thread gets a profile
-//! of its own: the built-in one for the task, with those denials.
+//! The user's rules (`rules/*.rules`), hooks and managed requirements apply in each of them. The
+//! user's permission profile does not, because Codex takes either a profile or a sandbox. So if the
+//! user's default profile denies something, the thread gets its own profile: the built-in one for
+//! the task, with those denials.
 
 use crate::backend::Task;
 use baton_core::job::Allow;
 use serde_json::{Map, Value, json};
 
 /// The name of the profile that exists for one thread only.
-const PROFILE: &str = "baton-job";
-/// How far a profile's ancestors are followed.
-const ANCESTORS: usize = 16;
+const PROFILE_NAME: &str = "baton-job";
+const MAX_ANCESTORS: usize = 16;
 
-/// The parameters of `thread/start` and `thread/resume` for this task, by the user's configuration as `config/read` tells it.
+/// The parameters of `thread/start` and `thread/resume` for this task, with the user's
+/// configuration from `config/read`.
 pub(super) fn parameters(task: &Task, config: &Value) -> Map<String, Value> {
-    let (sandbox, builtin, approval) = level(task);
+    let Level { sandbox, builtin, approval } = Level::of(task);
     let mut parameters = Map::new();
     parameters.insert("approvalPolicy".to_owned(), approval.into());
     parameters.insert("approvalsReviewer".to_owned(), "user".into());
@@ -30,23 +32,35 @@ pub(super) fn parameters(task: &Task, config: &Value) -> Map<String, Value> {
     if denied.is_empty() {
         parameters.insert("sandbox".to_owned(), sandbox.into());
     } else {
-        let profile = format!("permissions.{PROFILE}");
-        parameters.insert("permissions".to_owned(), PROFILE.into());
+        let profile = format!("permissions.{PROFILE_NAME}");
+        parameters.insert("permissions".to_owned(), PROFILE_NAME.into());
         parameters.insert("config".to_owned(), json!({profile: denied.on_top_of(builtin)}));
     }
     parameters
 }
 
-/// The type of sandbox that Codex must report for a task that may not change anything.
-pub(super) const READ_ONLY: &str = "readOnly";
+/// The sandbox type that Codex must report for a read-only task.
+pub(super) const READ_ONLY_SANDBOX: &str = "readOnly";
 
-/// Sandbox, the built-in profile that is the same, and when to ask. Without a built-in profile nothing is kept from it.
-fn level(task: &Task) -> (&'static str, Option<&'static str>, &'static str) {
-    match task.allow {
-        _ if task.read_only => ("read-only", Some(":read-only"), "never"),
-        Allow::Ask => ("read-only", Some(":read-only"), "on-request"),
-        Allow::Edits => ("workspace-write", Some(":workspace"), "on-request"),
-        Allow::All => ("danger-full-access", None, "never"),
+/// What a task may do, in Codex's words.
+struct Level {
+    sandbox: &'static str,
+    /// The built-in profile that is the same as the sandbox; `None` if the thread may do
+    /// everything.
+    builtin: Option<&'static str>,
+    /// When to ask.
+    approval: &'static str,
+}
+
+impl Level {
+    fn of(task: &Task) -> Self {
+        let (sandbox, builtin, approval) = match task.allow {
+            _ if task.read_only => ("read-only", Some(":read-only"), "never"),
+            Allow::Ask => ("read-only", Some(":read-only"), "on-request"),
+            Allow::Edits => ("workspace-write", Some(":workspace"), "on-request"),
+            Allow::All => ("danger-full-access", None, "never"),
+        };
+        Self { sandbox, builtin, approval }
     }
 }
 
@@ -62,7 +76,7 @@ impl Denied {
     fn of(config: &Value) -> Self {
         let mut denied = Self::default();
         let mut name = config["default_permissions"].as_str();
-        for _ in 0..ANCESTORS {
+        for _ in 0..MAX_ANCESTORS {
             let Some(profile) = name.and_then(|name| config["permissions"].get(name)) else { break };
             for (path, access) in profile["filesystem"].as_object().into_iter().flatten() {
                 if path == "glob_scan_max_depth" && !access.is_null() {
@@ -106,7 +120,7 @@ impl Denied {
     }
 }
 
-/// What an entry denies: itself, or some below it.
+/// What an entry denies: itself, or some entries below it.
 fn denials(access: &Value) -> Option<Value> {
     match access {
         Value::String(word) => matches!(word.as_str(), "deny" | "none").then(|| access.clone()),
@@ -119,7 +133,7 @@ fn denials(access: &Value) -> Option<Value> {
     }
 }
 
-/// Adds a denial; one that is there already has more below it then.
+/// Adds a denial, or what is denied below it.
 fn merge(into: &mut Map<String, Value>, path: &str, denied: Value) {
     match (into.get_mut(path), denied) {
         (Some(Value::Object(known)), Value::Object(more)) => {

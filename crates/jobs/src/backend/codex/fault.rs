@@ -1,13 +1,13 @@
-//! Codex's errors in our words.
+//! Codex's errors as faults.
 
-use crate::backend::words;
+use crate::backend::describe;
 use baton_core::Code;
 use baton_core::job::Fault;
 use baton_core::time::Moment;
 use serde_json::Value;
 
-/// The fault of a turn: `message` and `codexErrorInfo`, which is a word, or a word with an HTTP status. `resets_at` is when the account's
-/// limit ends, as Codex last told it.
+/// The fault of a turn: `message`, and `codexErrorInfo`, which is a word, or a word with an HTTP
+/// status. `resets_at` is when the account's limit ends, by Codex's last report.
 pub(super) fn of_turn(error: &Value, resets_at: Option<Moment>, now: Moment) -> Fault {
     let message = error["message"].as_str().filter(|words| !words.trim().is_empty());
     let mut said = message.unwrap_or("the turn failed, and Codex says no more").to_owned();
@@ -21,7 +21,7 @@ pub(super) fn of_turn(error: &Value, resets_at: Option<Moment>, now: Moment) -> 
         ("unauthorized", _) | (_, Some(401)) => Fault::new(Code::NotLoggedIn, said)
             .hint("run `codex login`, or set the key of its model provider, and start the job again"),
         ("usageLimitExceeded" | "rateLimitExceeded" | "sessionBudgetExceeded", _) | (_, Some(429)) => {
-            let again_at = words::again_at(&said, now).or(resets_at);
+            let again_at = describe::again_at(&said, now).or(resets_at);
             let fault = Fault::new(Code::RateLimited, said)
                 .hint("wait until the limit is over, or choose another model with --model, or another agent");
             Fault { again_at, ..fault }
@@ -31,11 +31,12 @@ pub(super) fn of_turn(error: &Value, resets_at: Option<Moment>, now: Moment) -> 
         ("contextWindowExceeded", _) => Fault::new(Code::BackendError, said)
             .hint("start a new job instead of resuming this one, or ask for less at once"),
         _ => Fault::new(Code::BackendError, said)
-            .hint("`baton job logs` shows what it did; `--resume` lets its session go on"),
+            .hint("`baton job logs` shows what it did; `--resume` continues its session"),
     }
 }
 
-/// When the account's limits end, from `account/rateLimits/updated`: the latest end of a limit that is used up.
+/// When the account's limits end, from `account/rateLimits/updated`: the latest end of a limit that
+/// is used up.
 pub(super) fn resets_at(limits: &Value) -> Option<Moment> {
     let windows = [&limits["primary"], &limits["secondary"]];
     let used_up = windows.into_iter().filter(|window| window["usedPercent"].as_f64() >= Some(100.0));
@@ -47,7 +48,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// As Codex 0.166.0 says them.
+    /// Errors of Codex 0.166.0.
     #[test]
     fn errors_get_their_codes() {
         let limited = "Rate limit reached. Please try again in 3.5s.";

@@ -1,7 +1,8 @@
-//! One `codex app-server` of our own: requests and replies as lines of JSON over its standard streams.
+//! One `codex app-server` for the job: requests and replies as lines of JSON over its standard
+//! streams.
 //!
-//! It is never the user's daemon. It speaks JSON-RPC without saying so, and asks back: what it says by itself, and what it asks, goes to
-//! one listener, in order.
+//! It is never the user's daemon. It speaks JSON-RPC without the version field, and it also sends
+//! requests. What it sends by itself goes to one listener, in order.
 
 use crate::backend::Task;
 use crate::backend::child::{Child, Ended};
@@ -12,7 +13,7 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// Something that it says by itself. With an id, it wants an answer.
+/// A notification, or a request if it has an id.
 #[derive(Debug)]
 pub(super) struct Heard {
     pub(super) id: Option<Value>,
@@ -23,16 +24,13 @@ pub(super) struct Heard {
 /// Why a request got no result.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The program is not there any more.
     Gone,
-    /// It did not answer in time.
     Late,
-    /// It says no.
+    /// It refused.
     No(String),
 }
 
 impl Refusal {
-    /// For an error's message.
     pub(super) fn in_words(&self) -> String {
         match self {
             Self::Gone => "`codex app-server` ended".to_owned(),
@@ -50,7 +48,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// Starts it. Nothing is said to it yet.
+    /// Starts it, without sending anything yet.
     pub(super) fn start(
         task: &Task,
         mut heard: impl FnMut(Heard) + Send + 'static,
@@ -69,7 +67,7 @@ impl Server {
                 }
             },
             move |how| {
-                // First its last words, then those who wait are told.
+                // First its end is reported, then the callers that wait for replies hear of it.
                 ended(how);
                 end.replies.close();
             },
@@ -78,23 +76,22 @@ impl Server {
         Ok(server)
     }
 
-    /// The program.
     pub(super) fn child(&self) -> Option<&Child> {
         self.child.get().map(AsRef::as_ref)
     }
 
-    /// Says who we are, which must be the first thing.
+    /// Introduces the client, which must be the first message.
     pub(super) fn greet(&self, limit: Duration) -> Result<(), Refusal> {
         let client = json!({"name": "baton", "title": "baton", "version": env!("CARGO_PKG_VERSION")});
-        // What ends its background terminals counts as experimental there.
+        // Ending its background terminals counts as experimental there.
         let hello = json!({"clientInfo": client, "capabilities": {"experimentalApi": true}});
         self.call("initialize", &hello, limit)?;
         self.write(&json!({"method": "initialized"})).map_err(|_| Refusal::Gone)
     }
 
-    /// Asks for something, and waits for the result.
+    /// Sends a request, and waits for the result.
     pub(super) fn call(&self, method: &str, params: &Value, limit: Duration) -> Result<Value, Refusal> {
-        let (number, reply) = self.replies.expect();
+        let (number, reply) = self.replies.register();
         let sent = self.write(&json!({"id": number, "method": method, "params": params}));
         let reply = match sent {
             Ok(()) => reply.recv_timeout(limit),
@@ -111,12 +108,12 @@ impl Server {
         }
     }
 
-    /// Answers something that it asked.
+    /// Answers a request.
     pub(super) fn reply(&self, id: &Value, result: &Value) -> io::Result<()> {
         self.write(&json!({"id": id, "result": result}))
     }
 
-    /// Says that we have no answer to what it asked.
+    /// Refuses a request.
     pub(super) fn refuse(&self, id: &Value) -> io::Result<()> {
         self.write(&json!({"id": id, "error": {"code": -32601, "message": "baton has no answer to this"}}))
     }
@@ -126,7 +123,7 @@ impl Server {
         child.write_line(&message.to_string())
     }
 
-    /// Sorts a line: a reply goes to who waits for it, the rest is returned.
+    /// Sorts a line: a reply goes to the caller that waits for it, the rest is returned.
     fn hear(&self, line: &str) -> Option<Heard> {
         let mut message: Value = serde_json::from_str(line).ok()?;
         let id = message.get_mut("id").map(Value::take);

@@ -1,29 +1,33 @@
-//! A running turn of a thread: what Codex tells about it as observations, and what can be done about it.
+//! A running turn of a thread: Codex's reports as observations, and what can be done about the
+//! turn.
 //!
-//! Subagents are threads of the same program. Their tools and questions are told like the turn's own; their ends are not ends of it.
+//! Subagents are threads of the same program. Their tools and questions are reported like the
+//! turn's own; their ends don't end it.
 
 use super::fault;
 use super::question::{self, Asked, Request};
 use super::server::{Heard, Server};
-use crate::backend::{Report, Turn, tree};
+use crate::backend::{Report, Turn, is_same, tree};
 use baton_core::approval::{Answer, Question};
 use baton_core::job::{Fault, Finish, Observation, Said, Snapshot, Tool, ToolKind, ToolState};
+use baton_core::process::Process;
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
-use baton_mail::now;
-use baton_store::Process;
+use baton_machine::clock::now;
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long a look may take.
-const LOOK: Duration = Duration::from_secs(9);
+const LOOK_TIMEOUT: Duration = Duration::from_secs(9);
 /// How long it may take to stop a turn, or a terminal.
-const STOP: Duration = Duration::from_secs(3);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the program has to end by itself.
-const END: Duration = Duration::from_secs(1);
-/// How much of an answer is told as progress.
-const HEAD: usize = 200;
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How much of an answer is reported as progress.
+const PROGRESS_CHARS: usize = 200;
 
 /// The turn of one job.
 pub(super) struct Running {
@@ -31,18 +35,29 @@ pub(super) struct Running {
     pub(super) state: Arc<State>,
 }
 
-/// What was heard so far. The listener writes it, in the order of what Codex says.
+/// What was heard so far, in the order of Codex's output.
 pub(super) struct State {
     report: Report,
+    /// The folder that the job works in.
+    cwd: String,
     inner: Mutex<Inner>,
+}
+
+/// A tool call that has not ended.
+struct OpenTool {
+    /// The thread that made it.
+    thread: String,
+    tool: Tool,
 }
 
 #[derive(Default)]
 struct Inner {
     thread: String,
     turn: Option<String>,
-    /// The tool calls that have not ended, with the thread that made them.
-    tools: Vec<(String, Tool)>,
+    /// The tool calls that have not ended.
+    tools: Vec<OpenTool>,
+    /// The file changes that have not ended, as Codex reported them.
+    changes: BTreeMap<String, Value>,
     requests: Vec<Request>,
     said: String,
     resets_at: Option<Moment>,
@@ -54,8 +69,8 @@ struct Inner {
 }
 
 impl State {
-    pub(super) fn new(report: Report) -> Self {
-        Self { report, inner: Mutex::default() }
+    pub(super) fn new(report: Report, cwd: &Path) -> Self {
+        Self { report, cwd: cwd.to_string_lossy().into_owned(), inner: Mutex::default() }
     }
 
     /// Names the thread, before its turn begins.
@@ -68,7 +83,7 @@ impl State {
         self.inner().turn = Some(turn.to_owned());
     }
 
-    /// It has said who it is: from now on its end is the end of the job.
+    /// It has introduced itself: from now on its end is the end of the job.
     pub(super) fn greeted(&self) {
         self.inner().greeted = true;
     }
@@ -89,7 +104,7 @@ impl State {
         self.inner().last_words.clone()
     }
 
-    /// Takes in what Codex says, and answers what it asks.
+    /// Takes in Codex's output, and answers its requests.
     pub(super) fn hear(&self, server: &Server, heard: &Heard) {
         let told = match &heard.id {
             Some(id) => self.asked(server, id, heard),
@@ -102,8 +117,8 @@ impl State {
 
     fn asked(&self, server: &Server, id: &Value, heard: &Heard) -> Vec<Observation> {
         let mut inner = self.inner();
-        let asked = question::read(heard, |item| inner.what(item));
-        // If it can't be written to, its end is on the way.
+        let asked = question::read(heard, &self.cwd, |item| inner.changes.get(item).cloned());
+        // If it can't be written to, its end is about to be reported.
         match asked {
             Asked::Person(request) => return inner.ask(request),
             Asked::Answer(answer) => server.reply(id, &answer).ok(),
@@ -150,7 +165,8 @@ impl Inner {
         }
     }
 
-    /// The turn is over: so are its tools, since what still runs in the background is ended with the program, and its questions.
+    /// The turn is over, and with it its questions and its tools: what still runs in the background
+    /// ends with the program.
     fn completed(&mut self, turn: &Value) -> Vec<Observation> {
         if self.turn.as_deref().is_some_and(|ours| turn["id"] != ours) {
             return Vec::new();
@@ -184,7 +200,7 @@ impl Inner {
                 if ours {
                     text.clone_into(&mut self.said);
                 }
-                vec![Observation::Progress(text.chars().take(HEAD).collect())]
+                vec![Observation::Progress(text.chars().take(PROGRESS_CHARS).collect())]
             }
             Some("userMessage") | None => Vec::new(),
             Some(_) => match self.tool(params, ToolState::Ended) {
@@ -198,27 +214,34 @@ impl Inner {
     fn tool(&mut self, params: &Value, state: ToolState) -> Option<Observation> {
         let (kind, what) = what(&params["item"])?;
         let call = params["item"]["id"].as_str()?.to_owned();
+        // A question about a change only names the item. What it changes was reported before.
+        match (params["item"]["type"].as_str(), state) {
+            (_, ToolState::Ended) => _ = self.changes.remove(&call),
+            (Some("fileChange"), _) => _ = self.changes.insert(call.clone(), params["item"].clone()),
+            _ => {}
+        }
         let thread = params["threadId"].as_str().unwrap_or_default();
         let what = if thread == self.thread { what } else { format!("subagent: {what}") };
-        let known = self.tools.iter().position(|(_, tool)| tool.call == call);
-        let output = known.map_or(0, |at| self.tools.remove(at).1.output);
+        let known = self.tools.iter().position(|open| open.tool.call == call);
+        let output = known.map_or(0, |at| self.tools.remove(at).tool.output);
         let tool = Tool { call, kind, what, state, output };
         if state != ToolState::Ended {
-            self.tools.push((thread.to_owned(), tool.clone()));
+            self.tools.push(OpenTool { thread: thread.to_owned(), tool: tool.clone() });
         }
         Some(Observation::Tool(tool))
     }
 
     fn update(&mut self, call: Option<&str>, change: impl FnOnce(&mut Tool)) -> Option<Observation> {
-        let (_, tool) = self.tools.iter_mut().find(|(_, tool)| Some(tool.call.as_str()) == call)?;
+        let OpenTool { tool, .. } =
+            self.tools.iter_mut().find(|open| Some(open.tool.call.as_str()) == call)?;
         change(tool);
         Some(Observation::Tool(tool.clone()))
     }
 
     /// Ends the open tools of a thread, or all of them.
     fn end_tools(&mut self, thread: Option<&str>) -> Vec<Observation> {
-        let ended = self.tools.extract_if(.., |(of, _)| thread.is_none_or(|thread| thread == of));
-        ended.map(|(_, tool)| Observation::Tool(Tool { state: ToolState::Ended, ..tool })).collect()
+        let ended = self.tools.extract_if(.., |open| thread.is_none_or(|thread| thread == open.thread));
+        ended.map(|open| Observation::Tool(Tool { state: ToolState::Ended, ..open.tool })).collect()
     }
 
     fn ask(&mut self, request: Request) -> Vec<Observation> {
@@ -239,10 +262,6 @@ impl Inner {
         told
     }
 
-    fn what(&self, item: &str) -> Option<String> {
-        self.tools.iter().find(|(_, tool)| tool.call == item).map(|(_, tool)| tool.what.clone())
-    }
-
     fn questions(&self) -> Vec<Question> {
         self.requests.iter().flat_map(|request| request.questions.iter().cloned()).collect()
     }
@@ -253,7 +272,7 @@ fn moves(method: &str) -> bool {
     ["item/", "hook/", "turn/plan", "turn/diff"].iter().any(|start| method.starts_with(start))
 }
 
-/// What a tool call does; `None` for items that are none.
+/// What a tool call does; `None` for other items.
 fn what(item: &Value) -> Option<(ToolKind, String)> {
     let text = |name: &str| item[name].as_str().unwrap_or_default();
     let told = match text("type") {
@@ -292,12 +311,12 @@ fn last_message(turn: &Value) -> Option<&str> {
     items.rfind(|item| item["type"] == "agentMessage")?["text"].as_str()
 }
 
-/// How a turn stands, by Codex's own record of it.
+/// How far a turn is, by Codex's own record of it.
 enum End {
     Completed,
     Failed(Fault),
     Aborted,
-    /// Its program was ended in the middle: it counts as interrupted, but at no time.
+    /// Its program was ended in the middle: it is interrupted, without a time.
     Died,
     NotYet,
 }
@@ -337,7 +356,7 @@ fn weight(turn: &Value) -> u64 {
     texts.sum::<usize>() as u64
 }
 
-/// The newest turns of a thread, the newest first, as far as they matter.
+/// The newest turns of a thread, the newest first.
 pub(super) fn list(server: &Server, thread: &str, limit: Duration) -> Result<Vec<Value>, String> {
     let wanted = json!({"threadId": thread, "limit": 5, "sortDirection": "desc", "itemsView": "summary"});
     let mut listed =
@@ -354,18 +373,18 @@ impl Turn for Running {
             let inner = self.state.inner();
             (inner.thread.clone(), inner.turn.clone())
         };
-        let turns = match list(&self.server, &thread, LOOK) {
+        let turns = match list(&self.server, &thread, LOOK_TIMEOUT) {
             Ok(turns) => turns,
             Err(why) => return Some(Err(why)),
         };
         let ours = turns.iter().find(|listed| turn.as_deref().is_some_and(|turn| listed["id"] == turn));
-        // A turn that has only just begun is not written down yet.
+        // A turn that has just begun is not written down yet.
         let mut snapshot =
             ours.map_or_else(|| Snapshot { idle: Some(false), ..Snapshot::default() }, snapshot);
         let inner = self.state.inner();
         if snapshot.idle == Some(false) {
-            // Running tools and open questions are told by the stream alone.
-            snapshot.tools = inner.tools.iter().map(|(_, tool)| tool.clone()).collect();
+            // Only the stream reports running tools and open questions.
+            snapshot.tools = inner.tools.iter().map(|open| open.tool.clone()).collect();
             snapshot.questions = inner.questions();
             if inner.over {
                 snapshot.idle = None;
@@ -375,7 +394,8 @@ impl Turn for Running {
         Some(Ok(snapshot))
     }
 
-    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
+    fn answer(&self, shown: &Question, answer: &Answer) -> Result<(), Error> {
+        let question = shown.id.as_str();
         let (id, reply, steer) = {
             let mut inner = self.state.inner();
             let mut open = inner.requests.iter_mut();
@@ -388,6 +408,9 @@ impl Turn for Running {
                 )
                 .hint("`baton job status` shows what the job waits for"));
             };
+            for asked in request.questions.iter().filter(|asked| asked.id == question) {
+                is_same(&asked.subject, shown)?;
+            }
             let Some(reply) = request.answer(question, answer)? else { return Ok(()) };
             let steer = match answer {
                 Answer::Deny(words) if !words.trim().is_empty() => Some(json!({
@@ -398,9 +421,10 @@ impl Turn for Running {
             };
             (request.id.clone(), reply, steer)
         };
-        // A "no" has no words there, so they go ahead of it as a message, which the model reads with the refusal.
+        // A "no" takes no words there. So they go ahead of it as a message, which the model reads
+        // with the refusal.
         if let Some(steer) = steer {
-            self.server.call("turn/steer", &steer, STOP).ok();
+            self.server.call("turn/steer", &steer, STOP_TIMEOUT).ok();
         }
         self.server
             .reply(&id, &reply)
@@ -415,7 +439,7 @@ impl Turn for Running {
         let stopped = match turn {
             Some(turn) => {
                 let which = json!({"threadId": thread, "turnId": turn});
-                self.server.call("turn/interrupt", &which, STOP).map(drop)
+                self.server.call("turn/interrupt", &which, STOP_TIMEOUT).map(drop)
             }
             None => Ok(()),
         };
@@ -432,10 +456,10 @@ impl Turn for Running {
         self.clean();
         if let Some(child) = self.server.child() {
             let below = self.root().map(tree::below).unwrap_or_default();
-            // It ends by itself at the end of its input, and takes its commands along.
+            // It exits when its input is closed, and ends its commands.
             child.close_input();
-            if !child.wait(END) {
-                child.end(END);
+            if !child.wait(EXIT_TIMEOUT) {
+                child.end(EXIT_TIMEOUT);
             }
             tree::kill(&below);
         }
@@ -443,17 +467,20 @@ impl Turn for Running {
 }
 
 impl Running {
-    /// Ends the commands that run on: interrupting a turn leaves them alone. A subagent's are its own thread's.
+    /// Ends the commands that still run: interrupting a turn does not. A subagent's commands belong
+    /// to its own thread.
     fn clean(&self) {
         let mut threads = vec![self.state.inner().thread.clone()];
-        for (thread, _) in &self.state.inner().tools {
-            if !threads.contains(thread) {
-                threads.push(thread.clone());
+        for open in &self.state.inner().tools {
+            if !threads.contains(&open.thread) {
+                threads.push(open.thread.clone());
             }
         }
         for thread in threads {
-            // Older versions don't know it, and end them with the program.
-            self.server.call("thread/backgroundTerminals/clean", &json!({"threadId": thread}), STOP).ok();
+            // Older versions don't know this call, and end them with the program.
+            self.server
+                .call("thread/backgroundTerminals/clean", &json!({"threadId": thread}), STOP_TIMEOUT)
+                .ok();
         }
     }
 }

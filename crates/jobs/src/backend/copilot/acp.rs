@@ -1,8 +1,9 @@
 //! The client's side of the agent client protocol, for one session and one prompt.
 
-use super::super::{Report, Task, words};
+use super::super::{Report, Task, describe, is_same, no_rule};
 use super::recall;
-use baton_core::approval::{Answer, Question};
+use baton_agents::asked::{change, in_words};
+use baton_core::approval::{Answer, Extent, Part, Question, Subject};
 use baton_core::job::{Fault, Finish, Observation, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_core::time::Moment;
 use baton_core::tool::{self as native, ToolUse};
@@ -12,35 +13,35 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// The ids of our requests.
-const HELLO: u64 = 1;
-const OPEN: u64 = 2;
-const PROMPT: u64 = 3;
-/// It wants a login first.
-const AUTH_REQUIRED: i64 = -32000;
-/// How long its transcript may be behind its answer. It is written when nothing has happened for 100 ms.
-const BEHIND: Duration = Duration::from_secs(3);
-/// How its own notes begin, which come like the model's words.
-const NOTES: [&str; 3] = ["Info: ", "Warning: ", "Error: "];
-/// What stands around a prompt that begins or ends with white space, which it would cut off.
-const BEFORE: &str = "(The task follows.)\n";
-const AFTER: &str = "\n(That is the whole task.)";
+const INITIALIZE_ID: u64 = 1;
+const OPEN_SESSION_ID: u64 = 2;
+const PROMPT_ID: u64 = 3;
+const AUTH_REQUIRED_CODE: i64 = -32000;
+/// How late its transcript may be after its answer. It is written when nothing has happened for 100
+/// ms.
+const TRANSCRIPT_DELAY: Duration = Duration::from_secs(3);
+/// The beginnings of its own notes, which come like the model's words.
+const NOTE_PREFIXES: [&str; 3] = ["Info: ", "Warning: ", "Error: "];
+/// What goes around a prompt that begins or ends with white space, which it would cut off.
+const PROMPT_PREFIX: &str = "(The task follows.)\n";
+const PROMPT_SUFFIX: &str = "\n(That is the whole task.)";
 
 /// The first request.
 pub(super) fn hello() -> Value {
-    request(HELLO, "initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}))
+    request(INITIALIZE_ID, "initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}))
 }
 
 /// The prompt as it is sent.
 pub(super) fn prompt(text: &str) -> String {
     let is_space = |c: Option<char>| c.is_some_and(char::is_whitespace) || c == Some('\u{feff}');
     let mut sent = String::new();
-    // A line that begins so may be a command of its own.
+    // A line that begins like this may be one of its commands.
     if is_space(text.chars().next()) || text.starts_with('/') {
-        sent.push_str(BEFORE);
+        sent.push_str(PROMPT_PREFIX);
     }
     sent.push_str(text);
     if is_space(text.chars().next_back()) {
-        sent.push_str(AFTER);
+        sent.push_str(PROMPT_SUFFIX);
     }
     sent
 }
@@ -49,31 +50,32 @@ fn request(id: u64, method: &str, params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
 }
 
-/// A request of its for a permission.
+/// A request for a permission.
 struct Permission {
-    /// The id as it came.
     id: Value,
     /// The tool call.
     call: String,
-    /// The answers that it takes, by their kind.
+    /// The answers that it takes, with their kinds.
     options: Vec<(String, String)>,
+    /// What it asks.
+    subject: Subject,
 }
 
-/// One session with it.
 pub(super) struct Client {
     task: Task,
     report: Report,
     session: Option<String>,
-    /// The prompt that was sent last: what came before is the history of the session.
+    /// The prompt that was sent last. What comes before it is the session's history.
     sent: Option<String>,
-    /// What was denied in this turn, which stops it, and what the model shall hear about it.
+    /// The reasons for what was denied in this turn, which stops it. The model hears them with the
+    /// next prompt.
     denied: Vec<String>,
     /// What the model has said since the last tool.
     text: String,
     /// The last note of its own about an error.
     error: Option<String>,
     tools: Vec<Tool>,
-    /// What it waits for, by the id as a text.
+    /// The open requests, by their ids as text.
     requests: BTreeMap<String, Permission>,
     aborting: bool,
     over: bool,
@@ -96,7 +98,7 @@ impl Client {
         }
     }
 
-    /// Takes a line of its output, and gives what it must be told.
+    /// Takes a line of its output, and returns the answer to it.
     pub(super) fn line(&mut self, line: &str, now: Moment) -> Option<Value> {
         let line: Value = serde_json::from_str(line).ok()?;
         match (line["id"].clone(), line["method"].as_str()) {
@@ -123,13 +125,12 @@ impl Client {
         self.finish([last]);
     }
 
-    /// We want it to stop; gives the session that has a turn.
+    /// Marks it as aborting. Returns the session if it has a turn.
     pub(super) fn aborting(&mut self) -> Option<String> {
         self.aborting = true;
         self.session.clone().filter(|_| self.sent.is_some())
     }
 
-    /// We are about to end it.
     pub(super) fn closing(&mut self) {
         self.over = true;
     }
@@ -148,7 +149,7 @@ impl Client {
         }
         let result = &line["result"];
         match id {
-            HELLO => {
+            INITIALIZE_ID => {
                 let cwd = self.task.cwd.to_string_lossy();
                 let (method, params) = match &self.task.resume {
                     Some(session) => {
@@ -156,9 +157,9 @@ impl Client {
                     }
                     None => ("session/new", json!({"cwd": cwd, "mcpServers": []})),
                 };
-                Some(request(OPEN, method, params))
+                Some(request(OPEN_SESSION_ID, method, params))
             }
-            OPEN => {
+            OPEN_SESSION_ID => {
                 let named = result["sessionId"].as_str().map(str::to_owned);
                 let session = named.or_else(|| self.task.resume.clone())?;
                 self.say(Observation::Session(session.clone()));
@@ -166,11 +167,11 @@ impl Client {
                 self.session = Some(session);
                 self.send(prompt(&self.task.prompt))
             }
-            PROMPT if !self.denied.is_empty() && !self.aborting => {
+            PROMPT_ID if !self.denied.is_empty() && !self.aborting => {
                 let words = std::mem::take(&mut self.denied).join("\n");
                 self.send(format!("{words}\nGo on with the task without that."))
             }
-            PROMPT => {
+            PROMPT_ID => {
                 self.over(result["stopReason"].as_str().unwrap_or_default(), now);
                 None
             }
@@ -182,13 +183,13 @@ impl Client {
         let blocks = json!([{"type": "text", "text": text}]);
         self.sent = Some(text);
         Some(request(
-            PROMPT,
+            PROMPT_ID,
             "session/prompt",
             json!({"sessionId": self.session.as_ref()?, "prompt": blocks}),
         ))
     }
 
-    /// The turn is over; its transcript says how.
+    /// The turn is over. Its transcript says how.
     fn over(&mut self, reason: &str, now: Moment) {
         if self.aborting || reason == "cancelled" {
             self.finish([Observation::Aborted]);
@@ -204,7 +205,7 @@ impl Client {
             return;
         }
         if let (None, Some(error)) = (&written, &self.error) {
-            let fault = words::fault("copilot", recall::status(error), error, now);
+            let fault = describe::fault("copilot", recall::status(error), error, now);
             self.finish([Observation::Fault(fault)]);
             return;
         }
@@ -219,11 +220,11 @@ impl Client {
         self.finish([Observation::Said(Said { text, finish }), Observation::Idle]);
     }
 
-    /// The end of the turn by its transcript, once it is there.
+    /// The end of the turn by its transcript, once it is written.
     fn written(&self) -> Option<Snapshot> {
         let file = recall::transcript(&self.task, self.session.as_deref()?)?;
         let prompt = self.sent.as_ref()?;
-        let end = Instant::now() + BEHIND;
+        let end = Instant::now() + TRANSCRIPT_DELAY;
         loop {
             let ended = recall::recall(&file, prompt).filter(|snapshot| snapshot.idle == Some(true));
             if ended.is_some() || Instant::now() >= end {
@@ -242,13 +243,13 @@ impl Client {
             "tool_call" => self.call(update),
             "tool_call_update" => self.called(update),
             "agent_thought_chunk" | "plan" => self.say(Observation::Progress(String::new())),
-            // Counts of tokens and the like, which also come while it waits for its model.
+            // Token counts and the like, which also come while it waits for its model.
             _ => {}
         }
     }
 
     fn chunk(&mut self, text: &str) {
-        if let Some(note) = NOTES.iter().find_map(|note| text.strip_prefix(note)) {
+        if let Some(note) = NOTE_PREFIXES.iter().find_map(|note| text.strip_prefix(note)) {
             if text.starts_with("Error: ") {
                 self.error = Some(note.to_owned());
             }
@@ -259,7 +260,7 @@ impl Client {
         }
         self.error = None;
         self.text.push_str(text);
-        self.say(Observation::Progress(words::line(text)));
+        self.say(Observation::Progress(describe::line(text)));
     }
 
     fn call(&mut self, update: &Value) {
@@ -306,37 +307,26 @@ impl Client {
         if call["kind"] == "read" && self.is_the_prompt(&tool(call, ToolState::Pending).what) {
             return Some(chosen(&id, &options, &["allow_once"]));
         }
-        let question = Question::permission(id.to_string(), tool(call, ToolState::Pending).what);
-        let question = question.about(tool_use(call));
+        let question = Question::new(id.to_string(), subject(call)).about(tool_use(call));
         let call = text(&call["toolCallId"]);
         self.turn(&call, ToolState::Pending);
-        self.requests.insert(question.id.clone(), Permission { id, call, options });
+        let subject = question.subject.clone();
+        self.requests.insert(question.id.clone(), Permission { id, call, options, subject });
         self.say(Observation::Asked(question));
         None
     }
 
-    /// Whether what it wants to read is the task itself, which lies outside of its folder where it was too long for a prompt.
+    /// Whether it wants to read the task itself, which is outside of its folder if it was too long
+    /// for a prompt.
     fn is_the_prompt(&self, what: &str) -> bool {
         self.task.prompt_file().is_some_and(|file| what == format!("read: {}", file.display()))
     }
 
-    /// What to tell it when a question is answered. Words have no place there: they follow as a prompt.
-    pub(super) fn answer(&self, question: &str, answer: &Answer) -> Result<Value, Error> {
-        let Permission { id, options, .. } = self.requests.get(question).ok_or_else(|| {
-            Error::new(Code::JobEnded, format!("Copilot does not wait for {question} any more"))
-        })?;
-        let kinds: &[&str] = match answer {
-            Answer::Allow => &["allow_once", "allow_always"],
-            Answer::AllowAlways => &["allow_always", "allow_once"],
-            Answer::Deny(_) => &["reject_once", "reject_always"],
-            Answer::Words(_) => {
-                return Err(Error::new(Code::Usage, "that is a permission: it is allowed or denied"));
-            }
-        };
-        Ok(chosen(id, options, kinds))
+    /// The answer to a request. It takes no words: they follow as a prompt.
+    pub(super) fn answer(&self, question: &Question, answer: &Answer) -> Result<Value, Error> {
+        reply(&self.requests, question, answer)
     }
 
-    /// An answer has been written.
     pub(super) fn answered(&mut self, question: &str, answer: &Answer) {
         let request = self.requests.remove(question);
         self.say(Observation::Settled(question.to_owned()));
@@ -352,7 +342,7 @@ impl Client {
         }
     }
 
-    /// The last that is told.
+    /// Reports the last observations.
     fn finish(&mut self, last: impl IntoIterator<Item = Observation>) {
         for tool in std::mem::take(&mut self.tools) {
             self.say(Observation::Tool(Tool { state: ToolState::Ended, ..tool }));
@@ -365,29 +355,110 @@ impl Client {
     }
 }
 
-/// A tool call as the protocol tells it: no name, but a kind and a title.
+/// A tool call as the protocol reports it: no name, but a kind and a title.
 fn tool(call: &Value, state: ToolState) -> Tool {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let input = &call["rawInput"];
     let (kind, what) = match (call["kind"].as_str(), input["command"].as_str()) {
-        (Some("execute"), Some(command)) => (ToolKind::Shell, format!("bash: {}", words::line(command))),
-        (Some("execute"), None) => (ToolKind::Shell, words::line(&text(&call["title"]))),
+        (Some("execute"), Some(command)) => (ToolKind::Shell, format!("bash: {}", describe::line(command))),
+        (Some("execute"), None) => (ToolKind::Shell, describe::line(&text(&call["title"]))),
         (kind, _) => {
             let path = ["path", "fileName", "url"].iter().find_map(|name| input[*name].as_str());
             let what = path.map_or_else(|| text(&call["title"]), str::to_owned);
-            (ToolKind::Other, format!("{}: {}", kind.unwrap_or("tool"), words::line(&what)))
+            (ToolKind::Other, format!("{}: {}", kind.unwrap_or("tool"), describe::line(&what)))
         }
     };
     Tool { call: text(&call["toolCallId"]), kind, what, state, output: 0 }
 }
 
-/// A command in full, for rules to be held against. Of other tools the protocol does not say enough.
+/// The line that answers a request, if it still is what was shown.
+fn reply(
+    requests: &BTreeMap<String, Permission>,
+    question: &Question,
+    answer: &Answer,
+) -> Result<Value, Error> {
+    let Permission { id, options, subject, .. } = requests.get(&question.id).ok_or_else(|| {
+        Error::new(Code::JobEnded, format!("Copilot does not wait for {} any more", question.id))
+    })?;
+    is_same(subject, question)?;
+    let kinds: &[&str] = match answer {
+        // Never wider than asked: a yes is for this time only.
+        Answer::Allow if !options.iter().any(|(kind, _)| kind == "allow_once") => {
+            let what = "Copilot takes no yes for this one time only, and a wider one was not asked for";
+            return Err(
+                Error::new(Code::UnsupportedOption, what).hint("deny it, and let the job go another way")
+            );
+        }
+        Answer::Allow => &["allow_once"],
+        // The protocol does not say what its "always" covers.
+        Answer::AllowAlways => return Err(no_rule()),
+        Answer::Deny(_) => &["reject_once", "reject_always"],
+        Answer::Words(_) => {
+            return Err(Error::new(Code::Usage, "that is a permission: it is allowed or denied"));
+        }
+    };
+    Ok(chosen(id, options, kinds))
+}
+
+/// Everything that the protocol reports about a call.
+fn subject(call: &Value) -> Subject {
+    let input = &call["rawInput"];
+    let mut parts = Vec::new();
+    let command = input["command"].as_str();
+    parts.extend(command.map(Part::command));
+    let paths = ["path", "fileName", "file_path"].iter().filter_map(|name| input[*name].as_str());
+    let places =
+        call["locations"].as_array().into_iter().flatten().filter_map(|place| place["path"].as_str());
+    for path in paths.chain(places) {
+        let part = Part::file(path);
+        if !parts.contains(&part) {
+            parts.push(part);
+        }
+    }
+    for content in call["content"].as_array().into_iter().flatten() {
+        match (content["type"].as_str(), content["path"].as_str()) {
+            (Some("diff"), Some(path)) => {
+                let side = |name: &str| content[name].as_str().unwrap_or_default();
+                parts.push(Part::change(format!("{path}\n{}", change(side("oldText"), side("newText")))));
+            }
+            _ => parts.push(Part::new("content", content.to_string())),
+        }
+    }
+    // Only for a command is it certain that none of its description runs. For other tools it may be
+    // what is sent.
+    let is_shell = call["kind"] == "execute" && command.is_some();
+    let shown = ["command", "path", "fileName", "file_path"];
+    let is_said = |name: &str| shown.contains(&name) || (is_shell && name == "description");
+    let more = input.as_object().into_iter().flatten();
+    let more = more.filter(|(name, value)| !(value.is_null() || is_said(name) && value.is_string()));
+    parts.extend(more.map(|(name, value)| Part::new(name, in_words(value))));
+    let kind = call["kind"].as_str().unwrap_or("tool");
+    let title = call["title"].as_str().unwrap_or_default();
+    let extent = if parts.is_empty() || (kind == "execute" && command.is_none()) {
+        parts.insert(0, Part::new("it says", title));
+        Extent::NoMore
+    } else {
+        Extent::Whole
+    };
+    // The kind alone does not say which tool it is. Only the title does.
+    let is_plain = is_shell || matches!(kind, "read" | "edit" | "delete" | "search" | "fetch");
+    if extent == Extent::Whole && !is_plain {
+        parts.push(Part::new("it says", title));
+    }
+    let tool = if is_shell { "bash" } else { kind };
+    let title = Some(title).filter(|_| extent == Extent::Whole && is_plain);
+    let note = input["description"].as_str().filter(|_| is_shell).or(title);
+    Subject::permission(Some(tool), parts, extent).with_note(note)
+}
+
+/// A command in full, for rules to be checked against it. The protocol does not say enough about
+/// other tools.
 fn tool_use(call: &Value) -> Option<ToolUse> {
     let command = call["rawInput"]["command"].as_str().filter(|_| call["kind"] == "execute")?;
     Some(ToolUse { command: Some(command.to_owned()), ..ToolUse::new(native::ToolKind::Shell, "bash") })
 }
 
-/// The first of these answers that it takes; if it takes none, that nobody answered.
+/// The first of these answers that it takes; if it takes none, the answer that nothing was chosen.
 fn chosen(id: &Value, options: &[(String, String)], kinds: &[&str]) -> Value {
     let option = kinds.iter().find_map(|kind| options.iter().find(|(of, _)| of == kind));
     let outcome = match option {
@@ -397,22 +468,78 @@ fn chosen(id: &Value, options: &[(String, String)], kinds: &[&str]) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {"outcome": outcome}})
 }
 
-/// What it means that it refused a request of ours.
+/// The fault for a refused request.
 fn refused(error: &Value, now: Moment) -> Fault {
     let message = error["message"].as_str().unwrap_or_default();
-    if error["code"].as_i64() == Some(AUTH_REQUIRED) {
-        return words::fault("copilot", Some(401), message, now);
+    if error["code"].as_i64() == Some(AUTH_REQUIRED_CODE) {
+        return describe::fault("copilot", Some(401), message, now);
     }
     if message.contains("does not support reasoning effort") {
         return Fault::new(Code::UnsupportedOption, message)
             .hint("leave --effort out, or choose another model");
     }
-    words::fault("copilot", recall::status(message), message, now)
+    describe::fault("copilot", recall::status(message), message, now)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn s1_everything_that_the_protocol_tells_is_asked() {
+        let call = json!({"toolCallId": "c", "kind": "execute", "title": "Run it", "rawInput": {"command": "echo harmless\nrm -rf /important", "mode": "async"}});
+        let shown = subject(&call).in_full().join("\n");
+        assert!(shown.contains("| rm -rf /important") && shown.contains("mode: async"), "{shown}");
+        let edit = json!({"kind": "edit", "title": "Edit", "locations": [{"path": "/p/a"}],
+            "content": [{"type": "diff", "path": "/p/a", "oldText": "1", "newText": "2"}]});
+        assert_eq!(
+            (subject(&edit).paths(), subject(&edit).as_change()),
+            (vec!["/p/a"], Some("/p/a\n-1\n+2\n"))
+        );
+        let bare = subject(&json!({"kind": "other", "title": "Do a thing"}));
+        assert_eq!(bare.head(), "other: Do a thing … (the agent does not say more)");
+    }
+
+    #[test]
+    fn s1_a_tool_of_a_server_poses_as_no_command() {
+        let call = json!({"kind": "other", "title": "drop_database", "rawInput": {"command": "ls", "description": "all of it"}});
+        let asked = subject(&call);
+        assert_eq!((asked.tool(), asked.head_is_whole(), asked.notes()), (Some("other"), false, &[][..]));
+        let shown = asked.in_full().join("\n");
+        assert!(
+            shown.contains("it says: drop_database") && shown.contains("description: all of it"),
+            "{shown}"
+        );
+        let plain = subject(&json!({"kind": "execute", "title": "List", "rawInput": {"command": "ls"}}));
+        assert_eq!((plain.head().as_str(), plain.head_is_whole()), ("bash: ls", true));
+    }
+
+    #[test]
+    fn s24_a_yes_is_never_wider_than_this_one_time() {
+        let ask = |kinds: &[&str]| {
+            let question =
+                Question::new("7", subject(&json!({"kind": "execute", "rawInput": {"command": "ls"}})));
+            let options = kinds.iter().map(|kind| ((*kind).to_owned(), format!("id-{kind}"))).collect();
+            let permission =
+                Permission { id: json!(7), call: "c".into(), options, subject: question.subject.clone() };
+            (question, BTreeMap::from([("7".to_owned(), permission)]))
+        };
+        let chosen = |kinds: &[&str], answer: &Answer| {
+            let (question, requests) = ask(kinds);
+            reply(&requests, &question, answer).map(|line| line["result"]["outcome"]["optionId"].clone())
+        };
+        let all = ["allow_always", "allow_once", "reject_once"];
+        assert_eq!(chosen(&all, &Answer::Allow).unwrap(), "id-allow_once");
+        assert_eq!(chosen(&["allow_always"], &Answer::Allow).unwrap_err().code(), Code::UnsupportedOption);
+        assert_eq!(
+            chosen(&all, &Answer::AllowAlways).unwrap_err().code(),
+            Code::NoSuchRule,
+            "no rule is shown"
+        );
+        let (_, requests) = ask(&all);
+        let other = Question::new("7", subject(&json!({"kind": "execute", "rawInput": {"command": "rm x"}})));
+        assert_eq!(reply(&requests, &other, &Answer::Allow).unwrap_err().code(), Code::QuestionChanged);
+    }
 
     #[test]
     fn white_space_around_a_prompt_is_kept() {

@@ -1,9 +1,10 @@
-//! What Copilot has written down of a turn: `events.jsonl` of the session.
+//! What Copilot has written down of a turn: the session's `events.jsonl`.
 
-use super::super::{Task, words};
+use super::super::{Task, describe};
 use baton_core::job::{Fault, Finish, Said, Snapshot, Tool, ToolState};
+use baton_core::limits;
+use baton_machine::files;
 use serde_json::Value;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Where it keeps its files.
@@ -19,9 +20,9 @@ pub(super) fn transcript(task: &Task, session: &str) -> Option<PathBuf> {
     file.is_file().then_some(file)
 }
 
-/// What is there of the turn that began with this prompt.
+/// What it has of the turn that began with this prompt.
 pub(super) fn recall(file: &Path, prompt: &str) -> Option<Snapshot> {
-    let bytes = fs::read(file).ok()?;
+    let bytes = files::read(file, limits::TRANSCRIPT_BYTES).ok()?;
     let mut turn: Option<Snapshot> = None;
     for (number, line) in bytes.split(|byte| *byte == b'\n').enumerate() {
         let Ok(event) = serde_json::from_slice::<Value>(line) else { continue };
@@ -45,7 +46,7 @@ pub(super) fn recall(file: &Path, prompt: &str) -> Option<Snapshot> {
 fn take(turn: &mut Snapshot, kind: &str, data: &Value) {
     let text = |name: &str| data[name].as_str().unwrap_or_default();
     match kind {
-        // A hook at the stop, or a task in the background, makes it go on.
+        // A stop hook or a background task makes it go on.
         "user.message" => *turn = Snapshot::default(),
         "assistant.message" if data["model"].is_string() => {
             let calls: Vec<Tool> = data["toolRequests"].as_array().into_iter().flatten().map(tool).collect();
@@ -71,14 +72,14 @@ fn take(turn: &mut Snapshot, kind: &str, data: &Value) {
 
 fn tool(call: &Value) -> Tool {
     let text = |name: &str| call[name].as_str().unwrap_or_default();
-    words::tool("copilot", text("toolCallId"), text("name"), &call["arguments"], ToolState::Running)
+    describe::tool("copilot", text("toolCallId"), text("name"), &call["arguments"], ToolState::Running)
 }
 
 fn fault(named: Option<u64>, message: &str) -> Fault {
-    words::fault("copilot", named.or_else(|| status(message)), message, baton_mail::now())
+    describe::fault("copilot", named.or_else(|| status(message)), message, baton_machine::clock::now())
 }
 
-/// The HTTP status in words like `(HTTP 401)`, `Last error: 429 slow down` or `429 slow down`.
+/// The HTTP status in texts like `(HTTP 401)`, `Last error: 429 slow down` or `429 slow down`.
 pub(super) fn status(message: &str) -> Option<u64> {
     let behind = |mark: &&str| Some(message.split_once(*mark)?.1);
     ["HTTP ", "Last error: ", "status "].iter().filter_map(behind).chain([message]).find_map(|rest| {
@@ -98,7 +99,7 @@ mod tests {
         let file = folder.path().join("events.jsonl");
         let recalled = |events: &[Value]| {
             let lines: Vec<String> = events.iter().map(Value::to_string).collect();
-            fs::write(&file, lines.join("\n")).unwrap();
+            std::fs::write(&file, lines.join("\n")).unwrap();
             recall(&file, "do it")
         };
         let event = |kind: &str, data: Value| json!({"type": kind, "data": data});

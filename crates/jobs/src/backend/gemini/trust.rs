@@ -1,49 +1,54 @@
 //! Which folders the user trusts, and a job's worktree among them.
 //!
-//! A worktree is a folder that nobody can have trusted before. It counts as trusted if the folder that it was made of does: for this job alone, by a
-//! file of its own beside the user's, which is only read.
+//! A worktree is a new folder, which the user can't have trusted before. It counts as trusted if
+//! the folder that it was made of is. That holds for this job alone, by a file of its own; the
+//! user's file is only read.
 
 use super::super::Task;
+use baton_core::limits;
+use baton_machine::{files, own};
 use serde_json::{Map, Value};
-use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 /// Names the file with the folders that are trusted.
-pub(super) const VARIABLE: &str = "GEMINI_CLI_TRUSTED_FOLDERS_PATH";
-const FILE: &str = "trustedFolders.json";
-const TRUSTED: &str = "TRUST_FOLDER";
+pub(super) const TRUST_FILE_VARIABLE: &str = "GEMINI_CLI_TRUSTED_FOLDERS_PATH";
+const TRUST_FILE: &str = "trustedFolders.json";
+const TRUST_FOLDER_VALUE: &str = "TRUST_FOLDER";
 /// The folder above that one.
-const PARENT_TRUSTED: &str = "TRUST_PARENT";
+const TRUST_PARENT_VALUE: &str = "TRUST_PARENT";
 
-/// The file that trusts the worktree of a task too, if it works in one of a folder that is trusted.
+/// The file that also trusts the worktree of a task, if it was made of a trusted folder.
 pub(super) fn for_worktree(task: &Task, home: Option<&Path>) -> io::Result<Option<PathBuf>> {
     let Some(origin) = &task.worktree_of else { return Ok(None) };
-    let named = task.variable(VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
-    let Some(users) = named.or_else(|| Some(home?.join(".gemini").join(FILE))) else { return Ok(None) };
-    // One that can't be read, or has comments, is left to Gemini CLI itself.
-    let Some(mut folders) = fs::read(users).ok().and_then(|text| serde_json::from_slice(&text).ok()) else {
+    let named = task.variable(TRUST_FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+    let Some(users) = named.or_else(|| Some(home?.join(".gemini").join(TRUST_FILE))) else { return Ok(None) };
+    // If the file can't be read or has comments, Gemini CLI handles it itself.
+    let Some(mut folders) = files::read(&users, limits::AGENT_FILE_BYTES)
+        .ok()
+        .and_then(|text| serde_json::from_slice(&text).ok())
+    else {
         return Ok(None);
     };
     if !is_trusted(&folders, &real(origin)) {
         return Ok(None);
     }
-    folders.insert(real(&task.cwd).to_string_lossy().into_owned(), TRUSTED.into());
-    let file = task.folder.join(FILE);
-    fs::write(&file, Value::Object(folders).to_string())?;
+    folders.insert(real(&task.cwd).to_string_lossy().into_owned(), TRUST_FOLDER_VALUE.into());
+    let file = task.folder.join(TRUST_FILE);
+    own::rewrite(&file)?.write_all(Value::Object(folders).to_string().as_bytes())?;
     Ok(Some(file))
 }
 
-/// As Gemini CLI says it: the longest entry counts of those that the folder lies in.
+/// By Gemini CLI's own rule: of the entries that contain the folder, the longest counts.
 fn is_trusted(folders: &Map<String, Value>, folder: &Path) -> bool {
     let holds = |path: &str, level: &Value| {
         let entry = Path::new(path);
-        let top = if *level == PARENT_TRUSTED { entry.parent().unwrap_or(entry) } else { entry };
+        let top = if *level == TRUST_PARENT_VALUE { entry.parent().unwrap_or(entry) } else { entry };
         folder.starts_with(real(top))
     };
     let nearest =
         folders.iter().filter(|(path, level)| holds(path, level)).max_by_key(|(path, _)| path.len());
-    nearest.is_some_and(|(_, level)| *level == TRUSTED || *level == PARENT_TRUSTED)
+    nearest.is_some_and(|(_, level)| *level == TRUST_FOLDER_VALUE || *level == TRUST_PARENT_VALUE)
 }
 
 fn real(path: &Path) -> PathBuf {

@@ -1,7 +1,7 @@
-//! Calls of OpenCode's server, on loopback.
+//! Calls to OpenCode's server, on loopback.
 //!
-//! The server answers an unknown route with its web page and status 200, so an answer counts only if it says that it is JSON. Sessions, events and
-//! questions belong to a folder, which goes along with each call.
+//! The server answers an unknown route with its web page and status 200, so an answer counts only
+//! if it is JSON. Sessions, events and questions belong to a folder, which goes with each call.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, ErrorKind};
@@ -9,31 +9,30 @@ use std::time::Duration;
 use ureq::Agent;
 use ureq::http::Response;
 
-/// The name that goes with the password.
-pub(super) const USER: &str = "opencode";
-/// The largest answer: the last messages of a session, with what their tools said.
+/// The user name that goes with the password.
+pub(super) const USER_NAME: &str = "opencode";
+/// The largest answer: the last messages of a session, with the output of their tools.
 const ANSWER_BYTES: u64 = 256 << 20;
-/// The stream beats every ten seconds; three missing beats are silence.
-const SILENCE: Duration = Duration::from_secs(30);
+/// The stream sends a heartbeat every ten seconds. After three missing ones it counts as silent.
+const SILENCE_LIMIT: Duration = Duration::from_secs(30);
 
-/// Why a call gave nothing.
+/// Why a call failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// Nobody listens there.
+    /// No process listens there.
     Refused,
     /// The connection broke, or it took too long.
     Broken(String),
-    /// The server said no: its status, and its words.
+    /// The server refused: its status, and its text.
     Status(u16, String),
     /// The server has no such call.
     NoSuchCall,
 }
 
 impl Failure {
-    /// In words.
     pub(super) fn in_words(&self) -> String {
         match self {
-            Self::Refused => "nobody listens on the port of OpenCode's server".to_owned(),
+            Self::Refused => "no process listens on the port of OpenCode's server".to_owned(),
             Self::Broken(reason) => format!("OpenCode's server can't be heard: {reason}"),
             Self::Status(status, words) => format!("OpenCode's server answered {status}: {words}"),
             Self::NoSuchCall => "OpenCode's server does not know that call".to_owned(),
@@ -41,7 +40,7 @@ impl Failure {
     }
 }
 
-/// A server, and the folder that is spoken about.
+/// A server, and the folder of the calls.
 #[derive(Clone, Debug)]
 pub(super) struct Api {
     base: String,
@@ -51,9 +50,8 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// Speaks to the server on that port.
     pub(super) fn new(port: u16, password: &str, directory: &str) -> Self {
-        // The user's proxy is not for loopback, and a connection that was kept may be the old server's.
+        // The user's proxy is not for loopback, and a kept connection may lead to the old server.
         let config = || {
             Agent::config_builder()
                 .proxy(None)
@@ -63,45 +61,43 @@ impl Api {
         };
         let stream = config()
             .timeout_connect(Some(Duration::from_secs(5)))
-            .timeout_recv_response(Some(SILENCE))
-            .timeout_per_read(Some(SILENCE));
+            .timeout_recv_response(Some(SILENCE_LIMIT))
+            .timeout_per_read(Some(SILENCE_LIMIT));
         Self {
-            base: format!("http://{USER}:{password}@127.0.0.1:{port}"),
+            base: format!("http://{USER_NAME}:{password}@127.0.0.1:{port}"),
             directory: encoded(directory),
             calls: config().build().new_agent(),
             stream: stream.build().new_agent(),
         }
     }
 
-    /// Asks for something.
     pub(super) fn get(&self, path: &str, limit: Duration) -> Result<Value, Failure> {
         let call = self.calls.get(format!("{}{path}", self.base));
         let call = call.header("x-opencode-directory", &self.directory);
         answer(call.config().timeout_global(Some(limit)).build().call())
     }
 
-    /// Asks for something to be done.
     pub(super) fn post(&self, path: &str, body: &Value, limit: Duration) -> Result<Value, Failure> {
         let call = self.calls.post(format!("{}{path}", self.base));
         let call = call.header("x-opencode-directory", &self.directory).content_type("application/json");
         answer(call.config().timeout_global(Some(limit)).build().send(body.to_string()))
     }
 
-    /// Asks for something to be changed.
     pub(super) fn patch(&self, path: &str, body: &Value, limit: Duration) -> Result<Value, Failure> {
         let call = self.calls.patch(format!("{}{path}", self.base));
         let call = call.header("x-opencode-directory", &self.directory).content_type("application/json");
         answer(call.config().timeout_global(Some(limit)).build().send(body.to_string()))
     }
 
-    /// The version of the server, if it takes our password.
+    /// The version of the server, if it accepts the password.
     pub(super) fn version(&self, limit: Duration) -> Result<String, Failure> {
         let health = self.get("/global/health", limit)?;
         let version = health["version"].as_str().filter(|_| health["healthy"] == true);
         version.map(ToOwned::to_owned).ok_or(Failure::NoSuchCall)
     }
 
-    /// Reads the events of the folder until they end. `event` gets each of them; whether it wants more is its answer.
+    /// Reads the events of the folder until they end. `event` gets each of them, and returns
+    /// whether it wants more.
     pub(super) fn events(&self, mut event: impl FnMut(&Value) -> Next) -> Result<(), Failure> {
         let call = self.stream.get(format!("{}/event", self.base));
         let response = call.header("x-opencode-directory", &self.directory).call().map_err(failed)?;
@@ -130,9 +126,7 @@ impl Api {
 /// Whether a reader of events wants another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Yes.
     More,
-    /// No.
     Stop,
 }
 
@@ -150,7 +144,7 @@ fn answer(response: Result<Response<ureq::Body>, ureq::Error>) -> Result<Value, 
     }
 }
 
-/// The words of an error document, or its beginning.
+/// The text of an error document, or its beginning.
 fn words_of(text: &str) -> String {
     let document: Value = serde_json::from_str(text).unwrap_or_default();
     let words = document["data"]["message"].as_str().or_else(|| document["message"].as_str());

@@ -1,36 +1,40 @@
 //! The one server that all jobs of a home share, and the process that keeps it.
 //!
-//! Two servers on one data folder of OpenCode answer the same prompt twice, so there is one. Who may do what is decided by kernel locks on three files
-//! of a folder, never by a file being there:
+//! Two servers on one data folder of OpenCode answer the same prompt twice, so there is only one.
+//! Kernel locks on three files of a folder decide what each process may do, never a file's mere
+//! existence:
 //!
 //! | file | held | by |
 //! |---|---|---|
 //! | `users` | shared | each job, for as long as it needs the server |
-//! | `users` | exclusively | the keeper, once nobody needs the server: then it ends it |
+//! | `users` | exclusively | the keeper, once no job needs the server: then it ends the server |
 //! | `start` | exclusively | the job that looks for the server, and starts a keeper if there is none |
 //! | `keeper` | exclusively | the keeper, for life |
 //!
-//! `server.json` says where the server is and with which password. If the keeper is killed the server goes on; the next job starts a keeper that
-//! takes it over, and the last job ends it if none came. If the server is killed the keeper ends too.
+//! `server.json` has the port and the password of the server. If the keeper is killed, the server
+//! goes on: the next job starts a keeper that takes it over, or the last job ends the server. If
+//! the server is killed, the keeper ends too.
 //!
-//! The server has the environment of the job that came first: its folders, its keys, the depth of jobs, but not the id of that job.
+//! The server has the environment of the first job: its folders, its keys and the nesting depth,
+//! but not the id of that job.
 
 use super::super::Task;
-use super::api::{Api, Failure, USER};
+use super::api::{Api, Failure, USER_NAME};
+use super::listener::{self, Owner};
 use crate::processes;
 use baton_core::job::Fault;
-use baton_core::{Code, Error};
-use baton_mail::process;
-use baton_store::Process;
+use baton_core::process::Process;
+use baton_core::{Code, Error, limits};
+use baton_machine::own;
+use baton_machine::process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -38,25 +42,27 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The hidden command of our own program that runs a keeper: `baton keep-server --folder FOLDER --program PROGRAM`.
+/// The hidden command of baton that runs a keeper: `baton keep-server --folder FOLDER --program
+/// PROGRAM`.
 pub const COMMAND: &str = "keep-server";
-/// How long a job waits for a server, from nothing to one that answers; a keeper gives up a little earlier, and says why.
+/// How long a job waits for a server that answers. A keeper gives up a little earlier, and says
+/// why.
 const START_LIMIT: Duration = Duration::from_secs(30);
 const KEEPER_LIMIT: Duration = Duration::from_secs(28);
-/// A server that does not answer for so long is hung.
+/// A server that does not answer for this long is hung.
 const HEALTH_LIMIT: Duration = Duration::from_secs(10);
-/// How long doctor waits for one.
+/// How long doctor waits for an answer.
 const DOCTOR_LIMIT: Duration = Duration::from_secs(3);
 /// How long a server may take to end its turns, and then to end.
 const END_LIMIT: Duration = Duration::from_secs(3);
-/// What a killed server left running has so long to go by itself.
-const LEFTOVERS: Duration = Duration::from_millis(500);
-/// How often a server that starts is asked whether it is there.
+/// How long the leftovers of a killed server may take to end after SIGTERM.
+const LEFTOVERS_LIMIT: Duration = Duration::from_millis(500);
+/// How often a starting server is asked whether it is ready.
 const START_INTERVAL: Duration = Duration::from_millis(50);
-/// How many ports are tried: between finding a free one and the server taking it somebody else may.
-const PORTS: usize = 3;
-/// What one job alone carries.
-const OF_ONE_JOB: [&str; 2] = [processes::JOB, processes::READ_ONLY];
+/// How many ports are tried. Another process may take a free one before the server does.
+const MAX_PORTS: usize = 3;
+/// Variables that belong to one job alone.
+const JOB_VARIABLES: [&str; 2] = [processes::JOB_VARIABLE, processes::READ_ONLY_VARIABLE];
 
 /// A running server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,7 +73,7 @@ pub(super) struct Server {
     pub(super) process: Process,
 }
 
-/// A server that is needed. It stays until nobody holds one of these.
+/// A server that a job needs. The server stays as long as one of these exists.
 #[derive(Debug)]
 pub(super) struct Held {
     pub(super) server: Server,
@@ -105,21 +111,21 @@ fn name_of(path: &Path) -> String {
     format!("{hash:016x}")
 }
 
-/// The server that runs now, if one does and it takes its password. Nothing is started.
+/// The running server, if there is one and it accepts its password. Starts nothing.
 pub(super) fn running(task: &Task, limit: Duration) -> Option<Server> {
     let server = read(&folder(task))?;
-    (process::is_alive(server.process) && api(&server).version(limit).is_ok()).then_some(server)
+    (is_ours(&server) && api(&server).version(limit).is_ok()).then_some(server)
 }
 
-/// Finds the server or has it started, and holds it.
+/// Finds the server or starts it, and holds it.
 pub(super) fn hold(task: &Task) -> Result<Held, Fault> {
     let end = Instant::now() + START_LIMIT;
     let folder = folder(task);
     let failed = |error: io::Error| could_not(&error.to_string(), &folder);
-    DirBuilder::new().recursive(true).mode(0o700).create(&folder).map_err(failed)?;
+    own::folder(&folder).map_err(failed)?;
     let users = locked(&folder.join("users"), FlockOperation::LockShared, end).map_err(failed)?;
     let start = locked(&folder.join("start"), FlockOperation::LockExclusive, end).map_err(failed)?;
-    let found = read(&folder).filter(|server| process::is_alive(server.process));
+    let found = read(&folder).filter(is_ours);
     let found = found.and_then(|server| Some((api(&server).version(HEALTH_LIMIT).ok()?, server)));
     let is_kept = try_lock(&folder.join("keeper")).map_err(failed)?.is_none();
     let (version, server) = match found {
@@ -145,20 +151,21 @@ fn could_not(reason: &str, folder: &Path) -> Fault {
 fn start_keeper(task: &Task, folder: &Path, limit: Duration) -> Result<(), String> {
     let mut command = Command::new(&task.baton);
     command.arg(COMMAND).arg("--folder").arg(folder).arg("--program").arg(&task.program);
-    let environment = task.environment.iter().filter(|(name, _)| !OF_ONE_JOB.iter().any(|own| name == own));
+    let environment =
+        task.environment.iter().filter(|(name, _)| !JOB_VARIABLES.iter().any(|own| name == own));
     command.env_clear().envs(environment.cloned());
-    // It must not hold anybody's folder.
+    // It must not keep the job's folder busy.
     command.current_dir(task.user_home().filter(|home| home.is_dir()).unwrap_or(Path::new("/")));
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut keeper = command.spawn().map_err(|error| format!("{}: {error}", task.baton.display()))?;
     let (tell, told) = mpsc::channel();
     let output = keeper.stdout.take();
-    // It outlives its word by as long as anybody needs the server.
+    // The keeper lives on after its one line, as long as any job needs the server.
     thread::spawn(move || {
         let lines =
             output.into_iter().flat_map(|output| BufReader::new(output).lines().map_while(Result::ok));
         for line in lines {
-            if let Some(word) = line.strip_prefix(WORD) {
+            if let Some(word) = line.strip_prefix(KEEPER_PREFIX) {
                 tell.send(word.to_owned()).ok();
                 break;
             }
@@ -167,7 +174,7 @@ fn start_keeper(task: &Task, folder: &Path, limit: Duration) -> Result<(), Strin
         keeper.wait().ok();
     });
     match told.recv_timeout(limit) {
-        Ok(word) if word == READY => Ok(()),
+        Ok(word) if word == READY_WORD => Ok(()),
         Ok(reason) => Err(reason),
         Err(mpsc::RecvTimeoutError::Timeout) => {
             Err(format!("it did not answer within {} s", START_LIMIT.as_secs()))
@@ -176,13 +183,15 @@ fn start_keeper(task: &Task, folder: &Path, limit: Duration) -> Result<(), Strin
     }
 }
 
-/// How a keeper's only line begins.
-const WORD: &str = "keeper: ";
-const READY: &str = "ready";
+/// The beginning of a keeper's only line.
+const KEEPER_PREFIX: &str = "keeper: ";
+const READY_WORD: &str = "ready";
 
-/// Keeps the server of that folder until nobody needs it: takes over one that runs, or starts one. Its environment and its folder are the server's.
+/// Keeps the server of that folder until no job needs it: takes over a running one, or starts one.
+/// The server inherits this process's environment and folder.
 pub fn run(folder: &Path, program: &Path) -> Result<(), Error> {
-    // Away from the terminal and the group of whoever started us; a leader is away already.
+    // Leaves the terminal and the group of the process that started it. If it fails, this process
+    // leads a session already.
     rustix::process::setsid().ok();
     let kept = keep(folder, program);
     if let Err(reason) = &kept {
@@ -194,11 +203,11 @@ pub fn run(folder: &Path, program: &Path) -> Result<(), Error> {
 fn keep(folder: &Path, program: &Path) -> Result<(), String> {
     let words = |error: io::Error| error.to_string();
     let end = Instant::now() + KEEPER_LIMIT;
-    // The keeper of a server that has just ended may still be on its way out.
+    // The keeper of a server that has just ended may still be ending.
     let life = locked(&folder.join("keeper"), FlockOperation::LockExclusive, end).map_err(words)?;
     let old = read(folder).filter(|server| process::is_alive(server.process));
     let (server, child) = match old {
-        Some(old) if api(&old).version(HEALTH_LIMIT).is_ok() => (old, None),
+        Some(old) if is_ours(&old) && api(&old).version(HEALTH_LIMIT).is_ok() => (old, None),
         old => {
             if let Some(hung) = old {
                 end_server(folder, &hung);
@@ -208,7 +217,7 @@ fn keep(folder: &Path, program: &Path) -> Result<(), String> {
             (server, Some(child))
         }
     };
-    say(READY);
+    say(READY_WORD);
     let users = wait_until_unneeded(folder, &server)?;
     end_server(folder, &server);
     fs::remove_file(folder.join("server.json")).ok();
@@ -220,13 +229,15 @@ fn keep(folder: &Path, program: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The word of a keeper to whoever started it; it may be gone.
+/// A keeper's line to the process that started it, which may be gone.
+#[expect(clippy::disallowed_methods, reason = "a pipe to the program that started it")]
 fn say(word: &str) {
     let mut out = io::stdout();
-    writeln!(out, "{WORD}{word}").and_then(|()| out.flush()).ok();
+    writeln!(out, "{KEEPER_PREFIX}{word}").and_then(|()| out.flush()).ok();
 }
 
-/// Waits for the first of two: nobody needs the server (then the lock that says so is kept), or the server has ended.
+/// Waits until no job needs the server (then it keeps the lock that says so), or the server has
+/// ended.
 fn wait_until_unneeded(folder: &Path, server: &Server) -> Result<Option<File>, String> {
     let users = open(&folder.join("users")).map_err(|error| error.to_string())?;
     let (tell, told) = mpsc::channel();
@@ -249,7 +260,7 @@ fn wait_until_unneeded(folder: &Path, server: &Server) -> Result<Option<File>, S
 /// Starts a server on a free port with a password of its own, and waits until it answers.
 fn start(folder: &Path, program: &Path, end: Instant) -> Result<(Server, Child), String> {
     let mut last = String::new();
-    for _ in 0..PORTS {
+    for _ in 0..MAX_PORTS {
         let password = password().map_err(|error| error.to_string())?;
         let port = free_port().map_err(|error| error.to_string())?;
         let mut child = spawn(folder, program, port, &password)
@@ -273,26 +284,30 @@ fn start(folder: &Path, program: &Path, end: Instant) -> Result<(Server, Child),
 }
 
 fn spawn(folder: &Path, program: &Path, port: u16, password: &str) -> io::Result<Child> {
-    let log = OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(folder.join("server.log"))?;
+    let log = own::rewrite(&folder.join("server.log"))?;
     let mut command = Command::new(program);
     command.args(["serve", "--hostname", "127.0.0.1", "--port", &port.to_string()]);
-    command.env(processes::SERVER, mark(folder));
-    command.env("OPENCODE_SERVER_USERNAME", USER).env("OPENCODE_SERVER_PASSWORD", password);
+    command.env(processes::SERVER_VARIABLE, mark(folder));
+    command.env("OPENCODE_SERVER_USERNAME", USER_NAME).env("OPENCODE_SERVER_PASSWORD", password);
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
     command.spawn()
 }
 
-fn wait_until_it_answers(server: &Server, child: &mut Child, end: Instant) -> Result<(), String> {
+pub(super) fn wait_until_it_answers(server: &Server, child: &mut Child, end: Instant) -> Result<(), String> {
     let api = api(server);
     // A call that comes while it is about to listen is never answered, so the first ones are short.
     let mut patience = Duration::from_millis(500);
     loop {
         let left = end.saturating_duration_since(Instant::now());
+        // Nothing is sent, above all not the password, before it is known which process listens.
+        match listener::owner(server.port, server.process) {
+            Owner::Nobody if !left.is_zero() && matches!(child.try_wait(), Ok(None)) => {
+                thread::sleep(START_INTERVAL);
+                continue;
+            }
+            Owner::Another => return Err(format!("another process took port {}", server.port)),
+            Owner::Nobody | Owner::Server => {}
+        }
         match api.version(left.min(patience).max(START_INTERVAL)) {
             Ok(_) => return Ok(()),
             Err(Failure::NoSuchCall) => return Err("this version has no /global/health".to_owned()),
@@ -309,22 +324,25 @@ fn wait_until_it_answers(server: &Server, child: &mut Child, end: Instant) -> Re
     }
 }
 
-/// Ends a server: its turns, which ends the commands that run in them, then itself. It is told by its start from another one with its number.
+/// Ends a server: first its turns, which ends the commands that run in them, then itself. Its start
+/// time tells it from another process with its number.
 fn end_server(folder: &Path, server: &Server) {
     if process::is_alive(server.process) {
         end_living(server);
     }
-    // One that was killed leaves the commands of its turns behind.
-    processes::end_of_server(&mark(folder), LEFTOVERS);
+    // A server that was killed leaves the commands of its turns behind.
+    processes::end_of_server(&mark(folder), LEFTOVERS_LIMIT);
 }
 
-/// By what the processes of a server are known.
+/// The mark of a server's processes.
 fn mark(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 fn end_living(server: &Server) {
-    api(server).post("/global/dispose", &Value::Null, END_LIMIT).ok();
+    if is_ours(server) {
+        api(server).post("/global/dispose", &Value::Null, END_LIMIT).ok();
+    }
     for signal in [Signal::TERM, Signal::KILL] {
         let Some(ending) = process::ending(server.process) else { return };
         if let Some(group) = Pid::from_raw(server.process.pid) {
@@ -336,46 +354,50 @@ fn end_living(server: &Server) {
     }
 }
 
-/// Stops the turn of a session that nobody watches any more; and the server, or what it left, if its keeper was killed too.
+/// Stops the turn of a session without a worker. Also ends the server, or what it left, if its
+/// keeper was killed too.
 pub(super) fn abandon(task: &Task, session: Option<&str>) {
     if let Some((session, server)) = session.zip(running(task, END_LIMIT)) {
-        // Refused or not: whoever asks reads what it has afterwards.
+        // Even if it is refused, the caller reads the state afterwards.
         drop(api(&server).post(&format!("/session/{session}/abort"), &json!({}), END_LIMIT));
     }
     end_if_nobody_keeps_it(&folder(task));
 }
 
-/// How the server of one folder stands.
+/// The state of one folder's server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It answers, and takes the password that is written down. Its version.
+pub enum KeeperStatus {
+    /// It answers, and accepts the recorded password. Its version.
     Answers(String),
-    /// It runs and does not answer so.
+    /// It runs but does not answer like that.
     Silent(String),
-    /// It is gone, and only written down.
+    /// It is gone, but still recorded.
     Gone,
 }
 
-/// The servers that are written down in a home, each asked whether it answers; for doctor.
-pub fn servers(home: &Path) -> Vec<(PathBuf, Standing)> {
+/// The recorded servers of a home, each asked whether it answers; for doctor.
+pub fn servers(home: &Path) -> Vec<(PathBuf, KeeperStatus)> {
     let folders =
         fs::read_dir(home.join("opencode")).into_iter().flatten().flatten().map(|entry| entry.path());
     folders
         .filter_map(|folder| {
             let server = read(&folder)?;
-            let standing = match process::is_alive(server.process) {
-                false => Standing::Gone,
+            let status = match process::is_alive(server.process) {
+                false => KeeperStatus::Gone,
+                true if !is_ours(&server) => {
+                    KeeperStatus::Silent("another process listens at its port".to_owned())
+                }
                 true => match api(&server).version(DOCTOR_LIMIT) {
-                    Ok(version) => Standing::Answers(version),
-                    Err(failure) => Standing::Silent(failure.in_words()),
+                    Ok(version) => KeeperStatus::Answers(version),
+                    Err(failure) => KeeperStatus::Silent(failure.in_words()),
                 },
             };
-            Some((folder, standing))
+            Some((folder, status))
         })
         .collect()
 }
 
-/// Ends the server of a folder and forgets it, if nobody keeps it and no job needs it.
+/// Ends the server of a folder and removes its record, if it has no keeper and no job needs it.
 pub fn forget(folder: &Path) {
     end_if_nobody_keeps_it(folder);
 }
@@ -390,7 +412,7 @@ fn end_if_nobody_keeps_it(folder: &Path) {
     }
 }
 
-/// Waits until a process has ended, for at most so long.
+/// Waits until a process has ended, up to a limit.
 fn wait_for(ending: &OwnedFd, limit: Option<Duration>) -> bool {
     let end = limit.map(|limit| Instant::now() + limit);
     loop {
@@ -404,26 +426,29 @@ fn wait_for(ending: &OwnedFd, limit: Option<Duration>) -> bool {
     }
 }
 
+/// Whether the process that listens at a server's port may get its password: another process may
+/// have the port of a server that is gone.
+fn is_ours(server: &Server) -> bool {
+    process::is_alive(server.process) && listener::owner(server.port, server.process) == Owner::Server
+}
+
 fn api(server: &Server) -> Api {
     Api::new(server.port, &server.password, "/")
 }
 
 fn free_port() -> io::Result<u16> {
-    // Asked for port 0 it would take 4096, where the user may expect his own.
+    // With port 0 it would take 4096, where users may expect their own server.
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr().map(|address| address.port())
 }
 
 fn password() -> io::Result<String> {
-    let mut bytes = [0; 24];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        filled += rustix::rand::getrandom(&mut bytes[filled..], rustix::rand::GetRandomFlags::empty())?;
-    }
+    let bytes = baton_machine::random::bytes::<24>()?;
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
 fn read(folder: &Path) -> Option<Server> {
-    let document: Value = serde_json::from_slice(&fs::read(folder.join("server.json")).ok()?).ok()?;
+    let document: Value =
+        serde_json::from_slice(&own::read(&folder.join("server.json"), limits::OWN_FILE_BYTES).ok()?).ok()?;
     Some(Server {
         port: document["port"].as_u64()?.try_into().ok()?,
         password: document["password"].as_str()?.to_owned(),
@@ -438,16 +463,16 @@ fn write(folder: &Path, server: &Server) -> io::Result<()> {
     let Process { pid, start } = server.process;
     let document = json!({"port": server.port, "password": server.password, "pid": pid, "start": start});
     let new = folder.join("server.json.new");
-    let mut file = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&new)?;
+    let mut file = own::rewrite(&new)?;
     file.write_all(document.to_string().as_bytes())?;
     fs::rename(new, folder.join("server.json"))
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().create(true).truncate(false).read(true).write(true).mode(0o600).open(path)
+    own::lock_file(path)
 }
 
-/// The file with an exclusive lock, or nothing if somebody holds one.
+/// The file with an exclusive lock, or `None` if another process holds one.
 fn try_lock(path: &Path) -> io::Result<Option<File>> {
     let file = open(path)?;
     match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -457,7 +482,7 @@ fn try_lock(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The file with a lock, by then at the latest.
+/// The file with a lock, or an error after `end`.
 fn locked(path: &Path, how: FlockOperation, end: Instant) -> io::Result<File> {
     let file = open(path)?;
     let (tell, told) = mpsc::channel();

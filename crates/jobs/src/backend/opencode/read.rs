@@ -1,7 +1,8 @@
-//! What OpenCode's documents say: messages, parts, errors and questions, in our nouns.
+//! OpenCode's documents as baton's types: messages, parts, errors and questions.
 //!
-//! Pure. A message of the assistant is complete once it has a time for it; one that never gets it (the server was killed) is no end. The ids of messages
-//! grow with time, so what came after our prompt is what has a greater id.
+//! Pure. A message of the assistant is complete once it has a completion time. If the server was
+//! killed it never gets one, and that is no end. The ids of messages grow with time, so what came
+//! after the prompt has a greater id.
 
 use baton_core::job::{Fault, Finish, Said, Snapshot, Tool, ToolKind, ToolState};
 use baton_core::time::{Moment, Span};
@@ -9,13 +10,14 @@ use baton_core::{Code, Error};
 use serde_json::Value;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-/// How much of what a tool does is shown.
+/// How much of a tool call is shown.
 const WHAT_CHARS: usize = 80;
-/// Words by which a provider says that the account has nothing left, whatever status it gives.
+/// Words by which a provider says that the account has nothing left, whatever its status.
 const LIMIT_WORDS: [&str; 6] =
     ["rate limit", "too many requests", "quota", "usage limit", "insufficient", "credit balance"];
 
-/// What the last messages of a session say about the turn that our prompt began. Whether the session is idle is known elsewhere.
+/// What the last messages of a session say about the turn that the prompt began. Whether the
+/// session is idle is known elsewhere.
 pub(super) fn turn(messages: &Value, prompt: &str) -> Snapshot {
     let mut snapshot = Snapshot::default();
     let mut version = DefaultHasher::new();
@@ -39,7 +41,7 @@ pub(super) fn turn(messages: &Value, prompt: &str) -> Snapshot {
     snapshot
 }
 
-/// Whether a message came after our prompt: it answers it, or it was made later.
+/// Whether a message came after the prompt: it answers it, or it was made later.
 pub(super) fn is_after(info: &Value, prompt: &str) -> bool {
     info["parentID"] == prompt || info["id"].as_str().is_some_and(|id| id > prompt)
 }
@@ -50,7 +52,7 @@ pub(super) fn text(parts: &[Value]) -> String {
     texts.filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// An assistant's message that is complete and went well.
+/// An assistant's message that is complete and did not fail.
 pub(super) fn said(info: &Value, text: &str) -> Option<Said> {
     let complete = info["time"]["completed"].is_number() && info["error"].is_null();
     complete.then(|| Said { text: text.to_owned(), finish: finish(info) })
@@ -69,7 +71,7 @@ fn finish(info: &Value) -> Finish {
     }
 }
 
-/// How a message failed, if it did, other than by being aborted.
+/// How a message failed, if it did, other than by an abort.
 pub(super) fn fault_of_message(info: &Value) -> Option<Fault> {
     let error = &info["error"];
     if !error.is_null() && !is_abort(error) {
@@ -88,11 +90,11 @@ pub(super) fn is_abort(error: &Value) -> bool {
     error["name"] == "MessageAbortedError"
 }
 
-/// One of OpenCode's errors. `now` is what a time to wait counts from.
+/// A fault from one of OpenCode's errors. A time to wait counts from `now`.
 pub(super) fn fault(error: &Value, now: Moment) -> Fault {
     let data = &error["data"];
     let name = error["name"].as_str().unwrap_or("an error without a name");
-    // Where a stack follows, the first line says it.
+    // If a stack follows, the first line has the message.
     let words =
         data["message"].as_str().and_then(|words| words.lines().next()).filter(|words| !words.is_empty());
     let words = words.unwrap_or(name);

@@ -1,26 +1,31 @@
-//! What is left of a session whose watcher is gone.
+//! What is left of a session without a worker.
 //!
-//! If the server lives, it is asked. It rarely does: it ends with the last job that needed it. Then its store has what it had written: one SQLite file,
-//! read here and never written, in which messages and their parts are the same documents that the server shows.
+//! If the server lives, it is asked. It rarely does: it ends with the last job that needed it. Then
+//! its database has what it had written: one SQLite file, which is only read here. Its messages and
+//! parts are the same documents that the server shows.
 
 use super::keeper;
 use super::{PROMPT_FILE, read};
 use crate::backend::{Task, opencode::api::Api};
 use baton_core::job::Snapshot;
+use baton_core::limits;
+use baton_machine::own;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// No call of the server takes longer, nor does waiting for its store.
-const LIMIT: Duration = Duration::from_millis(500);
+/// No call to the server takes longer, nor does waiting for its database.
+const CALL_LIMIT: Duration = Duration::from_millis(500);
 /// How many of the last messages are read.
 const LAST_MESSAGES: usize = 20;
 
-/// What the server, or else its store, has of the turn that the task's prompt began.
+/// What the server, or else its database, has of the turn that the task's prompt began.
 pub(super) fn recall(task: &Task, session: &str) -> Option<Snapshot> {
-    let prompt = std::fs::read_to_string(task.folder.join(PROMPT_FILE)).ok()?;
-    // Who aborted it was whoever ended the server because its watcher was gone: it died in the middle.
+    let prompt =
+        String::from_utf8(own::read(&task.folder.join(PROMPT_FILE), limits::OWN_FILE_BYTES).ok()?).ok()?;
+    // It was aborted by the process that ended the server without a worker. So the turn died in the
+    // middle.
     let unwatched = |snapshot| Snapshot { aborted: false, ..snapshot };
     if let Some(snapshot) = ask(task, session, &prompt) {
         return Some(unwatched(snapshot));
@@ -28,16 +33,16 @@ pub(super) fn recall(task: &Task, session: &str) -> Option<Snapshot> {
     let messages = stored(&store(task), session).ok()?;
     let has_prompt = messages.iter().any(|message| message["info"]["id"] == prompt.as_str());
     let mut snapshot = read::turn(&Value::from(messages), &prompt);
-    // Nothing runs without a server, whatever the store says.
+    // Nothing runs without a server, whatever the database says.
     snapshot.idle = Some(true);
     (has_prompt || snapshot.said.is_some()).then(|| unwatched(snapshot))
 }
 
 fn ask(task: &Task, session: &str, prompt: &str) -> Option<Snapshot> {
-    let server = keeper::running(task, LIMIT)?;
+    let server = keeper::running(task, CALL_LIMIT)?;
     let api = Api::new(server.port, &server.password, task.cwd.to_str()?);
-    let status = api.get("/session/status", LIMIT).ok()?;
-    let messages = api.get(&format!("/session/{session}/message?limit={LAST_MESSAGES}"), LIMIT).ok()?;
+    let status = api.get("/session/status", CALL_LIMIT).ok()?;
+    let messages = api.get(&format!("/session/{session}/message?limit={LAST_MESSAGES}"), CALL_LIMIT).ok()?;
     let mut snapshot = read::turn(&messages, prompt);
     snapshot.idle = Some(status[session].is_null() || status[session]["type"] == "idle");
     Some(snapshot)
@@ -45,7 +50,7 @@ fn ask(task: &Task, session: &str, prompt: &str) -> Option<Snapshot> {
 
 fn store(task: &Task) -> PathBuf {
     let named = task.variable("OPENCODE_DB").filter(|name| !name.is_empty());
-    // A name alone lies in the data folder; a whole path stays one.
+    // A name alone is in the data folder; a whole path stays one.
     keeper::data_folder(task).join(named.map_or_else(|| "opencode.db".into(), PathBuf::from))
 }
 
@@ -55,7 +60,7 @@ fn stored(file: &std::path::Path, session: &str) -> rusqlite::Result<Vec<Value>>
         file,
         OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX,
     )?;
-    store.busy_timeout(LIMIT)?;
+    store.busy_timeout(CALL_LIMIT)?;
     let mut last =
         store.prepare("SELECT id, data FROM message WHERE session_id = ?1 ORDER BY id DESC LIMIT ?2")?;
     let mut rows = last.query((session, LAST_MESSAGES as i64))?;

@@ -1,14 +1,17 @@
 //! What a job may do, as rules of its OpenCode session.
 //!
-//! The rules of a session come after those of its agent, and the last rule that fits decides. A plain `* allow` would therefore override what the user
-//! denies. So the agent's own rules, which hold the user's, are repeated in their order with what the job loosens put in their place: a deny stays
-//! where it was. Rules that are sent later to the same session come after these, so a resumed session gets what the new job may do.
+//! The rules of a session come after those of its agent, and the last rule that fits decides. So a
+//! plain `* allow` would override what the user denies. Therefore the agent's own rules, which
+//! include the user's, are repeated in their order, with what the job loosens in their place: a
+//! deny stays where it was. Rules that are sent later to the same session come after these, so a
+//! resumed session gets what the new job may do.
 
 use baton_core::job::Allow;
 use serde_json::{Value, json};
 
-/// Everything that a job which must not change anything may still ask for. Shell commands, edits, subagents and tools of other servers are not among it.
-const READING: &[&str] = &[
+/// Everything that a read-only job may still ask for. Shell commands, edits, subagents and tools of
+/// other servers are not among it.
+const READING_TOOLS: &[&str] = &[
     "read",
     "glob",
     "grep",
@@ -25,7 +28,7 @@ const READING: &[&str] = &[
     "doom_loop",
 ];
 
-/// The rules of a session whose agent has these.
+/// The rules of a session, by the rules of its agent.
 pub(super) fn of(agent: &Value, allow: Allow, read_only: ReadOnly) -> Vec<Value> {
     let own: Vec<Rule<'_>> = agent.as_array().into_iter().flatten().filter_map(Rule::read).collect();
     match read_only {
@@ -47,19 +50,16 @@ pub(super) fn of(agent: &Value, allow: Allow, read_only: ReadOnly) -> Vec<Value>
     }
 }
 
-/// Whether a job must not change anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ReadOnly {
-    /// It must not.
     Yes,
-    /// It may.
     No,
 }
 
 fn reading_only(own: &[Rule<'_>], allow: Allow) -> Vec<Value> {
     let nothing = Rule { permission: "*", pattern: "*", action: "deny" };
     let mut rules = vec![nothing.write()];
-    for permission in READING {
+    for permission in READING_TOOLS {
         for rule in own.iter().filter_map(|rule| rule.about(permission)) {
             let rule = if allow == Allow::All { rule.loosened() } else { rule };
             rules.push(rule.write());
@@ -177,7 +177,8 @@ mod tests {
                 (Allow::All, ReadOnly::No, all),
                 (Allow::Edits, ReadOnly::Yes, reading),
             ] {
-                // The agent's rules come first, and before them those of an earlier job of the session.
+                // The agent's rules come first, and before them those of an earlier job of the
+                // session.
                 let mut before = own.clone();
                 before.extend(made(Allow::All, ReadOnly::No));
                 before.extend(made(allow, read_only));

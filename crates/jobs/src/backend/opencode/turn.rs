@@ -1,7 +1,8 @@
-//! A turn of OpenCode: its events as they come, what it has when it is asked, and what it can be told.
+//! A turn of OpenCode: its events, its state, and what can be sent to it.
 //!
-//! The events of a folder are those of all its sessions; ours are those of the job's session and of the sessions that its subagents got. Their questions
-//! are the job's questions, and what they do is its progress.
+//! The events of a folder are those of all its sessions. Those of the job's session and of its
+//! subagents' sessions count. The subagents' questions are the job's questions, and what they do is
+//! its progress.
 
 mod questions;
 
@@ -13,10 +14,10 @@ use crate::backend::{Report, Turn};
 use baton_agents::opencode::asked;
 use baton_core::approval::{Answer, Question};
 use baton_core::job::{Allow, Channel, Fault, Finish, Observation, Snapshot, Tool, ToolState};
+use baton_core::process::Process;
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
-use baton_mail::{now, process};
-use baton_store::Process;
+use baton_machine::{clock::now, process};
 use questions::{Asked, Likeness};
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
@@ -24,21 +25,23 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// No single call of a look takes longer; there are four.
+/// The limit of one call of a look. There are four.
 const LOOK_LIMIT: Duration = Duration::from_millis(2500);
-/// The same for an answer or an abort.
+/// The limit of a call for an answer or an abort.
 const CALL_LIMIT: Duration = Duration::from_secs(5);
-/// How long the first event is waited for. Without it the job goes on, and looks tell what happens.
+/// How long to wait for the first event. Without it the job goes on, and looks find out what
+/// happens.
 const LISTEN_LIMIT: Duration = Duration::from_secs(15);
-/// How many of the last messages a look reads. What is open stands in the last one or two.
+/// How many of the last messages a look reads. What is open is in the last one or two.
 const LAST_MESSAGES: usize = 20;
-/// How often words that stream in are told as progress.
+/// How often streamed text is reported as progress.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
-/// Until the events are asked for again after they broke off.
-const RECONNECT: Duration = Duration::from_millis(500);
-/// An answer that ends without saying how (the line to the provider was cut, or an error stood where an answer should) makes OpenCode ask again, at once and
-/// for ever. So many in a row are a fault.
-const ENDLESS_ANSWERS: u32 = 3;
+/// The wait before the events are requested again after they broke off.
+const RECONNECT_INTERVAL: Duration = Duration::from_millis(500);
+/// If an answer ends without a reason (the connection to the provider was cut, or an error came in
+/// place of an answer), OpenCode asks again at once, without an end. This many in a row are a
+/// fault.
+const MAX_UNFINISHED_ANSWERS: u32 = 3;
 /// How long an aborted turn may take until it is idle.
 const ABORT_LIMIT: Duration = Duration::from_secs(2);
 const ABORT_INTERVAL: Duration = Duration::from_millis(50);
@@ -53,7 +56,7 @@ pub(super) struct Running {
 pub(super) struct Its {
     pub(super) api: Api,
     pub(super) session: String,
-    /// The id of the message that is our prompt.
+    /// The id of the prompt's message.
     pub(super) prompt: String,
     allow: Allow,
     server: Process,
@@ -66,20 +69,21 @@ pub(super) struct Its {
 struct State {
     /// The job's session and those below it.
     family: HashSet<String>,
-    /// The texts of the messages that are being written, by message and part, in the order of their ids.
+    /// The texts of the messages that are being written, by message and part, in the order of their
+    /// ids.
     texts: HashMap<String, Vec<(String, String)>>,
-    /// The messages that were told.
+    /// The messages that were reported.
     told: HashSet<String>,
     /// The tool calls that run, by their ids.
     running: HashMap<String, Tool>,
-    /// What is asked.
     asked: HashMap<String, Asked>,
-    /// What was allowed for the rest of the job. OpenCode's own `always` would hold for every session of the project.
+    /// What was allowed for the rest of the job. OpenCode's own `always` would count for every
+    /// session of the project.
     always: Vec<Likeness>,
-    /// What ended the turn; it stands in no message if there is none yet.
+    /// What ended the turn. If there is no message yet, no message has it.
     fault: Option<Fault>,
     aborted: bool,
-    /// The answers in a row that ended without saying how, and asked for no tool.
+    /// Answers in a row that ended without a reason and without a tool call.
     endless: u32,
     connected: bool,
     lost: bool,
@@ -89,7 +93,7 @@ struct State {
 }
 
 impl Running {
-    /// Listens to the session. Returns when its events come, or could not be had.
+    /// Listens to the session. Returns when its events come, or can't be had.
     pub(super) fn listen(
         api: Api,
         session: &str,
@@ -129,7 +133,7 @@ impl Turn for Running {
         Some(seen.map_err(|failure| failure.in_words()))
     }
 
-    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
+    fn answer(&self, question: &Question, answer: &Answer) -> Result<(), Error> {
         self.its.answer(question, answer)
     }
 
@@ -146,7 +150,7 @@ impl Turn for Running {
         if was_closed {
             return;
         }
-        // Nobody would hear of it any more, and others use the same server.
+        // No worker would hear of it any more, and other jobs use the same server.
         if self.its.is_busy() {
             self.its.api.post(&self.its.path("abort"), &json!({}), ABORT_LIMIT).ok();
         }
@@ -184,7 +188,8 @@ impl Its {
                 Ok(()) => return,
                 Err(failure) => failure.in_words(),
             };
-            // A server that is gone is gone at once; one that lives may only have lost the line.
+            // If the server is gone, that shows at once. If it lives, perhaps only the connection
+            // was lost.
             if !process::is_alive(self.server) || self.api.version(CALL_LIMIT) == Err(Failure::Refused) {
                 return self.tell_gone();
             }
@@ -193,7 +198,7 @@ impl Its {
                 self.tell(Observation::Lost(Channel::Stream, reason));
             }
             self.changed.notify_all();
-            thread::sleep(RECONNECT);
+            thread::sleep(RECONNECT_INTERVAL);
         }
     }
 
@@ -236,7 +241,7 @@ impl Its {
     }
 
     fn whose(&self, about: &Value) -> Whose {
-        // Older servers say it only inside of what they tell.
+        // Older servers name it only inside of what they report.
         let id = [&about["sessionID"], &about["info"]["sessionID"], &about["part"]["sessionID"]];
         match id.iter().find_map(|id| id.as_str()) {
             Some(id) if id == self.session => Whose::Job,
@@ -308,7 +313,7 @@ impl Its {
 
     fn take_fault(&self, fault: Fault) {
         let mut state = self.state();
-        // What follows the first one is about it, with a stack.
+        // Errors after the first one are about it, with a stack.
         if state.fault.is_some() {
             return;
         }
@@ -339,14 +344,14 @@ impl Its {
         }
         state.texts.remove(id);
         state.endless = if said.finish == Finish::Unknown { state.endless + 1 } else { 0 };
-        let is_endless = state.endless >= ENDLESS_ANSWERS;
+        let is_endless = state.endless >= MAX_UNFINISHED_ANSWERS;
         drop(state);
         match read::fault_of_message(info) {
             Some(fault) => self.take_fault(fault),
             None => self.tell(Observation::Said(said)),
         }
         if is_endless {
-            let message = format!("OpenCode's provider broke off {ENDLESS_ANSWERS} answers in a row");
+            let message = format!("OpenCode's provider broke off {MAX_UNFINISHED_ANSWERS} answers in a row");
             let hint = "its log says what the provider sent; OpenCode would have asked it for ever";
             self.take_fault(Fault::new(Code::BackendError, message).hint(hint));
             self.api.post(&self.path("abort"), &json!({}), CALL_LIMIT).ok();
@@ -368,7 +373,7 @@ impl Its {
     }
 
     fn take_part(&self, part: &Value) {
-        // Only a message that is being written gets parts, and our prompt is the last that was.
+        // Only a message that is being written gets parts, and the prompt was the last before it.
         let Some(message) = part["messageID"].as_str().filter(|id| *id != self.prompt) else { return };
         if let Some(tool) = read::tool(part) {
             return self.take_tool(tool);
@@ -387,7 +392,8 @@ impl Its {
 
     fn abort(&self) -> Result<(), String> {
         self.api.post(&self.path("abort"), &json!({}), CALL_LIMIT).map_err(|failure| failure.in_words())?;
-        // Its word comes before it is true, and not at all while it waits for its provider.
+        // OpenCode reports the abort before it is true, and not at all while it waits for its
+        // provider.
         let end = Instant::now() + ABORT_LIMIT;
         while self.is_busy() {
             if Instant::now() >= end {
@@ -399,22 +405,24 @@ impl Its {
         Ok(())
     }
 
-    /// Whether the server says that the session is at work; one that can't be heard is not known to be.
+    /// Whether the server says that the session is busy. If the server can't be reached, this is
+    /// false.
     fn is_busy(&self) -> bool {
         let status = self.api.get("/session/status", LOOK_LIMIT);
         status.is_ok_and(|status| is_at_work(&status[&self.session]))
     }
 
-    /// Everything there is, the state first: what is said before a turn is idle stands in what is read after.
+    /// The whole state, the status first: what is said before a turn is idle is in what is read
+    /// after it.
     fn snapshot(&self) -> Result<Snapshot, Failure> {
         let status = self.api.get("/session/status", LOOK_LIMIT)?;
         let is_busy = is_at_work(&status[&self.session]);
         let last = self.path(&format!("message?limit={LAST_MESSAGES}"));
         let mut snapshot = read::turn(&self.api.get(&last, LOOK_LIMIT)?, &self.prompt);
         snapshot.idle = Some(!is_busy);
-        // What an aborted turn asked for stays in the lists.
+        // What an aborted turn asked stays in the lists.
         if is_busy {
-            let permissions = self.pending("/permission", asked::permission)?;
+            let permissions = self.pending("/permission", questions::permission)?;
             let questions = self.pending("/question", asked::question)?;
             snapshot.questions = permissions.into_iter().chain(questions).collect();
         }
@@ -443,7 +451,7 @@ enum Whose {
     Other,
 }
 
-/// What the list of states says about a session; one that is idle is not in it.
+/// Whether the list of states has a session. An idle one is not in it.
 fn is_at_work(status: &Value) -> bool {
     status["type"].as_str().is_some_and(|state| state != "idle")
 }

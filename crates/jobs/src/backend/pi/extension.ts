@@ -45,7 +45,8 @@ export default function (pi: any) {
 		if (LEVEL === "all" || HARMLESS.has(toolName)) return;
 		if (LEVEL === "read-only") return { block: true, reason: UNREAD };
 		if (LEVEL === "edits" && EDITS.has(toolName) && inside(ctx.cwd, input?.path)) return;
-		const alike = toolName === "bash" ? `bash ${JSON.stringify(input)}` : toolName;
+		// "Always" is for the very same call: that is the rule that was shown.
+		const alike = `${toolName} ${JSON.stringify(input)}`;
 		if (always.has(alike)) return;
 		const asked = JSON.stringify({ call: toolCallId, tool: toolName, input });
 		const answer = await ctx.ui.input(MARK + asked, undefined, { signal: ctx.signal });

@@ -1,22 +1,25 @@
-//! What Pi wrote down: its session files, one line per entry, only ever added to.
+//! What Pi wrote down: its session files, one line per entry, append-only.
 //!
-//! Where a job's part of its session's file begins is noted in the job's folder before the prompt goes out.
+//! Before the prompt goes out, the backend notes in the job's folder where the job's part of the
+//! session file begins.
 
 use super::agent_home;
-use crate::backend::{Task, words};
+use crate::backend::{Task, describe};
 use baton_core::job::{Finish, Said, Snapshot};
-use baton_mail::now;
+use baton_core::limits;
+use baton_machine::clock::now;
+use baton_machine::{files, own};
 use serde_json::{Value, json};
-use std::fs::{self, File};
-use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
+use std::fs;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The longest first line of a session's file.
-const HEADER: u64 = 64 << 10;
+const HEADER_BYTES: u64 = 64 << 10;
 /// The most of a session's file that is read for one job.
-const PART: u64 = 256 << 20;
+const SESSION_BYTES: u64 = 256 << 20;
 
-/// Where the session of a job is written down.
+/// Where the session of a job is written.
 #[derive(Debug)]
 pub(super) struct Place {
     file: PathBuf,
@@ -25,15 +28,17 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Notes where the job's part of the file begins: at its end as it is now. A new session has no file yet.
+    /// Notes where the job's part of the file begins: at its present end. A new session has no file
+    /// yet.
     pub(super) fn note(task: &Task, file: &str) -> io::Result<()> {
         let from = fs::metadata(file).map_or(0, |file| file.len());
-        fs::write(path(task), json!({"file": file, "from": from}).to_string())
+        own::rewrite(&path(task))?.write_all(json!({"file": file, "from": from}).to_string().as_bytes())
     }
 
     /// Reads what was noted.
     pub(super) fn read(task: &Task) -> Option<Self> {
-        let noted: Value = serde_json::from_str(&fs::read_to_string(path(task)).ok()?).ok()?;
+        let noted: Value =
+            serde_json::from_slice(&own::read(&path(task), limits::OWN_FILE_BYTES).ok()?).ok()?;
         Some(Self { file: noted["file"].as_str()?.into(), from: noted["from"].as_u64()? })
     }
 }
@@ -42,12 +47,13 @@ fn path(task: &Task) -> PathBuf {
     task.folder.join("pi-session.json")
 }
 
-/// How the job's part of the session ended. Pi writes an aborted message also when it loses its watcher, so that is no end here.
+/// How the job's part of the session ended. Pi also writes an aborted message when it loses its
+/// worker, so that is no end here.
 pub(super) fn look(place: &Place) -> Option<Snapshot> {
-    let mut file = File::open(&place.file).ok()?;
+    let mut file = files::open(&place.file).ok()?;
     file.seek(SeekFrom::Start(place.from)).ok()?;
     let mut snapshot = Snapshot::default();
-    let mut lines = BufReader::new(file.take(PART));
+    let mut lines = BufReader::new(file.take(SESSION_BYTES));
     let mut line = Vec::new();
     while lines.read_until(b'\n', &mut line).ok()? > 0 {
         snapshot.version += line.len() as u64;
@@ -72,7 +78,7 @@ fn take(snapshot: &mut Snapshot, message: &Value) {
             snapshot.idle = Some(true);
             snapshot.said = Some(Said { text: text(message), finish });
         }
-        // A tool that was aborted ends the turn with an error that says so.
+        // An aborted tool ends the turn with an error that says so.
         _ if message["stopReason"] == "error" && !is_abort(message) => {
             snapshot.idle = Some(true);
             snapshot.fault = Some(fault(message));
@@ -114,7 +120,7 @@ pub(super) fn fault(message: &Value) -> baton_core::job::Fault {
     let digits = said.bytes().take_while(u8::is_ascii_digit).count();
     let status =
         Some(&said[..digits]).filter(|status| status.len() == 3).and_then(|status| status.parse().ok());
-    words::fault("pi", status, said, now())
+    describe::fault("pi", status, said, now())
 }
 
 /// The file of a session, and the folder that it belongs to.
@@ -128,7 +134,7 @@ pub(super) fn find(task: &Task, session: &str) -> Option<(PathBuf, PathBuf)> {
     let folders = roots.iter().cloned().chain(folders);
     let file = folders.flat_map(|folder| children(&folder)).find(|path| is_id && ends(path))?;
     let mut header = String::new();
-    BufReader::new(File::open(&file).ok()?.take(HEADER)).read_line(&mut header).ok()?;
+    BufReader::new(files::open(&file).ok()?.take(HEADER_BYTES)).read_line(&mut header).ok()?;
     let header: Value = serde_json::from_str(&header).ok()?;
     Some((file, header["cwd"].as_str()?.into()))
 }
@@ -136,7 +142,9 @@ pub(super) fn find(task: &Task, session: &str) -> Option<(PathBuf, PathBuf)> {
 /// Where sessions may be.
 fn roots(task: &Task) -> Vec<PathBuf> {
     let home = agent_home(task);
-    let settings = home.as_ref().and_then(|home| fs::read_to_string(home.join("settings.json")).ok());
+    let settings = home
+        .as_ref()
+        .and_then(|home| files::text(&home.join("settings.json"), limits::AGENT_FILE_BYTES).ok());
     let settings: Value = settings.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let set = task.variable("PI_CODING_AGENT_SESSION_DIR").map(PathBuf::from);
     let set = set.or_else(|| Some(settings["sessionDir"].as_str()?.into()));

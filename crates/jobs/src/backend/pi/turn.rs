@@ -1,30 +1,31 @@
-//! A running turn: Pi's events as observations, and what can be done about it.
+//! A running turn: Pi's events as observations, and what can be done about the turn.
 //!
-//! Pi is over with a prompt when it says `agent_settled`: before that it may try again, compact, or take more messages.
+//! Pi has finished a prompt when it says `agent_settled`. Before that it may retry, compact, or
+//! take more messages.
 
-use super::{MARK, recall};
+use super::{QUESTION_PREFIX, recall};
 use crate::backend::child::{Child, Ended};
 use crate::backend::replies::Replies;
-use crate::backend::{Report, Turn, tree, words};
-use baton_core::approval::{Answer, Question, QuestionKind};
+use crate::backend::{Report, Turn, describe, is_same, no_rule, tree};
+use baton_core::approval::{Answer, Extent, Part, Question, Subject};
 use baton_core::job::{Finish, Observation, Said, Snapshot, Tool, ToolState};
+use baton_core::process::Process;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
-use baton_mail::now;
-use baton_store::Process;
+use baton_machine::clock::now;
 use serde_json::{Value, json};
 use std::sync::mpsc::RecvTimeoutError;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long a look may take.
-const LOOK: Duration = Duration::from_secs(9);
+const LOOK_TIMEOUT: Duration = Duration::from_secs(9);
 /// How long it may take to stop.
-const STOP: Duration = Duration::from_secs(3);
+const STOP_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long the program has to end by itself.
-const END: Duration = Duration::from_secs(1);
-/// How much of an answer is told as progress.
-const HEAD: usize = 200;
+const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
+/// How much of an answer is reported as progress.
+const PROGRESS_CHARS: usize = 200;
 
 /// The turn of one job.
 pub(super) struct Running {
@@ -32,7 +33,7 @@ pub(super) struct Running {
     pub(super) state: Arc<State>,
 }
 
-/// What was heard so far. The listener writes it, in the order of what Pi says.
+/// What was heard so far, in the order of Pi's output.
 pub(super) struct State {
     report: Report,
     replies: Replies,
@@ -49,16 +50,16 @@ struct Inner {
     busy: bool,
     over: bool,
     closing: bool,
-    /// We have asked it to stop: whatever its last message says then, it was aborted.
+    /// It was asked to stop. So it was aborted, whatever its last message says.
     aborting: bool,
-    /// The last words of a program that ended.
+    /// The end of a program's stderr.
     last_words: String,
 }
 
 /// A dialog that waits.
 struct Asked {
     question: Question,
-    /// The call that waits for it, if it is one of our extension's.
+    /// The call that waits for it, if the extension asks.
     call: Option<String>,
     method: String,
 }
@@ -128,8 +129,8 @@ impl Inner {
                 let words = event["error"].as_str().unwrap_or_default();
                 let mut told = vec![Observation::Progress(format!("extension: {words}"))];
                 if event["event"] == "send_user_message" && !self.busy {
-                    // Our prompt was not taken, and nothing else will say so.
-                    let fault = words::fault("pi", None, words, now());
+                    // The prompt was not taken, and nothing else will say so.
+                    let fault = describe::fault("pi", None, words, now());
                     told.extend([Observation::Fault(fault), Observation::Idle]);
                 }
                 told
@@ -144,8 +145,8 @@ impl Inner {
         }
         self.last = message.clone();
         let text = recall::text(message);
-        let head = Observation::Progress(text.chars().take(HEAD).collect());
-        // An error may be followed by another try: only when it is settled is it one.
+        let head = Observation::Progress(text.chars().take(PROGRESS_CHARS).collect());
+        // Another try may follow an error. It counts only when Pi is settled.
         let said = recall::finish(message).map(|finish| Observation::Said(Said { text, finish }));
         [Some(head), said].into_iter().flatten().collect()
     }
@@ -180,10 +181,10 @@ impl Inner {
     fn tool(&mut self, event: &Value, state: ToolState, output: u64) -> Observation {
         let call = event["toolCallId"].as_str().unwrap_or_default();
         let name = event["toolName"].as_str().unwrap_or_default();
-        let tool = Tool { output, ..words::tool("pi", call, name, &event["args"], state) };
+        let tool = Tool { output, ..describe::tool("pi", call, name, &event["args"], state) };
         let known = self.tools.iter().position(|known| known.call == call);
         let before = known.map(|at| self.tools.remove(at));
-        // The end does not say what it was.
+        // The end does not repeat what it was.
         let tool = match before {
             Some(before) => Tool { what: before.what, kind: before.kind, ..tool },
             None => tool,
@@ -198,25 +199,37 @@ impl Inner {
     fn dialog(&mut self, event: &Value) -> Vec<Observation> {
         let text = |name: &str| event[name].as_str().unwrap_or_default();
         let (id, method, title) = (text("id").to_owned(), text("method").to_owned(), text("title"));
-        let ours = title.strip_prefix(MARK).and_then(|asked| serde_json::from_str::<Value>(asked).ok());
+        let ours =
+            title.strip_prefix(QUESTION_PREFIX).and_then(|asked| serde_json::from_str::<Value>(asked).ok());
         let choices = event["options"].as_array().into_iter().flatten();
         let choices: Vec<_> = choices.filter_map(|choice| Some(choice.as_str()?.to_owned())).collect();
-        let (kind, what) = match (&ours, method.as_str()) {
+        let subject = match (&ours, method.as_str()) {
             (Some(asked), _) => {
                 let name = asked["tool"].as_str().unwrap_or_default();
-                let what = words::tool("pi", "", name, &asked["input"], ToolState::Pending).what;
-                (QuestionKind::Permission, what)
+                let subject =
+                    baton_agents::asked::permission(&baton_agents::pi::tools::TOOLS, name, &asked["input"]);
+                subject.with_always(Some(format!("exactly this call of {name}, for the rest of this job")))
             }
-            (None, "confirm") => (QuestionKind::Permission, format!("{title} {}", text("message"))),
-            (None, "select" | "input" | "editor") => (QuestionKind::Input, title.to_owned()),
-            // The rest is shown, and wants no answer.
+            (None, "confirm") => {
+                let parts = vec![Part::new("it says", title), Part::new("message", text("message"))];
+                Subject::permission(None, parts, Extent::Whole)
+            }
+            (None, "select" | "input" | "editor") => {
+                let about: Vec<_> = choices.iter().map(|choice| (choice.clone(), String::new())).collect();
+                let mut parts = vec![Part::question(title, &about)];
+                let more =
+                    ["message", "placeholder", "prefill"].into_iter().filter(|name| !text(name).is_empty());
+                parts.extend(more.map(|name| Part::new(name, text(name))));
+                Subject::input(None, parts, choices)
+            }
+            // The rest is shown only, and takes no answer.
             _ => return Vec::new(),
         };
         let about = ours.as_ref().and_then(|asked| {
-            words::tool_use("pi", asked["tool"].as_str().unwrap_or_default(), &asked["input"])
+            describe::tool_use("pi", asked["tool"].as_str().unwrap_or_default(), &asked["input"])
         });
         let call = ours.and_then(|asked| Some(asked["call"].as_str()?.to_owned()));
-        let question = Question { id, kind, what, choices, ..Question::default() }.about(about);
+        let question = Question::new(id, subject).about(about);
         let mut told: Vec<_> = self.mark(call.as_deref(), ToolState::Pending).into_iter().collect();
         told.push(Observation::Asked(question.clone()));
         self.asked.push(Asked { question, call, method });
@@ -237,31 +250,31 @@ enum End {
     Aborted,
 }
 
-/// How much a result shows.
 fn size(result: &Value) -> u64 {
     let parts = result["content"].as_array().into_iter().flatten();
     parts.filter_map(|part| part["text"].as_str()).map(|text| text.len() as u64).sum()
 }
 
-/// An answer in the words of a dialog.
+/// An answer in the format of a dialog.
 fn reply(asked: &Asked, answer: &Answer) -> Result<Value, Error> {
     let unfit =
         |why: &str| Err(Error::new(Code::Usage, format!("the question can't be answered like that: {why}")));
     let fields = match (asked.call.is_some(), asked.method.as_str(), answer) {
         (true, _, Answer::Words(_)) | (false, "confirm", Answer::Words(_)) => {
-            return unfit("it wants a yes or a no");
+            return unfit("it needs a yes or a no");
         }
         (true, _, Answer::Allow) => json!({"value": json!({"allow": "once"}).to_string()}),
         (true, _, Answer::AllowAlways) => json!({"value": json!({"allow": "always"}).to_string()}),
         (true, _, Answer::Deny(words)) => {
             json!({"value": json!({"allow": "no", "words": words}).to_string()})
         }
-        (false, "confirm", Answer::Allow | Answer::AllowAlways) => json!({"confirmed": true}),
+        (false, _, Answer::AllowAlways) => return Err(no_rule()),
+        (false, "confirm", Answer::Allow) => json!({"confirmed": true}),
         (false, "confirm", Answer::Deny(_)) => json!({"confirmed": false}),
-        (false, _, Answer::Allow | Answer::AllowAlways) => return unfit("it wants words"),
+        (false, _, Answer::Allow) => return unfit("it needs an answer in words"),
         (false, _, Answer::Deny(_)) => json!({"cancelled": true}),
-        (false, "select", Answer::Words(words)) if !asked.question.choices.contains(words) => {
-            return unfit(&format!("it wants one of {}", asked.question.choices.join(", ")));
+        (false, "select", Answer::Words(words)) if !asked.question.subject.choices().contains(words) => {
+            return unfit(&format!("it wants one of {}", asked.question.subject.choices().join(", ")));
         }
         (false, _, Answer::Words(words)) => json!({"value": words}),
     };
@@ -273,9 +286,9 @@ fn reply(asked: &Asked, answer: &Answer) -> Result<Value, Error> {
 }
 
 impl Running {
-    /// Asks for something, and waits for the answer's data.
+    /// Sends a command, and waits for the data of the answer.
     pub(super) fn call(&self, command: &Value, limit: Duration) -> Result<Value, String> {
-        let (number, reply) = self.state.replies.expect();
+        let (number, reply) = self.state.replies.register();
         let mut command = command.clone();
         command["id"] = number.to_string().into();
         let reply = match self.child.write_line(&command.to_string()) {
@@ -288,14 +301,14 @@ impl Running {
             Ok(reply) => Err(reply["error"].as_str().unwrap_or("refused").to_owned()),
             Err(RecvTimeoutError::Timeout) => Err("it did not answer in time".to_owned()),
             Err(RecvTimeoutError::Disconnected) => {
-                // Its last words come with its end.
-                self.child.wait(END);
+                // Its stderr comes with its end.
+                self.child.wait(EXIT_TIMEOUT);
                 Err(format!("it ended, {}", self.state.inner().last_words))
             }
         }
     }
 
-    /// Takes a dialog away, and says how it is answered.
+    /// Removes a dialog, and sends its answer.
     fn settle(&self, id: &str, reply: impl FnOnce(&Asked) -> Result<Value, Error>) -> Result<(), Error> {
         let mut told = Vec::new();
         {
@@ -308,7 +321,7 @@ impl Running {
             if self.child.write_line(&line.to_string()).is_err() {
                 return Err(Error::new(Code::BackendGone, "Pi ended before it took the answer"));
             }
-            // It says nothing when it has taken one.
+            // It reports nothing when it has taken one.
             let asked = inner.asked.remove(at);
             told.push(Observation::Settled(asked.question.id));
             told.extend(inner.mark(asked.call.as_deref(), ToolState::Running));
@@ -322,13 +335,13 @@ impl Running {
 
 impl Turn for Running {
     fn look(&self) -> Option<Result<Snapshot, String>> {
-        let state = match self.call(&json!({"type": "get_state"}), LOOK) {
+        let state = match self.call(&json!({"type": "get_state"}), LOOK_TIMEOUT) {
             Ok(state) => state,
             Err(why) => return Some(Err(why)),
         };
         let inner = self.state.inner();
         let mut snapshot = Snapshot {
-            // Between two tries it streams nothing, and is not idle.
+            // Between two tries it streams nothing, but is not idle.
             idle: Some(inner.over && state["isStreaming"] == false),
             tools: inner.tools.clone(),
             questions: inner.asked.iter().map(|asked| asked.question.clone()).collect(),
@@ -348,8 +361,11 @@ impl Turn for Running {
         Some(Ok(snapshot))
     }
 
-    fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
-        self.settle(question, |asked| reply(asked, answer))
+    fn answer(&self, question: &Question, answer: &Answer) -> Result<(), Error> {
+        self.settle(&question.id, |asked| {
+            is_same(&asked.question.subject, question)?;
+            reply(asked, answer)
+        })
     }
 
     fn abort(&self) -> Result<(), String> {
@@ -361,10 +377,10 @@ impl Turn for Running {
         // An extension that waits for an answer would keep it from ending.
         for id in open {
             let cancel = json!({"type": "extension_ui_response", "id": id, "cancelled": true});
-            // Gone in the meantime is what we want.
+            // An error means that it is gone already.
             self.settle(&id, |_| Ok(cancel)).ok();
         }
-        self.call(&json!({"type": "abort"}), STOP).map(drop)
+        self.call(&json!({"type": "abort"}), STOP_TIMEOUT).map(drop)
     }
 
     fn root(&self) -> Option<Process> {
@@ -378,13 +394,13 @@ impl Turn for Running {
             inner.busy && !inner.over
         };
         if busy {
-            // Its commands end with the turn; should it not answer, with the program.
+            // Its commands end with the turn, or with the program if it does not answer.
             self.abort().ok();
         }
         let below = self.root().map(tree::below).unwrap_or_default();
         self.child.close_input();
-        if !self.child.wait(END) {
-            self.child.end(END);
+        if !self.child.wait(EXIT_TIMEOUT) {
+            self.child.end(EXIT_TIMEOUT);
         }
         tree::kill(&below);
     }

@@ -1,11 +1,11 @@
-//! Calls of tmux: each bounded in time, without a shell, with data only as arguments.
+//! Calls tmux. Each call has a time limit, uses no shell, and passes data only as arguments.
 //!
-//! The server is the one that the agent's own environment names. Its word is not trusted: the server is asked for its panes, and the
-//! pane is the one below which the agent's process runs.
+//! The agent's environment names the server, but not the pane: this module lists the server's
+//! panes, and takes the one whose process tree holds the agent.
 
 use super::{Typed, reads_keys};
-use crate::process;
-use baton_store::Process;
+use baton_core::process::Process;
+use baton_machine::process;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::ffi::OsStr;
 use std::io::{self, Read as _};
@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A call takes milliseconds; a server that hangs is left alone.
-const CALL_LIMIT: Duration = Duration::from_secs(2);
+/// A call takes milliseconds. After this, the server hangs.
+const CALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The fields of a pane, without blanks in them. An older tmux does not know the last one, and prints nothing for it.
-const PANE: &str = "#{pane_id} #{pane_pid} #{pane_dead} #{pane_in_mode} #{pane_synchronized} #{pane_input_off} #{pane_tty} #{bracket_paste_flag}";
+/// The fields of a pane. None contains a blank. An older tmux does not know the last one and prints
+/// nothing for it.
+const PANE_FORMAT: &str = "#{pane_id} #{pane_pid} #{pane_dead} #{pane_in_mode} #{pane_synchronized} #{pane_input_off} #{pane_tty} #{bracket_paste_flag}";
 
 /// A server, by its socket.
 #[derive(Debug)]
@@ -33,23 +34,23 @@ pub(super) struct Pane {
     pub(super) tty: PathBuf,
 }
 
-/// What a pane showed, and by which it is known again.
+/// What a pane showed, with what tmux compares to see whether it has changed.
 #[derive(Debug)]
-pub(super) struct Look {
+pub(super) struct PaneSnapshot {
     pub(super) screen: String,
     /// The format that tmux fills in.
     format: String,
-    /// What it filled in when this was looked at.
+    /// What tmux filled in for this snapshot.
     state: String,
 }
 
-impl Look {
-    /// Whether tmux itself finds the line on the screen, so that it can tell when it is gone.
+impl PaneSnapshot {
+    /// Whether tmux itself finds the line on the screen, so that it notices when the line is gone.
     pub(super) fn finds_line(&self) -> bool {
         self.row_of_line().is_some_and(|row| row > 0)
     }
 
-    /// Whether this tmux searches screens at all; old ones don't.
+    /// Whether this tmux can search screens. Old versions can't.
     pub(super) fn can_search(&self) -> bool {
         self.row_of_line().is_some()
     }
@@ -59,9 +60,9 @@ impl Look {
     }
 }
 
-/// Whether tmux did what was asked only for an unchanged pane.
+/// Whether tmux acted. It does so only if the pane is unchanged.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Guarded {
+pub(super) enum Acted {
     Done,
     Changed,
 }
@@ -70,17 +71,18 @@ impl Server {
     /// The server that a process's environment names.
     pub(super) fn of(pid: i32) -> Option<Self> {
         let named = process::variable(pid, "TMUX")?;
-        // The socket, the server's process and the session, with commas between them.
+        // The socket, the server's process and the session, separated by commas.
         let socket = named.to_str()?.rsplitn(3, ',').nth(2)?;
         (!socket.is_empty()).then(|| Self { socket: PathBuf::from(socket) })
     }
 
-    /// The pane below whose first process the agent runs, if the agent reads its keys and nothing in tmux takes them first.
+    /// The pane whose first process is above the agent, if the agent reads its keys and nothing in
+    /// tmux takes them first.
     pub(super) fn pane_of(&self, agent: Process) -> Result<Pane, Typed> {
-        let printed = self.call(["list-panes", "-a", "-F", PANE]).map_err(|trouble| match trouble {
+        let printed = self.call(["list-panes", "-a", "-F", PANE_FORMAT]).map_err(|error| match error {
             // No tmux, no server, no such socket: nothing to type into.
-            Trouble::Refused(_) => Typed::NoPane,
-            Trouble::Silent => Typed::Failed("tmux does not answer".to_owned()),
+            CallError::Refused(_) => Typed::NoPane,
+            CallError::Silent => Typed::Failed("tmux does not answer".to_owned()),
         })?;
         let above = process::lineage(agent.pid);
         let fields = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
@@ -91,8 +93,9 @@ impl Server {
             .and_then(|pane| if reads_keys(agent, &pane.tty) { Ok(pane) } else { Err(Typed::NoPane) })
     }
 
-    /// The pane's screen, together with where its cursor and the line are: one call, so that both are of one instant.
-    pub(super) fn look(&self, pane: &Pane, line: &str) -> Result<Look, Typed> {
+    /// The pane's screen with the positions of its cursor and of the line. One call, so that all
+    /// are from one instant.
+    pub(super) fn snapshot(&self, pane: &Pane, line: &str) -> Result<PaneSnapshot, Typed> {
         let format = format!(
             "#{{pane_pid}} #{{pane_dead}} #{{pane_in_mode}} #{{pane_synchronized}} #{{cursor_x}} #{{cursor_y}} #{{C/r:{}}}",
             pattern(line)
@@ -102,61 +105,63 @@ impl Server {
             ["display-message", "-p", "-t", target, &format, ";", "capture-pane", "-e", "-p", "-t", target];
         let printed = self.call(ask).map_err(failed)?;
         let (state, screen) = printed.split_once('\n').unwrap_or((&printed, ""));
-        Ok(Look { screen: screen.to_owned(), state: state.to_owned(), format })
+        Ok(PaneSnapshot { screen: screen.to_owned(), state: state.to_owned(), format })
     }
 
-    /// Pastes the line, in brackets, if the pane is as it was.
-    pub(super) fn paste(&self, pane: &Pane, look: &Look, line: &str) -> Result<Guarded, Typed> {
+    /// Pastes the line as a bracketed paste, if the pane is unchanged.
+    pub(super) fn paste(&self, pane: &Pane, snapshot: &PaneSnapshot, line: &str) -> Result<Acted, Typed> {
         let buffer = format!("baton-{}", std::process::id());
         self.call(["set-buffer", "-b", &buffer, "--", line]).map_err(failed)?;
-        let pasted = self.if_unchanged(pane, look, &format!("paste-buffer -p -d -b {buffer} -t {}", pane.id));
-        if !matches!(pasted, Ok(Guarded::Done)) {
-            // It is gone already if the paste was done after all.
+        let pasted =
+            self.if_unchanged(pane, snapshot, &format!("paste-buffer -p -d -b {buffer} -t {}", pane.id));
+        if !matches!(pasted, Ok(Acted::Done)) {
+            // The buffer is already gone if tmux pasted after all.
             self.call(["delete-buffer", "-b", &buffer]).ok();
         }
         pasted
     }
 
-    /// Presses Enter, if the pane is as it was.
-    pub(super) fn press_enter(&self, pane: &Pane, look: &Look) -> Result<Guarded, Typed> {
-        self.if_unchanged(pane, look, &format!("send-keys -t {} Enter", pane.id))
+    /// Presses Enter, if the pane is unchanged.
+    pub(super) fn press_enter(&self, pane: &Pane, snapshot: &PaneSnapshot) -> Result<Acted, Typed> {
+        self.if_unchanged(pane, snapshot, &format!("send-keys -t {} Enter", pane.id))
     }
 
-    /// tmux compares and acts in one step, by what it has read of the pane's output until then. `command` holds names of ours only.
-    fn if_unchanged(&self, pane: &Pane, look: &Look, command: &str) -> Result<Guarded, Typed> {
-        let same = format!("#{{==:{},{}}}", look.format, look.state);
+    /// tmux compares and acts in one step, by the pane's output that it has read so far. `command`
+    /// contains only names that baton made.
+    fn if_unchanged(&self, pane: &Pane, snapshot: &PaneSnapshot, command: &str) -> Result<Acted, Typed> {
+        let same = format!("#{{==:{},{}}}", snapshot.format, snapshot.state);
         let otherwise = format!("display-message -p -t {} changed", pane.id);
         let printed =
             self.call(["if-shell", "-F", "-t", &pane.id, &same, command, &otherwise]).map_err(failed)?;
-        Ok(if printed.is_empty() { Guarded::Done } else { Guarded::Changed })
+        Ok(if printed.is_empty() { Acted::Done } else { Acted::Changed })
     }
 
-    fn call<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Result<String, Trouble> {
+    fn call<'a>(&self, arguments: impl IntoIterator<Item = &'a str>) -> Result<String, CallError> {
         let mut command = Command::new("tmux");
-        // -u: a screen is printed as it is, whatever the locale.
+        // -u: tmux prints a screen unchanged in every locale.
         command.args([OsStr::new("-u"), OsStr::new("-S"), self.socket.as_os_str()]).args(arguments);
         command.env_remove("TMUX").env_remove("TMUX_PANE");
-        bounded(command, CALL_LIMIT)
+        bounded(command, CALL_TIMEOUT)
     }
 }
 
-/// Why tmux did nothing, as far as we know.
+/// Why a call failed.
 #[derive(Debug)]
-enum Trouble {
-    /// It said so, or could not be started.
+enum CallError {
+    /// tmux reported an error or could not be started.
     Refused(String),
-    /// It did not answer in time.
+    /// tmux did not answer in time.
     Silent,
 }
 
-fn failed(trouble: Trouble) -> Typed {
-    Typed::Failed(match trouble {
-        Trouble::Refused(why) => format!("tmux: {}", why.trim()),
-        Trouble::Silent => "tmux does not answer".to_owned(),
+fn failed(error: CallError) -> Typed {
+    Typed::Failed(match error {
+        CallError::Refused(why) => format!("tmux: {}", why.trim()),
+        CallError::Silent => "tmux does not answer".to_owned(),
     })
 }
 
-/// A pane by the fields of [`PANE`], unless something in tmux would take the keys first.
+/// A pane by the fields of [`PANE_FORMAT`], unless something in tmux would take the keys first.
 fn pane_from(fields: &[String]) -> Result<Pane, Typed> {
     let [id, pid, dead, in_mode, synchronized, input_off, tty, brackets @ ..] = fields else {
         return Err(Typed::NoPane);
@@ -169,26 +174,27 @@ fn pane_from(fields: &[String]) -> Result<Pane, Typed> {
     if synchronized != "0" || input_off != "0" {
         return Err(Typed::Shared);
     }
-    // Without brackets a paste is so many keys.
+    // Without brackets, a paste is a series of key presses.
     if brackets.first().is_some_and(|flag| flag == "0") {
         return Err(Typed::Unknown);
     }
     Ok(Pane { id: id.clone(), pid, tty: Path::new(tty).to_owned() })
 }
 
-/// The line as a pattern that tmux searches a screen for: letters and digits as they are, any sign for the rest, which might mean something
-/// to tmux's own formats; and not more than fits into one line of a narrow pane.
+/// The line as a pattern for tmux to search a screen for. Letters and digits stay. Other
+/// characters, which could have a meaning in tmux formats, match any character. It is short enough
+/// for one line of a narrow pane.
 fn pattern(line: &str) -> String {
     line.chars().take(12).map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '.' }).collect()
 }
 
 /// Runs a command, and reads what it prints until it ends.
-fn bounded(mut command: Command, limit: Duration) -> Result<String, Trouble> {
-    let refused = |error: io::Error| Trouble::Refused(error.to_string());
+fn bounded(mut command: Command, limit: Duration) -> Result<String, CallError> {
+    let refused = |error: io::Error| CallError::Refused(error.to_string());
     let (mut output, input) = io::pipe().map_err(refused)?;
     let errors = input.try_clone().map_err(refused)?;
     let mut child = command.stdin(Stdio::null()).stdout(input).stderr(errors).spawn().map_err(refused)?;
-    // Our ends of the pipe for writing; it must end with the child.
+    // Closes our write ends of the pipe, so that it ends with the child.
     drop(command);
     let end = Instant::now() + limit;
     let mut printed = Vec::new();
@@ -201,10 +207,10 @@ fn bounded(mut command: Command, limit: Duration) -> Result<String, Trouble> {
             Err(rustix::io::Errno::INTR) => continue,
             Ok(count) if count > 0 => {}
             _ => {
-                // It may have ended by itself meanwhile.
+                // The child may have ended by itself meanwhile.
                 child.kill().ok();
                 child.wait().ok();
-                return Err(Trouble::Silent);
+                return Err(CallError::Silent);
             }
         }
         match output.read(&mut piece).map_err(refused)? {
@@ -215,7 +221,7 @@ fn bounded(mut command: Command, limit: Duration) -> Result<String, Trouble> {
     let printed = String::from_utf8_lossy(&printed).into_owned();
     match child.wait() {
         Ok(status) if status.success() => Ok(printed),
-        Ok(_) => Err(Trouble::Refused(printed)),
+        Ok(_) => Err(CallError::Refused(printed)),
         Err(error) => Err(refused(error)),
     }
 }
@@ -254,16 +260,16 @@ mod tests {
         let mut sleep = Command::new("sleep");
         sleep.arg("60");
         let start = Instant::now();
-        assert!(matches!(bounded(sleep, Duration::from_millis(50)), Err(Trouble::Silent)));
+        assert!(matches!(bounded(sleep, Duration::from_millis(50)), Err(CallError::Silent)));
         assert!(start.elapsed() < Duration::from_secs(10));
     }
 
     #[test]
-    fn what_a_call_prints_is_read_and_its_failure_is_told() {
+    fn a_call_returns_its_output_or_its_failure() {
         let mut echo = Command::new("echo");
         echo.arg("hello");
-        assert_eq!(bounded(echo, CALL_LIMIT).unwrap(), "hello\n");
-        assert!(matches!(bounded(Command::new("false"), CALL_LIMIT), Err(Trouble::Refused(_))));
-        assert!(matches!(bounded(Command::new("/no/such/tmux"), CALL_LIMIT), Err(Trouble::Refused(_))));
+        assert_eq!(bounded(echo, CALL_TIMEOUT).unwrap(), "hello\n");
+        assert!(matches!(bounded(Command::new("false"), CALL_TIMEOUT), Err(CallError::Refused(_))));
+        assert!(matches!(bounded(Command::new("/no/such/tmux"), CALL_TIMEOUT), Err(CallError::Refused(_))));
     }
 }

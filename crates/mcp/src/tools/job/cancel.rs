@@ -1,7 +1,7 @@
-//! `cancel_job`: stops a job, and says what was really done.
+//! `cancel_job`: stops a job, and reports what was done.
 
-use super::super::{Call, Effect};
 use super::{Job, shown};
+use crate::tools::{Call, Effect};
 use baton_core::{Code, Error};
 use baton_jobs::{cancel, start};
 use baton_store::Jobs;
@@ -9,40 +9,40 @@ use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub(in super::super) const NAME: &str = "cancel_job";
+pub(crate) const NAME: &str = "cancel_job";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
-pub(in super::super) struct Input {
+pub(crate) struct Input {
     /// The job's id, or the beginning of it.
     job: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-pub(in super::super) struct Output {
-    /// As it stands now; exit says what was done.
+pub(crate) struct Output {
+    /// The job as it is now. exit says how it was stopped.
     job: Job,
 }
 
-pub(in super::super) fn tool() -> Tool {
-    super::super::tool::<Input, Output>(
+pub(crate) fn tool() -> Tool {
+    crate::tools::tool::<Input, Output>(
         NAME,
         "Stop a job",
         Effect::Ends,
-        "Stop a job: its turn is ended, then its processes. Takes up to ten seconds. What it has changed stays.",
+        "Stop a job: first its turn, then its processes. Takes up to ten seconds. Its changes stay.",
     )
 }
 
-pub(in super::super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
-    call.desk
-        .aside(move |_, desk| {
-            let host = desk.host();
-            let mut jobs = Jobs::open(&host.home)?;
-            let row = start::find(&host, &mut jobs, &input.job)?;
-            let row = cancel::cancel(&host, &mut jobs, row)?;
-            let job = shown(&host, &[row], 0)?.0.pop();
+pub(crate) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
+    call.server
+        .in_background(move |_, server| {
+            let runtime = server.runtime();
+            let mut jobs = Jobs::open(&runtime.home)?;
+            let row = start::find(&runtime, &mut jobs, &input.job)?;
+            let row = cancel::cancel(&runtime, &mut jobs, row)?;
+            let job = shown(&runtime, &[row], 0)?.jobs.pop();
             job.map(|job| Output { job }).ok_or_else(|| Error::new(Code::Internal, "a job is not shown"))
         })
         .await

@@ -1,40 +1,41 @@
 //! `start_job`: a task for another agent, in the background.
 //!
-//! The asker is the session that the server serves, also where a subagent calls: the result comes to its parent as a message.
+//! The asker is the session that the server serves, even if a subagent calls. The parent gets the
+//! result as a message.
 
-use super::super::{Call, Effect, given};
+use crate::tools::{Call, Effect, non_empty};
 use baton_core::frame;
 use baton_core::job::Allow;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_jobs::place::Place;
-use baton_jobs::start::{self, Wish};
-use baton_jobs::{Host, notice};
+use baton_jobs::start::{self, JobSpec};
+use baton_jobs::{Runtime, follow_hint};
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-pub(in super::super) const NAME: &str = "start_job";
+pub(crate) const NAME: &str = "start_job";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
-pub(in super::super) struct Input {
-    /// Who shall do it: claude, codex, opencode, gemini, copilot, cursor or pi.
+pub(crate) struct Input {
+    #[schemars(description = format!("The agent that does it: {}.", baton_agents::agent::names_to_choose()))]
     agent: String,
-    /// What it shall do, at most 1 MiB. It knows nothing but this.
+    /// The task, at most 1 MiB. The agent knows nothing else.
     prompt: String,
-    /// The model, in the agent's own words.
+    /// The model, by the agent's own name for it.
     #[serde(default)]
     model: Option<String>,
-    /// How hard to think, in the agent's own words.
+    /// The reasoning effort, by the agent's own name for it.
     #[serde(default)]
     effort: Option<String>,
-    /// Where it works; your own folder unless told.
+    /// Where it works. Your own folder by default.
     #[serde(default)]
     cwd: Option<String>,
-    /// Work in a git worktree and branch of its own.
+    /// Work in a new git worktree and branch.
     #[serde(default)]
     worktree: Option<bool>,
     /// It must not change anything.
@@ -43,10 +44,10 @@ pub(in super::super) struct Input {
     /// What it may do without asking: ask, edits or all.
     #[serde(default)]
     allow: Option<String>,
-    /// The job whose session shall go on.
+    /// The job whose session to continue.
     #[serde(default)]
     resume: Option<String>,
-    /// How long it may take in all, such as 30m or 4h.
+    /// The time limit, such as 30m or 4h.
     #[serde(default)]
     timeout: Option<String>,
     /// Makes a retry safe: the same key with the same content is one job.
@@ -56,43 +57,43 @@ pub(in super::super) struct Input {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[schemars(crate = "rmcp::schemars")]
-pub(in super::super) struct Output {
+pub(crate) struct Output {
     job_id: String,
     status: &'static str,
-    /// What it does is written here.
+    /// The file that records what it does.
     log: String,
-    /// It had been accepted before, under the same key.
+    /// It was accepted before, with the same key.
     again: bool,
     /// How to get the result.
     hint: String,
 }
 
-pub(in super::super) fn tool() -> Tool {
-    super::super::tool::<Input, Output>(
+pub(crate) fn tool() -> Tool {
+    crate::tools::tool::<Input, Output>(
         NAME,
         "Start a job",
         Effect::Delegates,
-        "Hand a task to another agent. It works in the background, beside you; wait_job waits for the result, which also reaches you as a message.",
+        "Hand a task to another agent. It works in the background; wait_job waits for the result, which also reaches you as a message.",
     )
 }
 
-pub(in super::super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
-    let me = call.desk.mail(|store| call.identity(store))?;
-    // Before it is there, so that its end can't be missed.
-    call.desk.askers.add(me.participant.id);
-    let base = me.participant.cwd.as_ref().map_or_else(|| call.desk.options.cwd.clone(), PathBuf::from);
-    call.desk
-        .aside(move |store, desk| {
-            let host = desk.host();
-            let wish = wish(&host, &input)?;
-            let cwd = base.join(given(input.cwd.as_ref()).unwrap_or_default());
-            let accepted = start::start(&host, store, &me, &Wish { cwd: &cwd, ..wish })?;
-            // The hint below says it.
-            notice::is_first(&host.home, &accepted.id, notice::FOLLOW);
+pub(crate) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
+    let me = call.server.with_store(|store| call.identity(store))?;
+    // Before the job exists, so that its end can't be missed.
+    call.server.askers.add(me.participant.id);
+    let base = me.participant.cwd.as_ref().map_or_else(|| call.server.options.cwd.clone(), PathBuf::from);
+    call.server
+        .in_background(move |store, server| {
+            let runtime = server.runtime();
+            let spec = job_spec(&runtime, &input)?;
+            let cwd = base.join(non_empty(input.cwd.as_ref()).unwrap_or_default());
+            let accepted = start::start(&runtime, store, &me, &JobSpec { cwd: &cwd, ..spec })?;
+            // The hint below already says it.
+            follow_hint::record_first_time(&runtime.home, &accepted.id, follow_hint::FOLLOW_FILE);
             Ok(Output {
                 job_id: accepted.id.to_string(),
                 status: "queued",
-                log: Place::of(&host.home, &accepted.id).log().to_string_lossy().into_owned(),
+                log: Place::of(&runtime.home, &accepted.id).log().to_string_lossy().into_owned(),
                 again: accepted.again,
                 hint: format!(
                     "wait_job with jobs [\"{0}\"] waits for it; call it again while it has not ended. Never report that it was started as if that were its result. Or go on with \
@@ -104,31 +105,31 @@ pub(in super::super) async fn run(call: &Call<'_>, input: Input) -> Result<Outpu
         .await
 }
 
-fn wish<'a>(host: &Host, input: &'a Input) -> Result<Wish<'a>, Error> {
-    let limits = &host.limits;
-    let allow = match given(input.allow.as_ref()) {
+fn job_spec<'a>(runtime: &Runtime, input: &'a Input) -> Result<JobSpec<'a>, Error> {
+    let limits = &runtime.limits;
+    let allow = match non_empty(input.allow.as_ref()) {
         None => limits.job_allow,
         Some(word) => Allow::parse(word).ok_or_else(|| {
             Error::new(Code::Usage, format!("allow can't be {}", frame::shown(word, 40)))
                 .hint("one of ask, edits, all")
         })?,
     };
-    let timeout = given(input.timeout.as_ref()).map(Span::parse).transpose()?;
-    Ok(Wish {
+    let timeout = non_empty(input.timeout.as_ref()).map(Span::parse).transpose()?;
+    Ok(JobSpec {
         agent: &input.agent,
         prompt: &input.prompt,
-        model: given(input.model.as_ref()),
-        effort: given(input.effort.as_ref()),
+        model: non_empty(input.model.as_ref()),
+        effort: non_empty(input.effort.as_ref()),
         cwd: Path::new(""),
         worktree: input.worktree.unwrap_or(false),
         read_only: input.read_only.unwrap_or(false),
         allow,
-        resume: given(input.resume.as_ref()),
+        resume: non_empty(input.resume.as_ref()),
         timeout: timeout.unwrap_or(limits.job_timeout),
         idle: limits.job_idle,
         retry: limits.job_retry,
         depth: limits.job_depth,
         told: false,
-        key: given(input.key.as_ref()),
+        key: non_empty(input.key.as_ref()),
     })
 }

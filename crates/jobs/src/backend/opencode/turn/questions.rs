@@ -1,10 +1,12 @@
-//! What a turn waits for: permissions and questions, of the job's session and of those below it, and the answers to them.
+//! The permissions and questions of a turn, from the job's session and from those below it, and the
+//! answers to them.
 
 use super::{CALL_LIMIT, Its, LOOK_LIMIT, Whose};
 use crate::backend::opencode::api::Failure;
 use crate::backend::opencode::rules;
+use crate::backend::{is_same, no_rule};
 use baton_agents::opencode::asked;
-use baton_core::approval::{Answer, Question, QuestionKind};
+use baton_core::approval::{Answer, Question, QuestionKind, Subject};
 use baton_core::job::{Allow, Observation, Tool, ToolState};
 use baton_core::{Code, Error};
 use serde_json::{Value, json};
@@ -15,24 +17,25 @@ pub(super) struct Asked {
     kind: QuestionKind,
     /// How many answers it wants.
     answers: usize,
-    /// The tool call that waits for it, which OpenCode calls running.
+    /// The tool call that waits for it, which OpenCode reports as running.
     call: Option<String>,
-    /// What is like it, if it is a permission.
+    /// What is similar to it, if it is a permission.
     like: Likeness,
+    subject: Subject,
 }
 
-/// What an answer to one permission may hold for.
+/// What an answer to one permission may cover.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Likeness {
     permission: String,
     /// What is asked for now.
     patterns: Vec<String>,
-    /// OpenCode's words for what is like it.
+    /// OpenCode's patterns for what is similar to it.
     wildcards: Vec<String>,
 }
 
 impl Asked {
-    fn read(asked: &Value, kind: QuestionKind) -> Self {
+    fn read(asked: &Value, question: &Question) -> Self {
         let texts = |name: &str| {
             let texts = asked[name].as_array().into_iter().flatten().filter_map(Value::as_str);
             texts.map(ToOwned::to_owned).collect()
@@ -40,17 +43,17 @@ impl Asked {
         let permission = asked["permission"].as_str().unwrap_or_default().to_owned();
         let like = Likeness { permission, patterns: texts("patterns"), wildcards: texts("always") };
         let call = asked["tool"]["callID"].as_str().map(ToOwned::to_owned);
-        Self { kind, answers: asked["questions"].as_array().map_or(1, Vec::len), call, like }
+        let answers = asked["questions"].as_array().map_or(1, Vec::len);
+        Self { kind: question.kind(), answers, call, like, subject: question.subject.clone() }
     }
 
-    /// Whether that tool call waits for it.
     pub(super) fn holds(&self, tool: &Tool) -> bool {
         self.call.as_ref() == Some(&tool.call)
     }
 }
 
 impl Likeness {
-    /// Whether everything that the other one asks for is like this.
+    /// Whether this covers everything that the other one asks for.
     fn covers(&self, other: &Self) -> bool {
         let covered =
             |pattern: &String| self.wildcards.iter().any(|wildcard| rules::covers(wildcard, pattern));
@@ -65,9 +68,10 @@ impl Its {
         if self.whose(about) == Whose::Other {
             return;
         }
-        let Some(question) = asked::permission(about) else { return };
-        let asked = Asked::read(about, question.kind);
-        // A subagent's session has its own rules; what the job may do without asking holds for it too. What is denied is not asked.
+        let Some(question) = permission(about) else { return };
+        let asked = Asked::read(about, &question);
+        // A subagent's session has its own rules. What the job may do without asking applies to it
+        // too. What is denied is not asked.
         let is_allowed =
             self.allow == Allow::All || self.state().always.iter().any(|like| like.covers(&asked.like));
         if is_allowed && self.reply(&question.id, &json!({"reply": "once"})).is_ok() {
@@ -81,7 +85,7 @@ impl Its {
             return;
         }
         if let Some(question) = asked::question(about) {
-            let asked = Asked::read(about, question.kind);
+            let asked = Asked::read(about, &question);
             self.ask(question, asked);
         }
     }
@@ -119,9 +123,14 @@ impl Its {
         answer.map(drop)
     }
 
-    pub(super) fn answer(&self, question: &str, answer: &Answer) -> Result<(), Error> {
+    pub(super) fn answer(&self, shown: &Question, answer: &Answer) -> Result<(), Error> {
+        let question = shown.id.as_str();
         let known = self.state().asked.get(question).cloned();
-        let Asked { kind, answers: count, like, .. } = known.ok_or_else(|| not_asked(question))?;
+        let Asked { kind, answers: count, like, subject, .. } = known.ok_or_else(|| not_asked(question))?;
+        is_same(&subject, shown)?;
+        if *answer == Answer::AllowAlways && kind == QuestionKind::Permission && subject.always().is_none() {
+            return Err(no_rule());
+        }
         let result = match (kind, answer) {
             (QuestionKind::Permission, Answer::Allow) => self.reply(question, &json!({"reply": "once"})),
             (QuestionKind::Permission, Answer::AllowAlways) => {
@@ -152,7 +161,7 @@ impl Its {
         }
     }
 
-    /// One line for each question, if there are as many; else all of it for each.
+    /// One line for each question, if there are as many; otherwise all of it for each.
     fn reply_words(&self, question: &str, words: &str, count: usize) -> Result<(), Failure> {
         let lines: Vec<&str> = words.lines().filter(|line| !line.trim().is_empty()).collect();
         let answer = |at: usize| if count > 1 && lines.len() == count { lines[at] } else { words };
@@ -174,15 +183,15 @@ impl Its {
                 continue;
             }
             if let Some(question) = read(asked) {
-                let asked = Asked::read(asked, question.kind);
-                self.state().asked.entry(question.id.clone()).or_insert(asked);
+                let asked = Asked::read(asked, &question);
+                self.state().asked.insert(question.id.clone(), asked);
                 questions.push(question);
             }
         }
         Ok(questions)
     }
 
-    /// Whether a session is the job's or one below it, also if its beginning was not heard.
+    /// Whether a session is the job's or one below it, even if its start was not heard.
     fn is_in_family(&self, session: &str) -> Result<bool, Failure> {
         let mut above = Vec::new();
         let mut next = session.to_owned();
@@ -202,6 +211,14 @@ impl Its {
         }
         Ok(found)
     }
+}
+
+/// A permission as a job asks for it: "always" is for this job alone.
+pub(super) fn permission(about: &Value) -> Option<Question> {
+    let mut question = asked::permission(about)?;
+    let rule = asked::rule(about).map(|rule| format!("{rule}; for the rest of this job"));
+    question.subject = question.subject.with_always(rule);
+    Some(question)
 }
 
 fn not_asked(question: &str) -> Error {

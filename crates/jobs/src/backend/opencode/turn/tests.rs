@@ -1,13 +1,15 @@
-//! Turns against a server that is played by the test.
+//! Turns against a server that the test plays.
 
 use super::*;
+use baton_core::approval::Subject;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, channel};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// A server that answers by a function of method, path and body: a content type, a body, and whether the line stays open.
+/// A server that answers by a function of method, path and body: a content type, a body, and
+/// whether the line stays open.
 fn serve(answer: impl Fn(&str, &str) -> (&'static str, String, bool) + Send + Sync + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -100,13 +102,16 @@ fn an_older_server_is_answered_by_its_own_call_and_other_sessions_are_not_ours()
         _ => ("text/html", "<html></html>".to_owned(), false),
     });
     let (its, told) = listen(port, Allow::Ask);
-    match told.recv_timeout(LIMIT) {
-        Ok(Observation::Asked(question)) => {
-            assert_eq!((question.id.as_str(), question.what.as_str()), ("per_child", "bash: ls"))
-        }
+    let question = match told.recv_timeout(LIMIT) {
+        Ok(Observation::Asked(question)) => question,
         other => panic!("{other:?}"),
-    }
-    its.answer("per_child", &Answer::Deny("no".to_owned())).unwrap();
+    };
+    // Its patterns are not the command.
+    let head = "bash: ls … (the agent does not say more)";
+    assert_eq!((question.id.as_str(), question.subject.head().as_str()), ("per_child", head));
+    let swapped = Question::new("per_child", Subject::command("bash", "rm x"));
+    assert_eq!(its.answer(&swapped, &Answer::Allow).unwrap_err().code(), Code::QuestionChanged);
+    its.answer(&question, &Answer::Deny("no".to_owned())).unwrap();
     assert_eq!(answers.recv_timeout(LIMIT).unwrap(), r#"{"response":"reject"}"#);
-    assert!(its.answer("per_other", &Answer::Allow).is_err());
+    assert!(its.answer(&Question { id: "per_other".into(), ..question }, &Answer::Allow).is_err());
 }

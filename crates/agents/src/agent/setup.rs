@@ -1,0 +1,19 @@
+//! Where baton installs itself in an agent.
+
+use super::{Env, Profile};
+use crate::install::{Install, InstallError, Target};
+use std::path::Path;
+
+/// Used by `baton setup` and `baton doctor`.
+///
+/// A minimal agent: [`target`](Self::target), with one configuration file that gets the hooks or
+/// the plugin.
+pub trait Setup: Profile {
+    /// The configuration files of the agent, and the entries that baton needs in them.
+    fn target(
+        &self,
+        install: Install,
+        user_home: &Path,
+        env: Env<'_>,
+    ) -> Result<Box<dyn Target>, InstallError>;
+}

@@ -1,0 +1,236 @@
+//! Text for people, made of parts that are harmless on a terminal.
+//!
+//! Words of the program (`&'static str`) keep their line breaks. Everything else is foreign until
+//! it is shown: a `String` among the parts is one line, a whole `String` is lines, and both lose
+//! every character that a terminal acts on. Colours are kept beside the words and become escape
+//! sequences only where [`super::Out`] writes them, so no text brings its own.
+
+use baton_core::foreign::{Foreign, LINE_CHARS, Lines, OneLine};
+use std::fmt;
+
+/// A colour for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// Names.
+    Bold,
+    /// Side notes.
+    Dim,
+    /// Good.
+    Good,
+    /// To look at.
+    Warn,
+    /// Bad.
+    Bad,
+}
+
+impl Tone {
+    fn code(self) -> u8 {
+        match self {
+            Self::Bold => 1,
+            Self::Dim => 2,
+            Self::Good => 32,
+            Self::Warn => 33,
+            Self::Bad => 31,
+        }
+    }
+}
+
+/// Words with their colours. `Display` shows the words alone.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Text(Vec<(Option<Tone>, String)>);
+
+impl Text {
+    /// Adds a part at the end.
+    pub fn push(&mut self, part: impl Part) {
+        part.add_to(self);
+    }
+
+    /// All of it in one tone.
+    pub fn toned(self, tone: Tone) -> Self {
+        Self(self.0.into_iter().map(|(_, words)| (Some(tone), words)).collect())
+    }
+
+    /// One after another, with something between.
+    pub fn join(parts: impl IntoIterator<Item = impl Part>, between: &'static str) -> Self {
+        let mut text = Self::default();
+        for (at, part) in parts.into_iter().enumerate() {
+            if at > 0 {
+                text.push(between);
+            }
+            text.push(part);
+        }
+        text
+    }
+
+    /// Foreign text on its own lines, each behind `indent`.
+    pub fn indented(foreign: &str, indent: &'static str) -> Self {
+        let mut text = Self::default();
+        for (at, line) in foreign.trim_end().split('\n').enumerate() {
+            text.push(if at > 0 { "\n" } else { "" });
+            text.push(indent);
+            text.add(None, Foreign::new(line).lines().to_string());
+        }
+        text
+    }
+
+    /// Characters that it takes on its line.
+    pub fn width(&self) -> usize {
+        self.0.iter().map(|(_, words)| words.chars().count()).sum()
+    }
+
+    /// Without blanks at its end.
+    pub fn trim_end(mut self) -> Self {
+        while let Some((_, last)) = self.0.last_mut() {
+            last.truncate(last.trim_end().len());
+            if !last.is_empty() {
+                break;
+            }
+            self.0.pop();
+        }
+        self
+    }
+
+    /// What is written: whatever is in the words, the only sequences are those of the tones.
+    pub(super) fn written(&self, colour: bool) -> String {
+        let mut out = String::new();
+        for (tone, words) in &self.0 {
+            let words = Foreign::new(words.as_str());
+            match tone.filter(|_| colour) {
+                Some(tone) => out.push_str(&format!("\u{1b}[{}m{}\u{1b}[0m", tone.code(), words.lines())),
+                None => out.push_str(&words.lines().to_string()),
+            }
+        }
+        out
+    }
+
+    fn add(&mut self, tone: Option<Tone>, words: String) {
+        if !words.is_empty() {
+            self.0.push((tone, words));
+        }
+    }
+}
+
+impl fmt::Display for Text {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.written(false))
+    }
+}
+
+impl From<&'static str> for Text {
+    fn from(words: &'static str) -> Self {
+        Self(vec![(None, words.to_owned())])
+    }
+}
+
+impl From<String> for Text {
+    fn from(foreign: String) -> Self {
+        Self(vec![(None, Foreign::new(foreign).lines().to_string())])
+    }
+}
+
+/// What text is made of.
+pub trait Part {
+    /// Adds itself at the end of a text.
+    fn add_to(self, text: &mut Text);
+}
+
+/// Words of the program, with their line breaks.
+impl Part for &'static str {
+    fn add_to(self, text: &mut Text) {
+        text.add(None, self.to_owned());
+    }
+}
+
+impl Part for Text {
+    fn add_to(self, text: &mut Text) {
+        text.0.extend(self.0);
+    }
+}
+
+/// Foreign, on one line.
+impl Part for String {
+    fn add_to(self, text: &mut Text) {
+        (&self).add_to(text);
+    }
+}
+
+/// Foreign, on one line.
+impl Part for &String {
+    fn add_to(self, text: &mut Text) {
+        if !self.is_empty() {
+            Foreign::new(self).line(LINE_CHARS).add_to(text);
+        }
+    }
+}
+
+/// Foreign, on one line: `format_args!` of ids, numbers and names.
+impl Part for fmt::Arguments<'_> {
+    fn add_to(self, text: &mut Text) {
+        self.to_string().add_to(text);
+    }
+}
+
+impl Part for Foreign<'_> {
+    fn add_to(self, text: &mut Text) {
+        text.add(None, self.to_string());
+    }
+}
+
+impl Part for OneLine<'_> {
+    fn add_to(self, text: &mut Text) {
+        text.add(None, self.to_string());
+    }
+}
+
+impl Part for Lines<'_> {
+    fn add_to(self, text: &mut Text) {
+        text.add(None, self.to_string());
+    }
+}
+
+/// Text of its parts, one after another.
+macro_rules! text {
+    ($($part:expr),* $(,)?) => {{
+        let mut text = $crate::print::Text::default();
+        $(text.push($part);)*
+        text
+    }};
+}
+pub(crate) use text;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_core::foreign::is_unprintable;
+
+    const HOSTILE: &str = "a\u{1b}[2J\u{9b}31m\nrow\u{202e}";
+
+    #[test]
+    fn s17_every_kind_of_part_is_harmless_with_colours_too() {
+        let owned = HOSTILE.to_owned();
+        let mut all = text![&owned, owned.clone(), format_args!("{HOSTILE}"), Foreign::new(HOSTILE)];
+        all.push(Foreign::new(HOSTILE).line(3));
+        assert!(!all.written(false).contains(is_unprintable), "{all}");
+        all.push(Foreign::new(HOSTILE).lines());
+        all.push(Text::from(owned.clone()));
+        all.push(Text::indented(HOSTILE, "  "));
+        all.push(text![owned].toned(Tone::Bad));
+        let mut shown = all.written(true);
+        for own in ["\u{1b}[31m", "\u{1b}[0m", "\n"] {
+            assert!(shown.contains(own));
+            shown = shown.replace(own, "");
+        }
+        assert!(!shown.contains(is_unprintable), "{shown}");
+    }
+
+    #[test]
+    fn words_that_hold_a_sequence_are_written_without_it() {
+        assert_eq!(Text::from("a\u{1b}[31m").written(true), "a\\x1b[31m");
+    }
+
+    #[test]
+    fn blanks_at_the_end_go_wherever_they_are() {
+        let text = text!["a ", text!["b"].toned(Tone::Dim), "  ", " "].trim_end();
+        assert_eq!((text.to_string(), text.width()), ("a b".to_owned(), 3));
+    }
+}

@@ -1,0 +1,455 @@
+//! The programs that only read, each with the options that it must not have, and with examples.
+
+use super::scripts;
+
+/// When a program only reads.
+#[derive(Clone, Copy)]
+pub(super) enum How {
+    /// With any arguments.
+    Always,
+    /// Without these short and long options.
+    Without { short: &'static str, long: &'static [&'static str] },
+    /// Without words that begin like this.
+    WithoutWords(&'static [&'static str]),
+    /// Like `Without`, and with at most this many files: it writes to one more.
+    Operands { short: &'static str, long: &'static [&'static str], most: usize },
+    /// With these words alone.
+    Only(&'static [&'static str]),
+    /// If a function says so.
+    By(fn(&[&str]) -> bool),
+}
+
+/// Programs that only read under the same condition.
+pub(super) struct ReadOnlyPrograms {
+    pub(super) names: &'static [&'static str],
+    pub(super) how: How,
+    /// Examples that only read.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the test of the row"))]
+    pub(super) good: &'static [&'static str],
+    /// Examples that do not.
+    #[cfg_attr(not(test), expect(dead_code, reason = "the test of the row"))]
+    pub(super) bad: &'static [&'static str],
+}
+
+/// Programs that only read when they print their version.
+pub(super) const VERSION_PROGRAMS: &[&str] = &[
+    "bun", "cargo", "deno", "go", "make", "node", "npm", "perl", "pnpm", "python", "python3", "ruby", "rustc",
+];
+
+pub(super) const PROGRAMS: &[ReadOnlyPrograms] = &[
+    ReadOnlyPrograms {
+        names: &[
+            "[",
+            "[[",
+            ":",
+            "arch",
+            "b2sum",
+            "basename",
+            "break",
+            "cat",
+            "cd",
+            "cksum",
+            "cmp",
+            "comm",
+            "continue",
+            "cut",
+            "df",
+            "diff",
+            "dirname",
+            "du",
+            "echo",
+            "egrep",
+            "exit",
+            "expand",
+            "expr",
+            "false",
+            "fgrep",
+            "fmt",
+            "fold",
+            "free",
+            "grep",
+            "groups",
+            "head",
+            "hexdump",
+            "id",
+            "join",
+            "jq",
+            "locale",
+            "ls",
+            "md5sum",
+            "nl",
+            "nproc",
+            "od",
+            "paste",
+            "pgrep",
+            "popd",
+            "printenv",
+            "ps",
+            "pushd",
+            "pwd",
+            "readelf",
+            "readlink",
+            "realpath",
+            "return",
+            "rev",
+            "seq",
+            "set",
+            "sha1sum",
+            "sha224sum",
+            "sha256sum",
+            "sha384sum",
+            "sha512sum",
+            "shift",
+            "shopt",
+            "sleep",
+            "stat",
+            "strings",
+            "sum",
+            "tac",
+            "tail",
+            "test",
+            "tr",
+            "true",
+            "tsort",
+            "tty",
+            "type",
+            "uname",
+            "unexpand",
+            "uptime",
+            "users",
+            "wait",
+            "wc",
+            "whereis",
+            "which",
+            "who",
+            "whoami",
+            "zcat",
+            "zgrep",
+            "zipinfo",
+        ],
+        how: How::Always,
+        good: &["cat a b", "grep -rn todo src", "ls -la", "/usr/bin/wc -l a", "jq .a b.json", "diff -u a b"],
+        bad: &[
+            "./cat a",
+            "/tmp/ls",
+            "tee a",
+            "cp a b",
+            "rm a",
+            "touch a",
+            "mkdir a",
+            "ln -s a b",
+            "dd of=a",
+            "split a",
+            "less a",
+            "man ls",
+            "vim a",
+            "ssh h ls",
+            "curl x",
+            "wget x",
+            "perl -i -pe s/a/b/ a",
+            "perl -e 1",
+            "python -c 1",
+            "node -e 1",
+            "npm test",
+            "cargo test",
+            "make",
+            "zip a b",
+            "7z l a",
+            "openssl enc -in a -out b",
+            "patch -p1",
+            "eval ls",
+            "exec ls",
+            "source a",
+            "alias ls=rm",
+            "trap ls EXIT",
+            "export PATH=/x",
+            "ed a",
+            "ex a",
+            "sqlite3 a",
+            "install a b",
+            "rsync a b",
+            "truncate -s0 a",
+            "mv a b",
+            "chmod 1 a",
+            "kill 1",
+            "docker ps",
+            "sudo ls",
+            "nohup ls",
+            "ldd a",
+            "hash -p a ls",
+            "command ls x",
+            "enable -f a b",
+            "bind -x a",
+            "mapfile -C a -c 1 b",
+            "tex a",
+            "ctags -R",
+            "env -S ls",
+            "busybox rm a",
+            "parallel ls",
+            "watch ls",
+            "script a",
+            "strace ls",
+            "gdb a",
+            "xdg-open a",
+        ],
+    },
+    ReadOnlyPrograms {
+        names: &["cargo", "node", "python3"],
+        how: How::Only(&["--version", "-V"]),
+        good: &["cargo --version", "python3 -V"],
+        bad: &["cargo metadata", "python3 -V a.py", "node a.js"],
+    },
+    ReadOnlyPrograms {
+        // Mail changes nothing that a job reads, and the person watches jobs with the same
+        // commands.
+        names: &["baton"],
+        how: How::By(|words| {
+            let is_mail = |word: &str| {
+                ["ask", "inbox", "log", "mail", "reply", "send", "who", "whoami"].contains(&word)
+            };
+            let looks = |word: &str| ["list", "logs", "result", "status", "wait"].contains(&word);
+            match words {
+                ["job", word, ..] => looks(word),
+                [word, ..] => is_mail(word),
+                [] => false,
+            }
+        }),
+        good: &["baton reply m1 done", "baton inbox", "baton job result j1"],
+        bad: &[
+            "baton job start claude x",
+            "baton approve a1",
+            "baton setup",
+            "baton --home x send a b",
+            "baton run x",
+        ],
+    },
+    ReadOnlyPrograms {
+        names: &["printf"],
+        how: How::Without { short: "v", long: &[] },
+        good: &["printf %s a"],
+        bad: &["printf -v PATH x"],
+    },
+    ReadOnlyPrograms {
+        names: &["command"],
+        how: How::By(|words| matches!(words, ["-v" | "-V", ..])),
+        good: &["command -v git"],
+        bad: &["command rm a", "command -p -v"],
+    },
+    ReadOnlyPrograms {
+        names: &["date"],
+        how: How::By(|words| {
+            let reads = |word: &&str| {
+                word.starts_with('+') || ["-u", "-R", "-I", "--utc", "--iso-8601"].contains(word)
+            };
+            words.iter().all(reads)
+        }),
+        good: &["date", "date -u +%F"],
+        bad: &["date -s 12:00", "date --set=x", "date --se x", "date 11180000", "date -us x"],
+    },
+    ReadOnlyPrograms {
+        names: &["hostname"],
+        how: How::Only(&["-f", "-s", "-i", "-I", "-d"]),
+        good: &["hostname", "hostname -f"],
+        bad: &["hostname evil", "hostname -F a", "hostname -b"],
+    },
+    ReadOnlyPrograms {
+        names: &["env"],
+        how: How::Only(&["-0", "--null"]),
+        good: &["env"],
+        bad: &["env rm a", "env PATH=/x ls", "env -i ls", "env -S 'rm a'"],
+    },
+    ReadOnlyPrograms {
+        names: &["sort"],
+        how: How::Without { short: "oT", long: &["--output", "--compress-program", "--temporary-directory"] },
+        good: &["sort -u a", "sort -k2,2 -n --reverse a"],
+        bad: &[
+            "sort -o a a",
+            "sort -uo a",
+            "sort --output=a",
+            "sort --ou a",
+            "sort --compress-program=./x a",
+            "sort --comp ./x",
+        ],
+    },
+    ReadOnlyPrograms {
+        names: &["uniq"],
+        how: How::Operands { short: "", long: &[], most: 1 },
+        good: &["uniq -c", "uniq -c a", "uniq -f 1 a"],
+        bad: &["uniq a b", "uniq - b"],
+    },
+    ReadOnlyPrograms {
+        names: &["xxd"],
+        how: How::Operands { short: "r", long: &["--revert"], most: 1 },
+        good: &["xxd a", "xxd -l 16 a"],
+        bad: &["xxd -r a", "xxd a b", "xxd -revert a b", "xxd -p -r a"],
+    },
+    ReadOnlyPrograms {
+        names: &["tree"],
+        how: How::Without { short: "oR", long: &["--output"] },
+        good: &["tree -L 2 src"],
+        bad: &["tree -o a", "tree -ao a", "tree -R -L 1"],
+    },
+    ReadOnlyPrograms {
+        names: &["file"],
+        how: How::Without { short: "C", long: &["--compile"] },
+        good: &["file a", "file -b a"],
+        bad: &["file -C -m a", "file --comp"],
+    },
+    ReadOnlyPrograms {
+        names: &["find"],
+        how: How::WithoutWords(&["-delete", "-exec", "-ok", "-fls", "-fprint"]),
+        good: &["find . -name a.rs -type f"],
+        bad: &[
+            "find . -delete",
+            "find . -exec rm {} +",
+            "find . -execdir x",
+            "find . -ok x",
+            "find . -fprintf a b",
+            "find . -fls a",
+        ],
+    },
+    ReadOnlyPrograms {
+        names: &["fd", "fdfind"],
+        how: How::Without { short: "xX", long: &["--exec", "--exec-batch"] },
+        good: &["fd -e rs main"],
+        bad: &["fd -x rm", "fd -Hx rm", "fd . --exec rm", "fd . --exec-batch=rm"],
+    },
+    ReadOnlyPrograms {
+        names: &["rg"],
+        how: How::Without { short: "", long: &["--pre", "--hostname-bin"] },
+        good: &["rg --pretty -n fn src"],
+        bad: &["rg --pre ./x y", "rg --pre=./x y", "rg --hostname-bin=./x y"],
+    },
+    ReadOnlyPrograms {
+        names: &["yq"],
+        how: How::Without { short: "is", long: &["--inplace", "--in-place", "--split-exp"] },
+        good: &["yq .a b.yaml"],
+        bad: &["yq -i .a=1 b.yaml", "yq --inplace .a b", "yq -s .a b"],
+    },
+    ReadOnlyPrograms {
+        names: &["sed", "gsed"],
+        how: How::By(scripts::sed_reads),
+        good: &[
+            "sed -n 1,20p a",
+            "sed -n '/fn main/,/^}/p' a",
+            "sed 's/a/b/g' a",
+            "sed -e 's|a|b|' -e 2d a",
+            "sed '$d' a",
+            "sed -En 's/(a)/\\1/p' a",
+        ],
+        bad: &[
+            "sed -i s/a/b/ a",
+            "sed -ni p a",
+            "sed --in-place p a",
+            "sed --in p a",
+            "sed -n 'w b' a",
+            "sed 's/a/b/w c' a",
+            "sed 's/a/b/e' a",
+            "sed '1e rm a' a",
+            "sed e a",
+            "sed 1W a",
+            "sed -f x a",
+            "sed --file=x a",
+            "sed 'p;w b' a",
+            "sed 's/a/b/;1e x' a",
+            "sed -s -i.bak p a",
+            "sed '/a/{w b\n}' a",
+            "sed 'r b' a",
+            "sed -n p -i a",
+            "sed p --in-place=x a",
+            "sed 'y/a/b/;e' a",
+        ],
+    },
+    ReadOnlyPrograms {
+        names: &["awk", "gawk", "mawk", "nawk"],
+        how: How::By(scripts::awk_reads),
+        good: &["awk '{print $1}' a", "awk -F: '{print $2}' a", "awk -F , -v x=1 'NR<3{print x}' a"],
+        bad: &[
+            "awk 'BEGIN{system(\"rm a\")}'",
+            "awk '{print > \"b\"}' a",
+            "awk '{print | \"sh\"}' a",
+            "awk '\"ls\" | getline' a",
+            "awk -f x a",
+            "awk -i inplace 1 a",
+            "awk -ofoo 1 a",
+            "awk --dump-variables=x 1",
+            "awk '@load \"x\"' a",
+            "awk -l x 1",
+            "awk -vx=1 -f y a",
+            "awk 1 -f a",
+        ],
+    },
+    ReadOnlyPrograms {
+        names: &["tar", "bsdtar"],
+        how: How::By(scripts::tar_lists),
+        good: &["tar tf a.tar", "tar -tzvf a.tgz", "tar tf a.tar src/b"],
+        bad: &[
+            "tar xf a",
+            "tar -xf a",
+            "tar cf a b",
+            "tar tf a --checkpoint=1 --checkpoint-action=exec=x",
+            "tar tf a --to-command=x",
+            "tar tf h:a",
+            "tar tf a -I ./x",
+            "tar tIf ./x a",
+            "tar -tf a --use-compress-program=x",
+            "tar --list -f a --rsh-command=x",
+            "tar tf a x -C b",
+            "tar rf a b",
+            "tar tFf x a",
+        ],
+    },
+    ReadOnlyPrograms {
+        names: &["unzip"],
+        how: How::By(|words| {
+            let is_list =
+                |word: &str| ["-l", "-v", "-t", "-p", "-z", "-Z", "-Z1", "-lv", "-lq", "-ql"].contains(&word);
+            words.first().is_some_and(|word| is_list(word))
+                && !words[1..].iter().any(|word| word.starts_with('-'))
+        }),
+        good: &["unzip -l a.zip", "unzip -p a.zip b"],
+        bad: &["unzip a.zip", "unzip -o a.zip", "unzip -d b a.zip", "unzip -l a.zip -d b", "unzip -lo a.zip"],
+    },
+    ReadOnlyPrograms {
+        names: &["gzip", "gunzip", "xz", "unxz", "bzip2", "bunzip2"],
+        how: How::By(|words| {
+            let to_output =
+                |word: &&str| ["-c", "-dc", "-cd", "-l", "-t", "--stdout", "--list", "--test"].contains(word);
+            let (options, _): (Vec<&str>, Vec<&str>) =
+                words.iter().copied().partition(|word| word.starts_with('-'));
+            options.len() == 1 && options.iter().all(to_output)
+        }),
+        good: &["gzip -dc a.gz", "xz -l a.xz", "gunzip -c a.gz"],
+        bad: &["gzip a", "gunzip a.gz", "xz -d a.xz", "gzip -k a", "xz -l -f a"],
+    },
+    ReadOnlyPrograms {
+        names: &["column"],
+        how: How::Always,
+        good: &["column -t -s , a"],
+        bad: &["columns a"],
+    },
+    ReadOnlyPrograms {
+        names: &["read", "local"],
+        how: How::By(|words| words.iter().all(|word| !super::acts(word.split('=').next().unwrap_or(word)))),
+        good: &["read -r line", "local file=a"],
+        bad: &["read PATH", "local GIT_PAGER=x", "read -r BASH_ENV"],
+    },
+    ReadOnlyPrograms {
+        names: &["bash", "dash", "sh", "zsh"],
+        how: How::By(|words| matches!(words, ["-c" | "-lc", _] | ["-l", "-c", _])),
+        good: &["bash -c ls", "sh -lc 'git status'"],
+        bad: &["bash a.sh", "sh -s", "bash", "bash --rcfile x -c ls", "bash -ic ls", "bash -c ls a"],
+    },
+    ReadOnlyPrograms {
+        names: &["timeout", "time", "nice"],
+        how: How::By(|words| words.first().is_some_and(|word| !word.starts_with('-'))),
+        good: &["timeout 10 ls", "time ls", "nice ls"],
+        bad: &["time -o a ls", "timeout", "nice"],
+    },
+    ReadOnlyPrograms {
+        names: &["xargs"],
+        how: How::By(scripts::xargs_reads),
+        good: &["xargs cat", "xargs -0 -n 1 grep -l a", "xargs -I {} cat {}", "xargs -r wc -l"],
+        bad: &["xargs --process-slot-var=PATH cat", "xargs -a", "xargs"],
+    },
+];
