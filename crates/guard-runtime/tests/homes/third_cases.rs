@@ -4,20 +4,16 @@
 //! A row is a command, or a call in an agent's own shape. Rows that are still wrong are in
 //! `third-cases-open.txt`, each with its reason. A row that has become right must leave that list.
 
-#![cfg(unix)]
-
-mod test_home;
-
+use crate::test_home::TestHome;
 use baton_agents::agent;
 use baton_core::guard::Verdict;
 use baton_guard::RuleSet;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use test_home::TestHome;
 
-const CASES: &str = include_str!("data/third-cases.tsv");
-const OPEN: &str = include_str!("data/third-cases-open.txt");
-const SETUP: &str = include_str!("data/third-cases-setup.sh");
+const CASES: &str = include_str!("../data/third-cases.tsv");
+const OPEN: &str = include_str!("../data/third-cases-open.txt");
+const SETUP: &str = include_str!("../data/third-cases-setup.sh");
 
 /// The payload of a row: a command in the shell tool of Claude Code, or the call that the row
 /// spells out.

@@ -22,7 +22,7 @@ fn other_spellings_mean_the_same() {
     let world = world();
     let mut wrong = Vec::new();
     let mut rows = 0;
-    for (number, line) in include_str!("data/respellings.tsv").lines().enumerate().skip(1) {
+    for (number, line) in include_str!("../data/respellings.tsv").lines().enumerate().skip(1) {
         let [rule, expected, command] = &line.splitn(3, '\t').collect::<Vec<_>>()[..] else {
             panic!("respellings.tsv:{}: three fields", number + 1)
         };
@@ -59,7 +59,7 @@ fn ordinary_commands_are_left_alone() {
         ..Repository::default()
     };
     let rules = RuleSet::standard();
-    let commands: Vec<String> = include_str!("data/ordinary.txt")
+    let commands: Vec<String> = include_str!("../data/ordinary.txt")
         .lines()
         .filter(|line| !line.is_empty())
         .map(|line| line.replace('⏎', "\n"))

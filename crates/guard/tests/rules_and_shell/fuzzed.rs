@@ -1,6 +1,6 @@
 //! The corpus of the fuzz target, replayed; and each of its files cut and doubled.
 
-#[path = "../../../fuzz/guard.rs"]
+#[path = "../../../../fuzz/guard.rs"]
 mod body;
 
 use std::path::Path;

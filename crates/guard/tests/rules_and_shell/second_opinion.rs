@@ -121,7 +121,7 @@ fn plain(names: Vec<String>) -> Vec<String> {
 fn brush_parser_sees_the_same_commands() {
     let mut differ = Vec::new();
     let (mut compared, mut unread) = (0, 0);
-    for line in include_str!("data/brush.tsv").lines() {
+    for line in include_str!("../data/brush.tsv").lines() {
         let (text, names) = line.split_once('\t').expect("a text and its commands");
         if names == "!" {
             unread += 1;
@@ -154,7 +154,7 @@ fn both_parsers_see_the_same_commands() {
     parser.set_language(&tree_sitter_bash::LANGUAGE.into()).expect("the grammar");
     let mut differ = Vec::new();
     let mut compared = 0;
-    for line in include_str!("data/ordinary.txt").lines() {
+    for line in include_str!("../data/ordinary.txt").lines() {
         let text = line.replace('⏎', "\n");
         let tree = parser.parse(&text, None).expect("a tree");
         // If it does not understand the line itself, there is nothing to compare.

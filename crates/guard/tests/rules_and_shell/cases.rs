@@ -105,10 +105,10 @@ fn check(file: &str, text: &str) {
 
 #[test]
 fn everyday_cases() {
-    check("cases.tsv", include_str!("data/cases.tsv"));
+    check("cases.tsv", include_str!("../data/cases.tsv"));
 }
 
 #[test]
 fn hard_cases() {
-    check("hard-cases.tsv", include_str!("data/hard-cases.tsv"));
+    check("hard-cases.tsv", include_str!("../data/hard-cases.tsv"));
 }

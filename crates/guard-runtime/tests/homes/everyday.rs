@@ -1,16 +1,12 @@
 //! What developers type all day, judged by all the rules that are on by default, in a home and a
 //! project as people have them.
 
-#![cfg(unix)]
-
-mod test_home;
-
+use crate::test_home::TestHome;
 use baton_agents::agent;
 use baton_core::guard::Verdict;
 use baton_guard::RuleSet;
 use serde_json::json;
 use std::path::Path;
-use test_home::TestHome;
 
 /// A home with keys, credentials and caches, and a project with secrets, build output and branches.
 const SETUP: &str = r#"
@@ -171,9 +167,9 @@ fn a_folder_of_the_system_is_no_project() {
 #[test]
 fn ordinary_commands_are_left_alone_in_a_real_home() {
     let home = TestHome::made_by(SETUP);
-    let known = include_str!("../../guard/tests/data/ordinary.txt").lines();
+    let known = include_str!("../../../guard/tests/data/ordinary.txt").lines();
     let commands: Vec<String> = known
-        .chain(include_str!("data/everyday.txt").lines())
+        .chain(include_str!("../data/everyday.txt").lines())
         .filter(|line| !line.is_empty())
         .map(|line| line.replace('⏎', "\n"))
         .collect();

@@ -1,14 +1,10 @@
 //! Writes whose destination is a folder: what counts is the file that arrives there.
 
-#![cfg(unix)]
-
-mod test_home;
-
+use crate::test_home::TestHome;
 use baton_agents::agent;
 use baton_core::guard::Verdict;
 use baton_guard::RuleSet;
 use serde_json::json;
-use test_home::TestHome;
 
 /// A home, a project, and in it what an attack has prepared.
 const SETUP: &str = r#"
