@@ -148,7 +148,7 @@ fn kills_are_noticed(who: Agent) {
             "{what}: {row}{}",
             jobs.trouble(&id)
         );
-        let dead = wait::until(Duration::from_secs(20), || process::find(tool).is_none());
+        let dead = wait::until(wait::HANG, || process::find(tool).is_none());
         assert!(dead, "{what}: its tool runs on: {}", jobs.trouble(&id));
         std::fs::remove_file(&file).expect("the tool has written it");
     }
@@ -164,7 +164,7 @@ fn left_running(jobs: &Jobs) -> Vec<(i32, String)> {
 
 #[track_caller]
 fn nothing_is_left(jobs: &Jobs, id: &str) {
-    let gone = wait::until(Duration::from_secs(20), || left_running(jobs).is_empty());
+    let gone = wait::until(wait::HANG, || left_running(jobs).is_empty());
     assert!(gone, "{:?}: {}", left_running(jobs), jobs.trouble(id));
 }
 
@@ -180,7 +180,7 @@ fn a_worker_killed_early_is_a_failed_job(who: Agent) {
             assert!(request.is_some(), "{}", jobs.trouble(&id));
         }
         kill(worker);
-        let row = wait::poll(Duration::from_secs(10), || {
+        let row = wait::poll(wait::HANG, || {
             let row = jobs.json(&["job", "status", &id]);
             row["ended_at"].is_string().then_some(row)
         });
@@ -281,7 +281,7 @@ fn a_cancelled_job_leaves_nothing(who: Agent) {
         .unwrap_or_else(|| panic!("no tool: {}", jobs.trouble(&id)));
     let row = jobs.json(&["job", "cancel", &id]);
     assert_eq!(row["status"], "cancelled", "{row}{}", jobs.trouble(&id));
-    assert!(wait::until(Duration::from_secs(20), || process::find(tool).is_none()), "{}", jobs.trouble(&id));
+    assert!(wait::until(wait::HANG, || process::find(tool).is_none()), "{}", jobs.trouble(&id));
     assert!(row["exit"].as_str().is_some_and(|exit| !exit.is_empty()), "{row}");
 }
 
@@ -375,7 +375,7 @@ fn opencode_killed_with_its_keeper_leaves_neither_a_running_job_nor_a_process() 
             if server_too {
                 kill(server);
             }
-            let row = wait::poll(Duration::from_secs(10), || {
+            let row = wait::poll(wait::HANG, || {
                 let row = jobs.json(&["job", "status", &id]);
                 row["ended_at"].is_string().then_some(row)
             });

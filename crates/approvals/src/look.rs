@@ -23,16 +23,18 @@ pub fn step(row: &ApprovalRow) -> Option<Step> {
     if row.state.is_end() {
         return None;
     }
-    if row.asker.is_some_and(|asker| !process::is_alive(asker)) {
-        return Some(Step::Gone);
-    }
+    // An agent may end right after its tool ran, so what it left behind counts first.
     if let Some(shown) = shown(row) {
         return Some(shown);
     }
+    if row.asker.is_some_and(|asker| !process::is_alive(asker)) {
+        return Some(Step::Gone);
+    }
     let is_held = matches!(row.state, State::Waiting | State::Answered);
     let left = is_held && row.holder.is_none_or(|holder| !process::is_alive(holder));
-    // No process is left to hand an answer over. If the agent lives, its own dialog still asks.
-    left.then_some(if row.asker.is_some() { Step::Release } else { Step::Gone })
+    // No process is left to hand an answer over. If the agent lives, its own dialog still asks. The
+    // row may be older than the holder's end: neither step undoes an answer that it handed over.
+    left.then_some(if row.asker.is_some() { Step::Release } else { Step::Abandon })
 }
 
 /// What the agent's own files and processes show.
@@ -42,7 +44,7 @@ pub fn shown(row: &ApprovalRow) -> Option<Step> {
     let asking = RecordedQuestion {
         session_id: &row.session,
         subagent: row.subagent.as_deref(),
-        pid: row.asker.map(|asker| asker.pid),
+        pid: row.asker.filter(|asker| process::is_alive(*asker)).map(|asker| asker.pid),
         transcript: row.transcript.as_deref().map(Path::new),
         question: &question,
         call: row.call.as_deref(),

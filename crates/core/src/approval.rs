@@ -211,6 +211,7 @@ impl State {
             (Waiting, Step::Answer) => Some(Answered),
             (Answered, Step::Take) => Some(Handed),
             (Waiting | Answered, Step::Release) => Some(Terminal),
+            (Waiting | Answered, Step::Abandon) => Some(Gone),
             (Handed, Step::Refused) => Some(Waiting),
             (Handed, Step::Over) => Some(effect),
             (Handed, Step::Ran) => Some(if effect == Denied { Elsewhere } else { effect }),
@@ -236,6 +237,9 @@ pub enum Step {
     Take,
     /// Its holder releases it: only the agent's own dialog is left.
     Release,
+    /// Its holder ended, and nothing else is known to ask. An answer that was handed over before is
+    /// on its way, whoever saw the holder end.
+    Abandon,
     /// The agent certainly refused the answer, and still asks.
     Refused,
     /// The tool runs, or has run.
@@ -249,10 +253,11 @@ pub enum Step {
 }
 
 impl Step {
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Answer,
         Self::Take,
         Self::Release,
+        Self::Abandon,
         Self::Refused,
         Self::Ran,
         Self::RefusedThere,

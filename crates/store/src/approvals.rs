@@ -314,7 +314,8 @@ impl Approvals {
         })
     }
 
-    /// Closes a question by what was seen of it: `Ran`, `RefusedThere`, `Over` or `Gone`.
+    /// Closes a question by what was seen of it: `Ran`, `RefusedThere`, `Over`, `Abandon`
+    /// or `Gone`.
     pub fn close(
         &mut self,
         id: &ApprovalId,

@@ -167,12 +167,11 @@ mod tests {
         let mut shell = Command::new("sh");
         shell.args(["-c", "sleep 60 & echo $!; wait"]);
         let running = Running::start(&mut shell, &dir.path().join("sh")).unwrap();
-        let child =
-            wait::poll(Duration::from_secs(5), || running.stdout().trim().parse::<u32>().ok()).unwrap();
+        let child = wait::poll(wait::HANG, || running.stdout().trim().parse::<u32>().ok()).unwrap();
         drop(running);
         let stat = Path::new("/proc").join(child.to_string()).join("stat");
         let gone = || fs::read_to_string(&stat).map_or(true, |stat| stat.contains(") Z "));
-        assert!(wait::until(Duration::from_secs(5), gone));
+        assert!(wait::until(wait::HANG, gone));
     }
 
     #[test]
@@ -180,7 +179,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let running =
             Running::start_with_input(&mut Command::new("cat"), &dir.path().join("cat"), b"baton").unwrap();
-        assert_eq!(running.finish(Duration::from_secs(5)).expect_ok().stdout, "baton");
+        assert_eq!(running.finish(wait::HANG).expect_ok().stdout, "baton");
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Sandbox {
             &["init", "--quiet", "--initial-branch=main"][..],
             &["commit", "--quiet", "--allow-empty", "-m", "start"],
         ] {
-            self.run(self.command("git").args(arguments), Duration::from_secs(20)).expect_ok();
+            self.run(self.command("git").args(arguments), crate::wait::HANG).expect_ok();
         }
     }
 
@@ -149,7 +149,7 @@ mod tests {
     fn programs_get_the_sandbox_environment_and_nothing_else() {
         let mut sandbox = Sandbox::new();
         sandbox.set("EXTRA", "1");
-        let limit = Duration::from_secs(5);
+        let limit = crate::wait::HANG;
         let printed = sandbox.run(&mut sandbox.command("env"), limit).expect_ok().stdout;
         let mut names: Vec<_> =
             printed.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
@@ -163,7 +163,7 @@ mod tests {
     fn the_project_is_a_repository_with_a_commit() {
         let sandbox = Sandbox::new();
         let mut log = sandbox.command("git");
-        let head = sandbox.run(log.args(["log", "--format=%s"]), Duration::from_secs(5)).expect_ok();
+        let head = sandbox.run(log.args(["log", "--format=%s"]), crate::wait::HANG).expect_ok();
         assert_eq!(head.stdout.trim(), "start");
     }
 }

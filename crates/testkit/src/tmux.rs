@@ -20,7 +20,7 @@ const TERMINAL_SIZE: (u16, u16) = (160, 50);
 const ENTER_DELAY: Duration = Duration::from_millis(400);
 
 /// A tmux call itself takes milliseconds, on an idle machine.
-const CALL_LIMIT: Duration = Duration::from_secs(30);
+const CALL_LIMIT: Duration = crate::wait::HANG;
 
 /// The limit for a program to draw what was typed.
 const ECHO_LIMIT: Duration = Duration::from_secs(30);
@@ -190,7 +190,7 @@ mod tests {
         let mut shell = sandbox.command("sh");
         shell.args(["-c", "echo in $PWD; read line; echo got $line-$MARK; sleep 60"]).env("MARK", "x");
         let terminal = Tmux::start(&sandbox, "t", &shell);
-        let limit = Duration::from_secs(10);
+        let limit = crate::wait::HANG;
         terminal.wait_for("/project", limit).unwrap();
         terminal.submit("baton");
         terminal.wait_for("got baton-x", limit).unwrap();
@@ -206,7 +206,7 @@ mod tests {
         let mut shell = sandbox.command("sh");
         shell.args(["-c", "echo hello; sleep 60"]);
         let terminal = Tmux::start(&sandbox, "t", &shell);
-        terminal.wait_for("hello", Duration::from_secs(10)).unwrap();
+        terminal.wait_for("hello", crate::wait::HANG).unwrap();
         let error = terminal.wait_for("never", Duration::from_millis(50)).unwrap_err();
         assert!(error.to_string().contains("hello"));
     }

@@ -16,7 +16,7 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = wait::HANG;
 
 /// Whether a person sits in front of a session, as Claude Code tells its hooks.
 const ATTENDED: &str = "CLAUDE_CODE_SESSION_ATTENDED";

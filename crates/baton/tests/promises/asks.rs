@@ -12,7 +12,7 @@ use std::time::Duration;
 fn asking(world: &World, mut command: Command) -> (Child, String) {
     let known = world.mail().len();
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let ask = wait::poll(Duration::from_secs(20), || {
+    let ask = wait::poll(wait::HANG, || {
         let mail = world.mail();
         (mail.len() > known).then(|| mail.last().unwrap()["message_id"].as_str().unwrap().to_owned())
     });

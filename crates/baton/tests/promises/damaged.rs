@@ -4,6 +4,7 @@
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::{Done, World, run};
 use baton_store::Store;
+use baton_testkit::wait;
 use rusqlite::Connection;
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
@@ -15,10 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Generous: machines that run tests are busy. The hook's own limit is two seconds.
-const BOUND: Duration = Duration::from_secs(10);
-/// The longest that a command waits for the store, and as much again.
-const COMMAND_BOUND: Duration = Duration::from_secs(30);
 /// Names the home whose locks a process of this test keeps.
 const KEEPS: &str = "BATON_TEST_KEEPS_LOCKS_OF";
 
@@ -85,8 +82,7 @@ fn s22_what_is_accepted_into_a_store_with_damaged_bytes_can_be_read() {
             world.restore(&saved);
             damage(file, at, numbers.below(3));
             let place = format!("{} at {at}", file.display());
-            let sent =
-                within(COMMAND_BOUND, sender.shell_command(&["send", "reader", "more", "--json"]), b"");
+            let sent = within(wait::HANG, sender.shell_command(&["send", "reader", "more", "--json"]), b"");
             let Some(0) = sent.code else {
                 let said: Value = serde_json::from_str(&sent.stdout).unwrap_or_default();
                 assert!(said["error"]["code"].is_string(), "{place}: {sent:?}");
@@ -95,11 +91,11 @@ fn s22_what_is_accepted_into_a_store_with_damaged_bytes_can_be_read() {
             };
             accepted += 1;
             let id = sent.json()["message_id"].as_str().unwrap().to_owned();
-            let read = within(COMMAND_BOUND, sender.shell_command(&["mail", &id, "--json"]), b"");
+            let read = within(wait::HANG, sender.shell_command(&["mail", &id, "--json"]), b"");
             assert_eq!(read.code, Some(0), "{place}: {read:?}");
             assert_eq!(read.json()["body"], "more", "{place}");
             // A reader that the store does not know yet has to be written there first.
-            let read = within(COMMAND_BOUND, world.as_script(&["mail", &id, "--json"]), b"");
+            let read = within(wait::HANG, world.as_script(&["mail", &id, "--json"]), b"");
             match read.code {
                 Some(0) => assert_eq!(read.json()["body"], "more", "{place}"),
                 _ => assert_eq!(read.json()["error"]["code"], "store-corrupt", "{place}: {read:?}"),
@@ -168,7 +164,7 @@ fn s16_locks_that_a_stopped_process_keeps_hold_no_hook_up() {
             "tool_use_id": "t", "tool_input": {"command": command}, "permission_mode": "default",
         });
         let hook = world.baton(&["hook", "claude", "PreToolUse", "--guard"]);
-        within(BOUND, hook, payload.to_string().as_bytes()).expect(0).stdout
+        within(wait::HANG, hook, payload.to_string().as_bytes()).expect(0).stdout
     };
     guard("sudo ls");
     sender.send("reader", "hello");
@@ -179,11 +175,11 @@ fn s16_locks_that_a_stopped_process_keeps_hold_no_hook_up() {
         fs::OpenOptions::new().append(true).create(true).open(file).unwrap();
     }
     let stopped = Stopped::holder(world.home());
-    let done = within(BOUND, reader.hook_command(), &prompt);
+    let done = within(wait::HANG, reader.hook_command(), &prompt);
     assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (Some(0), "", ""));
     assert_eq!(guard("ls"), "");
     assert!(guard("sudo ls").contains("\"deny\""));
-    let sent = within(COMMAND_BOUND, sender.shell_command(&["send", "reader", "x", "--json"]), b"");
+    let sent = within(wait::HANG, sender.shell_command(&["send", "reader", "x", "--json"]), b"");
     assert!(sent.code != Some(0) && sent.stdout.contains("store-locked"), "{sent:?}");
     drop(stopped);
     assert_eq!(world.mail().len(), 1, "what was refused was not sent");
@@ -202,7 +198,7 @@ fn s16_nothing_in_the_place_of_a_file_hangs_the_start_of_the_stop_gate() {
         assert!(Command::new("mkfifo").arg(file).status().unwrap().success());
         let mut hook = world.baton(&["hook", "claude", "--review"]);
         hook.envs(puppet.environment());
-        let done = within(BOUND, hook, &puppet.payload("Stop", json!({"stop_hook_active": false})));
+        let done = within(wait::HANG, hook, &puppet.payload("Stop", json!({"stop_hook_active": false})));
         assert_eq!((done.code, done.stdout.as_str()), (Some(0), ""), "{}: {done:?}", file.display());
         fs::remove_file(file).unwrap();
         fs::write(&config, &saved).unwrap();

@@ -4,6 +4,7 @@
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::{Done, World, done, run};
 use baton_store::{Role, Store, VERSION};
+use baton_testkit::wait;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
@@ -11,15 +12,12 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Generous: machines that run tests are busy. The hook's own limit is two seconds.
-const BOUND: Duration = Duration::from_secs(10);
-
 /// Runs a hook that must be silent, and in time.
 #[track_caller]
 fn silent(command: Command, input: &[u8], what: &str) {
     let begun = Instant::now();
     let done = run(command, input);
-    assert!(begun.elapsed() < BOUND, "{what} took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < wait::HANG, "{what} took {:?}", begun.elapsed());
     assert_eq!((done.code, done.stdout.as_str(), done.stderr.as_str()), (Some(0), "", ""), "{what}");
 }
 
@@ -120,7 +118,7 @@ fn m12_input_that_never_ends() {
     stdin.write_all(b"{\"session_id\":\"x\"").unwrap();
     let begun = Instant::now();
     let output = child.wait_with_output().unwrap();
-    assert!(begun.elapsed() < BOUND);
+    assert!(begun.elapsed() < wait::HANG);
     drop(stdin);
     assert_eq!((output.status.code(), output.stdout, output.stderr), (Some(0), vec![], vec![]));
     logged(&world, 1, "could not be read");
@@ -134,7 +132,7 @@ fn m12_input_that_never_ends() {
     });
     let begun = Instant::now();
     assert!(child.wait().unwrap().success());
-    assert!(begun.elapsed() < BOUND);
+    assert!(begun.elapsed() < wait::HANG);
     drip.join().unwrap();
 }
 
@@ -274,20 +272,28 @@ fn m12_many_answers_on_their_way_do_not_add_up() {
     let peer = Puppet::start(&world, Style::Codex, "peer");
     let mut puppet = Puppet::start(&world, Style::Claude, "asker");
     puppet.turn_in_peace();
-    puppet.event(Moment::Prompt);
-    puppet.answer(1);
-    puppet.paper.flush();
-    for n in 0..20 {
-        let asked = puppet.shell(&["ask", "peer", "well?", "--timeout", "1ms", "--json"]).expect(2).json();
-        peer.shell(&["reply", asked["message_id"].as_str().unwrap(), "well."]).expect(0);
-        let answer = puppet.shell(&["ask", "--resume", asked["request_id"].as_str().unwrap()]).expect(0);
-        assert!(answer.stdout.contains("[baton-offer "), "{n}: {answer:?}");
-    }
-    let payload = puppet.open(Moment::Stop).remove(0);
-    let begun = Instant::now();
-    puppet.hook(&payload);
-    // Each for itself would wait 400 ms.
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    const ANSWERS: u32 = 20;
+    // The machine may be busy for one of the hooks, and not for all.
+    let mut waits = Vec::new();
+    let quick = (0..3).any(|_| {
+        puppet.event(Moment::Prompt);
+        puppet.answer(1);
+        puppet.paper.flush();
+        for n in 0..ANSWERS {
+            let asked =
+                puppet.shell(&["ask", "peer", "well?", "--timeout", "1ms", "--json"]).expect(2).json();
+            peer.shell(&["reply", asked["message_id"].as_str().unwrap(), "well."]).expect(0);
+            let answer = puppet.shell(&["ask", "--resume", asked["request_id"].as_str().unwrap()]).expect(0);
+            assert!(answer.stdout.contains("[baton-offer "), "{n}: {answer:?}");
+        }
+        let payload = puppet.open(Moment::Stop).remove(0);
+        let begun = Instant::now();
+        puppet.hook(&payload);
+        waits.push(begun.elapsed());
+        // Each for itself would wait 400 ms.
+        begun.elapsed() < ANSWERS * Duration::from_millis(400) / 2
+    });
+    assert!(quick, "{waits:?}");
 }
 
 /// Settings that can't be read are a command's error, not a hook's: the mail comes, within the
@@ -353,7 +359,7 @@ fn m12_transcripts_that_can_not_be_read() {
                 let begun = Instant::now();
                 let payload = puppet.open(moment).remove(0);
                 brought += usize::from(puppet.understood(&puppet.hook(&payload)).is_some());
-                assert!(begun.elapsed() < BOUND, "{name}");
+                assert!(begun.elapsed() < wait::HANG, "{name}");
             }
         }
         // Without proof it is offered at most twice, and its sender can see that.

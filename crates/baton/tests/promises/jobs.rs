@@ -3,6 +3,7 @@
 
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::{Done, World, rounds, run};
+use baton_testkit::wait;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
@@ -146,11 +147,7 @@ fn is_alive(pid: i32) -> bool {
 }
 
 fn gone(pid: i32) -> bool {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while is_alive(pid) && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    !is_alive(pid)
+    wait::until(wait::HANG, || !is_alive(pid))
 }
 
 #[test]
@@ -636,7 +633,7 @@ fn j27_cancel_stops_everything_and_says_what_it_did() {
         jobs.until(&id, "running");
         let begun = Instant::now();
         let row = jobs.run(&["job", "cancel", &id]).expect(0).json();
-        assert!(begun.elapsed() < Duration::from_secs(30));
+        assert!(begun.elapsed() < wait::HANG);
         assert_eq!(row["status"], "cancelled", "{row}");
         assert!(row["exit"].as_str().unwrap().contains("process"), "{row}");
         assert!(gone(child), "{prompt}");

@@ -2,6 +2,7 @@
 
 use crate::jobs::{Jobs, kill};
 use crate::world::run;
+use baton_testkit::wait;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -12,7 +13,6 @@ use std::time::{Duration, Instant};
 /// No answer takes longer, on a machine that is busy with others.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Shorter than the sweep of the job watcher: the kernel must have reported it.
-const AT_ONCE: Duration = Duration::from_secs(15);
 const SESSION: &str = "claude-asker";
 
 /// A server that serves one session of Claude Code.
@@ -116,7 +116,7 @@ fn open_files(pid: u32) -> usize {
 
 /// Waits for mail about a job that says something, without looking at the job.
 fn mail_about(jobs: &Jobs, id: &str, says: &str) {
-    let deadline = Instant::now() + AT_ONCE;
+    let deadline = Instant::now() + wait::HANG;
     loop {
         let mail = jobs.world.mail();
         let told =

@@ -2,6 +2,7 @@
 
 use crate::puppet::{Moment, Printed, Puppet, Style};
 use crate::world::{Done, World, done, program, run};
+use baton_testkit::wait;
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pipe::{PipeFlags, pipe_with};
 use serde_json::json;
@@ -93,7 +94,7 @@ fn m5_a_hook_whose_output_nobody_takes_marks_nothing_seen_and_delivers_later_onc
                 let payload = puppet.open(moment).remove(0);
                 let begun = Instant::now();
                 in_trouble(&world, puppet.hook_command(), &payload, trouble).expect(0);
-                assert!(begun.elapsed() < Duration::from_secs(10), "{trouble:?} took {:?}", begun.elapsed());
+                assert!(begun.elapsed() < wait::HANG, "{trouble:?} took {:?}", begun.elapsed());
                 assert_ne!(world.state(&message), "seen", "{style:?}, {moment:?}, {trouble:?}");
                 puppet.close(moment, &[Printed::nothing()]);
                 puppet.finish_turn();

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = wait::HANG;
 
 /// `whoami` written into a file, as words of a shell.
 fn whoami(world: &World, file: &str) -> (String, PathBuf) {
@@ -94,19 +94,19 @@ fn s7_a_command_that_a_program_puts_into_a_tmux_server_is_not_the_persons() {
     tmux(&["new-session", "-d", "-s", "t", "sh -i"]);
     tmux(&["set", "-g", "default-shell", "/bin/sh"]);
     let (words, typed) = whoami(&world, "typed");
-    tmux(&["new-window", "-t", "t"]);
-    tmux(&["send-keys", "-t", "t", &words, "Enter"]);
+    tmux(&["new-window", "-t", "t:"]);
+    tmux(&["send-keys", "-t", "t:", &words, "Enter"]);
     let person = kind(&typed);
     let (words, asked) = whoami(&world, "asked");
-    tmux(&["new-window", "-t", "t", &words]);
+    tmux(&["new-window", "-t", "t:", &words]);
     let program = kind(&asked);
     // A terminal of its own does not hide the server, nor does the person's.
     let (words, scripted) = whoami(&world, "scripted");
     tmux(&["run-shell", "-b", &format!("script -qc {} /dev/null", quoted(&words))]);
     let hidden = kind(&scripted);
     let (words, piped) = whoami(&world, "piped");
-    let terminal = tmux(&["display", "-p", "-t", "t", "#{pane_tty}"]).stdout;
-    tmux(&["pipe-pane", "-t", "t", &format!("({words}) < {}", terminal.trim())]);
+    let terminal = tmux(&["display", "-p", "-t", "t:0", "#{pane_tty}"]).stdout;
+    tmux(&["pipe-pane", "-t", "t:0", &format!("({words}) < {}", terminal.trim())]);
     let borrowed = kind(&piped);
     tmux(&["kill-server"]);
     assert_eq!((person, program), (json!("person"), json!("stranger")));

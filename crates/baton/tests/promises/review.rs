@@ -3,11 +3,12 @@
 
 use crate::puppet::{Moment, Puppet, Style};
 use crate::world::{Done, World, run};
+use baton_testkit::wait;
 use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Speaks stream-json. The change is in its prompt.
 const REVIEWER: &str = r#"#!/bin/sh
@@ -248,7 +249,7 @@ fn j31_a_review_that_could_not_run_never_holds_a_session() {
         reviews.change(text);
         let begun = Instant::now();
         assert_eq!(reviews.stop(&session, false), "", "{text}");
-        assert!(begun.elapsed() < Duration::from_secs(40), "{text}");
+        assert!(begun.elapsed() < wait::HANG, "{text}");
         let log = reviews.world.hook_log();
         let last = log.last().unwrap();
         assert!(last.contains("review: could not run") && last.contains(reason), "{last}");
@@ -315,7 +316,7 @@ fn s15_a_git_that_hangs_keeps_no_review_longer_than_it_may_wait() {
         assert!(made.success());
         let began = Instant::now();
         let done = reviews.review(&["--max-wait", "1s"]);
-        assert!(began.elapsed() < Duration::from_secs(15), "{file}: {:?}, {done:?}", began.elapsed());
+        assert!(began.elapsed() < wait::HANG, "{file}: {:?}, {done:?}", began.elapsed());
         assert_ne!(done.code, Some(0), "{file}: {done:?}");
         let works_there = |process: &fs::DirEntry| {
             fs::read_link(process.path().join("cwd")).is_ok_and(|cwd| cwd == reviews.world.project())

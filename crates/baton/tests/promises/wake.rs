@@ -18,7 +18,7 @@ use std::time::Duration;
 
 const SESSION: &str = "5e55104a-0000-4000-8000-000000000001";
 const LINE: &str = "[baton] Mail is waiting for you.";
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = wait::HANG;
 
 /// Names the socket for [`stands_for_the_agent`].
 const INBOX: &str = "BATON_TEST_INBOX";

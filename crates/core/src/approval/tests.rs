@@ -197,6 +197,13 @@ proptest! {
 }
 
 #[test]
+fn an_answer_that_was_handed_over_outlives_its_holder() {
+    let left = |state: &State| state.after(Step::Abandon, Some(&Answer::Allow)).is_some();
+    let lost: Vec<State> = State::ALL.into_iter().filter(left).collect();
+    assert_eq!(lost, [State::Waiting, State::Answered]);
+}
+
+#[test]
 fn s1_a_line_is_whole_only_if_nothing_around_it_matters() {
     let question = || Question::new("1", Subject::command("bash", "rm -rf ./build"));
     let plain = question().line(None);

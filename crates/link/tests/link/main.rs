@@ -27,7 +27,7 @@ use tempfile::TempDir;
 const SESSION: &str = "ses_1";
 
 /// No answer takes longer.
-const TIMEOUT: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(90);
 
 struct Plugin {
     stream: UnixStream,

@@ -9,6 +9,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
+/// The first buffer for the arguments of a process. Most fit.
+const ARGUMENTS_CAPACITY: usize = 4096;
+
 pub(super) fn status(pid: i32) -> Option<Status> {
     let mut text = [0; 1024];
     let mut fields = stat(pid, &mut text)?.split_ascii_whitespace();
@@ -52,7 +55,10 @@ pub(super) fn variable(pid: i32, name: &str) -> Option<OsString> {
 }
 
 pub(super) fn arguments(pid: i32) -> Vec<String> {
-    let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    // The size of this file is 0, so `std::fs::read` would begin with reads of 32 bytes.
+    let mut bytes = Vec::with_capacity(ARGUMENTS_CAPACITY);
+    // What can't be read has no arguments.
+    File::open(format!("/proc/{pid}/cmdline")).and_then(|mut file| file.read_to_end(&mut bytes)).ok();
     bytes
         .split(|byte| *byte == 0)
         .filter(|arg| !arg.is_empty())

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 const LINE: &str = "[baton] Mail is waiting for you.";
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = wait::HANG;
 
 fn claude() -> &'static dyn Agent {
     by_name("claude").unwrap()

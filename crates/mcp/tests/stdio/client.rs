@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// No answer takes this long unless something hangs.
-pub const TIMEOUT: Duration = Duration::from_secs(20);
+pub const TIMEOUT: Duration = Duration::from_secs(90);
 
 pub const SERVER: &str = env!("CARGO_BIN_EXE_baton-mcp-alone");
 

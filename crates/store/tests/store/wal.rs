@@ -67,12 +67,15 @@ fn a_reader_in_the_way_is_not_waited_for() {
     let reader = rusqlite::Connection::open(Store::path(home.path())).unwrap();
     reader.execute_batch("BEGIN").unwrap();
     reader.query_row("SELECT count(*) FROM message", [], |row| row.get::<_, i64>(0)).unwrap();
-    let begun = std::time::Instant::now();
+    let mut quickest = std::time::Duration::MAX;
     for _ in 0..60 {
         send(&mut store, sender, &[me], &"x".repeat(8000));
+        let begun = std::time::Instant::now();
         store.tidy();
+        quickest = quickest.min(begun.elapsed());
     }
-    assert!(begun.elapsed() < std::time::Duration::from_secs(10));
+    // A store that waits for the reader waits each time, on any machine.
+    assert!(quickest < limits::COMMAND_LOCK_WAIT.to_std(), "{quickest:?}");
     assert!(store.wal_bytes() > limits::WAL_BYTES_COMMAND);
     reader.execute_batch("COMMIT").unwrap();
     store.tidy();

@@ -154,7 +154,7 @@ fn a_hanging_answer_ends_with_the_model() {
         stream.read_to_string(&mut answer).ok();
         answer
     });
-    assert!(model.wait_for(Duration::from_secs(5), |_| true).is_some());
+    assert!(model.wait_for(crate::wait::HANG, |_| true).is_some());
     drop(model);
     assert_eq!(client.join().unwrap(), "");
 }
