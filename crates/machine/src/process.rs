@@ -47,17 +47,23 @@ pub fn find(pid: i32) -> Option<Process> {
     os::status(pid).map(|status| Process { pid, start: status.start })
 }
 
-/// The processes above this one, the nearest first. Each is read once, because every send does
-/// this.
+/// The processes above this one, the nearest first. Each is read when it is asked for, because
+/// every send does this.
+pub fn upwards() -> impl Iterator<Item = Process> {
+    Upwards { next: parent() }.take(MAX_ANCESTORS)
+}
+
+/// All processes above this one, the nearest first.
 pub fn ancestors() -> Vec<Process> {
-    walk(std::process::id().cast_signed()).processes
+    upwards().collect()
 }
 
 /// The processes above this one, and whether the list is complete.
 pub fn above_us() -> Above {
     let mut above = Above::default();
     for _ in 0..MAX_WALKS {
-        above = walk(std::process::id().cast_signed());
+        // What enters a container has no parent that is seen there.
+        above = walk(Some(parent().unwrap_or(0)));
         if above.whole {
             break;
         }
@@ -73,23 +79,30 @@ pub fn parent() -> Option<i32> {
 
 /// A process and those above it, by their numbers, the nearest first.
 pub fn lineage(pid: i32) -> Vec<i32> {
-    let above = walk(pid).processes;
+    let above = walk(os::status(pid).map(|status| status.parent)).processes;
     std::iter::once(pid).chain(above.iter().map(|process| process.pid).filter(|pid| *pid > 1)).collect()
 }
 
-fn walk(pid: i32) -> Above {
-    let mut above = Above::default();
-    let mut next = os::status(pid).map(|status| status.parent);
-    while let Some(pid) = next.filter(|_| above.processes.len() < MAX_ANCESTORS) {
-        if pid <= 0 {
-            above.whole = true;
-            break;
-        }
-        let Some(status) = os::status(pid) else { break };
-        above.processes.push(Process { pid, start: status.start });
-        next = Some(status.parent);
+fn walk(first: Option<i32>) -> Above {
+    let mut upwards = Upwards { next: first };
+    let processes = upwards.by_ref().take(MAX_ANCESTORS).collect();
+    Above { processes, whole: upwards.next.is_some_and(|pid| pid <= 0) }
+}
+
+/// Goes from a process to its parent, and so on. At the top, `next` is not the number of a process.
+struct Upwards {
+    next: Option<i32>,
+}
+
+impl Iterator for Upwards {
+    type Item = Process;
+
+    fn next(&mut self) -> Option<Process> {
+        let pid = self.next.filter(|pid| *pid > 0)?;
+        let status = os::status(pid);
+        self.next = status.as_ref().map(|status| status.parent);
+        Some(Process { pid, start: status?.start })
     }
-    above
 }
 
 /// The process that leads this one's terminal session; `None` if it is gone or can't be found.

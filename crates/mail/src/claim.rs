@@ -40,7 +40,9 @@ pub(crate) fn comes_from_session(
         return Ok(true);
     }
     let elsewhere = named.process.is_some_and(process::is_alive);
-    let Some(AgentProcess { process: nearest, arguments }) = identity::nearest_agent(&above.processes) else {
+    let Some(AgentProcess { process: nearest, arguments }) =
+        identity::nearest_agent(above.processes.iter().copied())
+    else {
         // No agent is above. Below a marked process, or if some processes are hidden, any agent may
         // be above.
         return Ok(!elsewhere && mark::own().is_none() && above.whole);

@@ -109,8 +109,7 @@ pub fn identify(
     claimed: Option<&str>,
 ) -> Result<Identity, Error> {
     let project = project::of(cwd);
-    let above = process::above_us();
-    let doubt = match recognise(store, env, cwd, &project, &above)? {
+    let (name, kind) = match recognise(store, env, cwd, &project)? {
         Recognised::Session(participant, kind) => {
             if claimed.is_some() {
                 return Err(Error::new(
@@ -122,13 +121,9 @@ pub fn identify(
             let project = participant.project.clone();
             return Ok(Identity { participant: *participant, kind, project });
         }
-        Recognised::Stranger(doubt) => Some(doubt),
-        Recognised::Nobody => None,
-    };
-    let (name, kind) = match doubt {
-        Some(doubt) => (name::SCRIPT, Kind::Stranger(doubt)),
-        None if !terminal() => (name::SCRIPT, Kind::Script),
-        None => match presence::doubt(&above.processes) {
+        Recognised::Stranger(doubt) => (name::SCRIPT, Kind::Stranger(doubt)),
+        Recognised::Nobody(_) if !terminal() => (name::SCRIPT, Kind::Script),
+        Recognised::Nobody(above) => match presence::doubt(&above.processes) {
             Some(doubt) => (name::SCRIPT, Kind::Stranger(doubt)),
             None => (name::USER, Kind::Person),
         },
@@ -157,23 +152,22 @@ pub fn identify(
 enum Recognised {
     Session(Box<Participant>, Kind),
     Stranger(Doubt),
-    /// No sign of an agent above.
-    Nobody,
+    /// No sign of an agent above, in these processes.
+    Nobody(Above),
 }
 
-fn recognise(
-    store: &mut Store,
-    env: Env<'_>,
-    cwd: &Path,
-    project: &str,
-    above: &Above,
-) -> Result<Recognised, Error> {
+fn recognise(store: &mut Store, env: Env<'_>, cwd: &Path, project: &str) -> Result<Recognised, Error> {
     let shells: Vec<(&'static dyn Agent, Shell)> =
         ALL.iter().filter_map(|agent| Some((*agent, agent.shell(env)?))).collect();
-    if let Some((participant, session)) = store.nearest_session(&above.processes)? {
+    if let Some((participant, session)) = store.nearest_session(process::upwards())? {
         return below_session(store, participant, session, shells);
     }
-    let nearest = nearest_agent(&above.processes);
+    let above = process::above_us();
+    // The first walk may have met the end of a process, and missed those above it.
+    if let Some((participant, session)) = store.nearest_session(above.processes.iter().copied())? {
+        return below_session(store, participant, session, shells);
+    }
+    let nearest = nearest_agent(above.processes.iter().copied());
     let named = shells
         .into_iter()
         .find(|(agent, _)| nearest.as_ref().is_none_or(|nearest| agent.is_process(&nearest.arguments)));
@@ -182,7 +176,7 @@ fn recognise(
         return Ok(match (nearest.is_some() || marked.is_some(), above.whole) {
             (true, _) => Recognised::Stranger(Doubt::BelowAgent),
             (false, false) => Recognised::Stranger(Doubt::Lost),
-            (false, true) => Recognised::Nobody,
+            (false, true) => Recognised::Nobody(above),
         });
     };
     if nearest.is_none() && (marked.is_some() || !above.whole) {
@@ -205,10 +199,13 @@ fn recognise(
         register(store, agent, env, &shell, cwd, project)?;
         found = store.participant_of(Some(agent.name()), &shell.session_id)?;
     }
-    Ok(found.map_or(Recognised::Nobody, |(participant, session)| {
-        let kind = Kind::Session { session, call: shell.call, subagent: shell.subagent };
-        Recognised::Session(Box::new(participant), kind)
-    }))
+    Ok(found.map_or_else(
+        || Recognised::Nobody(above),
+        |(participant, session)| {
+            let kind = Kind::Session { session, call: shell.call, subagent: shell.subagent };
+            Recognised::Session(Box::new(participant), kind)
+        },
+    ))
 }
 
 /// The caller is below the process of a session that hooks named. The environment chooses among the
@@ -245,12 +242,10 @@ pub(crate) struct AgentProcess {
 }
 
 /// The nearest process of any agent.
-pub(crate) fn nearest_agent(above: &[Process]) -> Option<AgentProcess> {
-    above.iter().find_map(|above| {
-        let arguments = process::arguments(above.pid);
-        ALL.iter()
-            .any(|agent| agent.is_process(&arguments))
-            .then_some(AgentProcess { process: *above, arguments })
+pub(crate) fn nearest_agent(above: impl IntoIterator<Item = Process>) -> Option<AgentProcess> {
+    above.into_iter().find_map(|process| {
+        let arguments = process::arguments(process.pid);
+        ALL.iter().any(|agent| agent.is_process(&arguments)).then_some(AgentProcess { process, arguments })
     })
 }
 
@@ -282,14 +277,14 @@ fn register(
 /// that runs several sessions does not show which of them it is. The process that the environment
 /// names counts only if it is that nearest one, or if no process above is known as an agent's.
 pub fn agent_process(agent: &dyn Agent, env: Env<'_>) -> Option<Process> {
-    let above = process::ancestors();
     let named = agent.hook_process(env);
-    let named = above.iter().find(|process| Some(process.pid) == named).copied();
-    let Some(AgentProcess { process: nearest, arguments }) = nearest_agent(&above) else { return named };
+    let is_named = |process: &Process| Some(process.pid) == named;
+    let Some(AgentProcess { process: nearest, arguments }) = nearest_agent(process::upwards()) else {
+        return process::upwards().find(is_named);
+    };
     // The search stops at a shared process or another agent. What is above those did not run this
     // session.
-    let ours =
-        agent.is_process(&arguments) && (!agent.is_shared_process(&arguments) || named == Some(nearest));
+    let ours = agent.is_process(&arguments) && (!agent.is_shared_process(&arguments) || is_named(&nearest));
     ours.then_some(nearest)
 }
 
@@ -300,7 +295,7 @@ pub fn mark_agent(agent: &dyn Agent) {
     if mark::own().is_some() {
         return;
     }
-    if let Some(AgentProcess { process: nearest, arguments }) = nearest_agent(&process::ancestors())
+    if let Some(AgentProcess { process: nearest, arguments }) = nearest_agent(process::upwards())
         && agent.is_process(&arguments)
     {
         mark::set(nearest);
@@ -329,7 +324,7 @@ pub fn outermost_agent_variable(name: &str) -> Option<Option<OsString>> {
 /// nearest agent above is of that kind, or there is no sign of an agent above.
 pub fn may_serve(agent: &dyn Agent) -> bool {
     let above = process::above_us();
-    match nearest_agent(&above.processes) {
+    match nearest_agent(above.processes.iter().copied()) {
         Some(nearest) => agent.is_process(&nearest.arguments),
         None => above.whole && mark::own().is_none(),
     }
@@ -340,7 +335,7 @@ pub fn may_serve(agent: &dyn Agent) -> bool {
 /// stranger.
 pub fn unbound_caller(agent: &dyn Agent) -> Caller {
     let above = process::above_us();
-    match nearest_agent(&above.processes) {
+    match nearest_agent(above.processes.iter().copied()) {
         Some(nearest) if agent.is_process(&nearest.arguments) => Caller::Agent,
         None if above.whole && mark::own().is_none() => Caller::Script,
         _ => Caller::Stranger,

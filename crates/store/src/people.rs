@@ -196,7 +196,10 @@ impl Store {
     }
 
     /// Of the first of these processes that runs a session, the newest session.
-    pub fn nearest_session(&self, processes: &[Process]) -> Result<Option<(Participant, SessionRow)>, Error> {
+    pub fn nearest_session(
+        &self,
+        processes: impl IntoIterator<Item = Process>,
+    ) -> Result<Option<(Participant, SessionRow)>, Error> {
         // One read lock for all of them, not one for each.
         let snapshot = self.conn.unchecked_transaction().map_err(failure)?;
         let mut select = snapshot

@@ -21,7 +21,12 @@ impl Layout {
 /// What hooks open: participants, sessions, mail.
 pub(crate) const MAIL_LAYOUT: Layout = Layout {
     file: "baton.db",
-    steps: &[include_str!("schema/v1.sql"), include_str!("schema/v2.sql"), include_str!("schema/v3.sql")],
+    steps: &[
+        include_str!("schema/v1.sql"),
+        include_str!("schema/v2.sql"),
+        include_str!("schema/v3.sql"),
+        include_str!("schema/v4.sql"),
+    ],
 };
 
 /// What hooks don't need: jobs.

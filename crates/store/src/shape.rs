@@ -24,24 +24,27 @@ const FRAME_HEADER_BYTES: usize = 24;
 pub(crate) fn check(file: &Path, wal: &Path) -> Result<(), Error> {
     let mut shared = file.as_os_str().to_owned();
     shared.push("-shm");
-    for beside in [wal, Path::new(&shared)] {
-        if beside.symlink_metadata().is_ok_and(|found| !found.is_file()) {
-            return Err(strange(beside));
-        }
-    }
-    let Ok(found) = file.symlink_metadata() else { return Ok(()) };
-    if !found.is_file() {
-        return Err(strange(file));
-    }
-    let wal_length = wal.symlink_metadata().map_or(0, |wal| wal.len());
-    if found.len() == 0 {
-        return if wal_length == 0 { Ok(()) } else { Err(cut(file)) };
+    plain_file_length(Path::new(&shared))?;
+    let wal_length = plain_file_length(wal)?.unwrap_or(0);
+    match plain_file_length(file)? {
+        None => return Ok(()),
+        Some(0) if wal_length == 0 => return Ok(()),
+        Some(0) => return Err(cut(file)),
+        Some(_) => {}
     }
     // Another process may fold the WAL at this moment; then the next look finds the file whole. If
     // the file can't be read here, SQLite gives the better error.
     let Ok(open) = own::open(file) else { return Ok(()) };
     let is_whole = || is_whole(&open, wal).unwrap_or(true);
     if is_whole() || is_whole() || is_whole() { Ok(()) } else { Err(cut(file)) }
+}
+
+/// The length of a file, if it is there.
+fn plain_file_length(path: &Path) -> Result<Option<u64>, Error> {
+    match path.symlink_metadata() {
+        Ok(found) if !found.is_file() => Err(strange(path)),
+        found => Ok(found.ok().map(|found| found.len())),
+    }
 }
 
 /// Whether each page that the header counts is in the file or in the WAL.

@@ -100,6 +100,8 @@ impl Home {
     /// would take for one session that goes on.
     fn run_measured_sessions(&self) -> Outcome<()> {
         let agent = baton_machine::process::this();
+        // The first hook of an agent marks it, and the later ones find the mark.
+        baton_machine::process::mark::set(agent);
         let db = self.connect()?;
         for peer in MEASURED_PEERS.iter().filter_map(|index| self.peers.get(*index)) {
             db.execute(
