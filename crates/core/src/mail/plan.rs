@@ -202,6 +202,8 @@ pub struct Plan {
     leaves_mail: bool,
     /// The event ends a turn, so a reply makes the turn go on.
     at_stop: bool,
+    /// The event says that no turn runs.
+    ends_turn: bool,
     /// The session ends.
     ends: bool,
 }
@@ -229,6 +231,12 @@ impl Plan {
                 if self.at_stop { Reply::Continue(text) } else { Reply::Context(text) }
             }
         }
+    }
+
+    /// Whether the session is idle after the plan was executed, so that mail which came meanwhile
+    /// may find no turn. `offered` says whether an offer was made.
+    pub fn leaves_idle(&self, offered: bool) -> bool {
+        !offered && (self.ends_turn || self.state == Some(State::Idle))
     }
 
     /// Whether the participant's bell rings after the plan was executed: mail is left over after a
@@ -311,6 +319,8 @@ pub fn plan(facts: &Facts<'_>) -> Result<Plan, Missing> {
         swallows_prompt,
         leaves_mail: event.kind == EventKind::Stop && waits && !open,
         at_stop: event.kind == EventKind::Stop,
+        ends_turn: matches!(event.kind, EventKind::Stop | EventKind::Interrupted | EventKind::IdleNotice)
+            || swallows_prompt,
         ends: event.kind == EventKind::End,
         settle,
     })
