@@ -167,7 +167,7 @@ impl Idle {
         let lines = [
             json!({"type": "user", "uuid": format!("{turn}-u"), "promptId": turn, "message": {"role": "user", "content": LINE}}),
             json!({"type": "attachment", "uuid": format!("{turn}-h"), "parentUuid": format!("{turn}-u"), "attachment": {"type": "hook_additional_context", "hookEvent": "UserPromptSubmit", "content": [context]}}),
-            json!({"type": "assistant", "uuid": format!("{turn}-a"), "parentUuid": format!("{turn}-h"), "message": {"role": "assistant", "content": [{"type": "text", "text": "fine"}]}}),
+            json!({"type": "assistant", "uuid": format!("{turn}-a"), "parentUuid": format!("{turn}-h"), "message": {"id": turn, "role": "assistant", "content": [{"type": "text", "text": "fine"}]}}),
         ];
         let mut file = fs::OpenOptions::new().append(true).open(self.transcript()).unwrap();
         for line in lines {
