@@ -437,6 +437,7 @@ fn claude_without_the_server_sees_mail_at_every_gap() {
     isolated(|| {
         let stage = StorySandbox::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
         stage.without_server();
+        stage.configure("limits.wakes_per_hour = 1000\n");
         let (_terminal, name) =
             idle(&stage, Agent::Claude, || stage.claude().asking().open("claude", Session::New));
         for round in 0..rounds().max(3) {
