@@ -291,7 +291,15 @@ pub fn decide(facts: &Facts<'_>) -> WakeDecision {
     let news = newest > last.newest || last.brought;
     match last.outcome {
         // The session took that turn and is idle again. Only mail that the turn was for waits on.
-        Some(Outcome::Confirmed) if !news && !facts.by_hand => Skip(Outcome::SkippedDeduped),
+        Some(Outcome::Confirmed) if !news && !facts.by_hand && is_within(STRANDED_AFTER) => {
+            Skip(Outcome::SkippedDeduped)
+        }
+        // That turn could not take mail: it began while the session was not to be disturbed, or with
+        // other mail whose proof was missing.
+        Some(Outcome::Confirmed) if !news && !facts.by_hand => match last.tried + 1 {
+            tried if tried < MAX_TRIES => Wake(*best, tried),
+            _ => Skip(Outcome::Unconfirmed),
+        },
         Some(Outcome::Confirmed) => Wake(*best, 0),
         // Its outcome is not known yet. One wake brings all mail.
         None | Some(Outcome::Pushed | Outcome::Typed) if is_within(CONFIRM_TIMEOUT) => {

@@ -77,6 +77,10 @@ fn attended(home: &Path, participant: ParticipantId) -> PathBuf {
     home.join("bell").join(format!("{}.attended", participant.0))
 }
 
+/// How often a process tries to begin to follow mail, and the pause between two tries.
+const BEGIN_TRIES: u32 = 5;
+const BEGIN_PAUSE: Duration = Duration::from_millis(10);
+
 /// Whether a process follows the mail of a participant, and wakes its session.
 pub fn is_followed(home: &Path, participant: ParticipantId) -> bool {
     let shared = |file| flock(&file, FlockOperation::NonBlockingLockShared);
@@ -99,13 +103,22 @@ impl Following {
         Ok(following)
     }
 
-    /// Begins; `None` if another process does it.
+    /// Begins; `None` if another process does it. [`is_followed`] holds the lock for an instant, so
+    /// this tries more than once.
     pub fn begin(home: &Path, participant: ParticipantId) -> Result<Option<Self>, Error> {
         let refused = |error: io::Error| {
             Error::new(Code::StoreUnavailable, format!("can't lock a file in bell/: {error}"))
                 .hint("check the permissions of BATON_HOME")
         };
-        Ok(Some(Self::queue(home, participant).map_err(refused)?).filter(|one| one.held))
+        let mut following = Self::queue(home, participant).map_err(refused)?;
+        for _ in 1..BEGIN_TRIES {
+            if following.held {
+                break;
+            }
+            std::thread::sleep(BEGIN_PAUSE);
+            following.renew();
+        }
+        Ok(Some(following).filter(|following| following.held))
     }
 
     /// Takes over from another process, once that process is gone. True if this process holds it.

@@ -239,9 +239,7 @@ fn execute(
         None
     };
     let offer = claimed.as_ref().map(|claimed| claimed.offer);
-    // Read after the idle state is written: a sender writes its mail and then reads the state, so at
-    // least one of the two sees the other.
-    let leaves = plan.leaves_idle(offer.is_some()) && store.may_be_woken(view.participant)?;
+    let leaves = plan.leaves_mail_idle(offer.is_some()) && store.may_be_woken(view.participant)?;
     Ok(Outcome {
         rings: (leaves || plan.rings(offer.is_some())).then_some(view.participant),
         leaves: leaves.then_some(view.participant),

@@ -35,7 +35,6 @@ pub(crate) async fn run(server: Arc<ServerState>) {
             // Later rings don't move it: mail that comes all the time must not keep this waiting.
             next = next.min(Instant::now() + FIRST_LOOK.to_std());
             pause = FIRST_LOOK;
-            continue;
         }
         if Instant::now() < next {
             continue;

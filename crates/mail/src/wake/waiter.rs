@@ -73,7 +73,8 @@ pub fn wait(
         }
         let mut left = due.saturating_duration_since(Instant::now());
         if left.is_zero() {
-            let claimed = claim_if_mail_waits(home, participant, &limits())?;
+            // An error here must not end the route. The next look tries again.
+            let claimed = claim_if_mail_waits(home, participant, &limits()).unwrap_or(false);
             left = if claimed { Duration::ZERO } else { pause.to_std() };
             due = Instant::now() + left;
             pause = wake::next_pause(pause);
