@@ -76,6 +76,17 @@ impl StorySandbox {
         self
     }
 
+    /// Takes the MCP server out of Claude Code's files, as in a session that runs since before
+    /// `baton setup`: its hooks come in while it runs, its servers don't.
+    pub fn without_server(&self) {
+        let file = self.sandbox.path("home/.claude.json");
+        let text = std::fs::read_to_string(&file).expect("Claude Code's settings");
+        let mut settings: Value = serde_json::from_str(&text).expect("JSON");
+        let servers = settings["mcpServers"].as_object_mut().expect("setup has added the server");
+        assert!(servers.remove("baton").is_some(), "{servers:?}");
+        std::fs::write(&file, settings.to_string()).expect("the settings");
+    }
+
     /// Writes the person's settings.
     pub fn configure(&self, text: &str) {
         let folder = self.sandbox.path("home/.config/baton");

@@ -430,6 +430,32 @@ fn claude_is_woken_though_the_sender_was_killed() {
     });
 }
 
+/// A session that runs since before `baton setup` has its hooks and no MCP server. Two messages at
+/// gaps around the length of a short turn: each is seen, without a person.
+#[test]
+fn claude_without_the_server_sees_mail_at_every_gap() {
+    isolated(|| {
+        let stage = StorySandbox::with(&[Agent::Claude], Script::by(|_| Step::say("fine")));
+        stage.without_server();
+        stage.configure("limits.wakes_per_hour = 1000\n");
+        let (_terminal, name) =
+            idle(&stage, Agent::Claude, || stage.claude().asking().open("claude", Session::New));
+        for round in 0..rounds().max(3) {
+            let gap = Duration::from_millis(500 + (round as u64 * 170) % 500);
+            let bodies = [format!("FIRST-OF-TWO-{round}."), format!("SECOND-OF-TWO-{round}.")];
+            stage.send(&name, &bodies[0]);
+            std::thread::sleep(gap);
+            stage.send(&name, &bodies[1]);
+            for body in &bodies {
+                stage.request(|request| request.shows(body));
+                assert_eq!(stage.end_of(body), "seen", "after {gap:?}: {}", stage.trouble());
+                stage.shown_once(body);
+            }
+            is_in_state(&stage, &name, "idle");
+        }
+    });
+}
+
 #[test]
 fn claude_that_does_not_want_to_be_disturbed_is_left_in_peace() {
     isolated(|| {

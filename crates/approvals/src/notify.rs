@@ -202,8 +202,13 @@ fn mail(runtime: &Runtime, name: &str, asked: &Pending, words: &Words) -> Result
     );
     if store.send_note_once(reviewer.id, &format!("approval:{}:{}", words.id, now.0), &body, now)? {
         bell::ring(&runtime.home, reviewer.id);
-        let request =
-            WakeRequest { home: &runtime.home, rules: &runtime.limits, wanted: true, by_hand: false };
+        let request = WakeRequest {
+            home: &runtime.home,
+            rules: &runtime.limits,
+            wanted: true,
+            by_hand: false,
+            follower: Some(&runtime.program),
+        };
         // Waking only makes it faster: the mail is in the store.
         wake::wake(&mut store, &mut reviewer, &request).ok();
         store.tidy();

@@ -99,6 +99,9 @@ enum Command {
     /// Notifies people that a question waits; started by the process that records it
     #[command(hide = true)]
     TellWaiting(commands::approve::TellWaiting),
+    /// Follows mail that waits for a session; started by the process that could not wake it
+    #[command(hide = true)]
+    FollowMail(commands::wake::FollowMail),
     /// For the agents' hooks: one native payload on stdin, one native answer on stdout
     Hook,
 }
@@ -210,6 +213,7 @@ fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> R
         Command::JobWorker(worker) => return worker.run(&context),
         Command::KeepServer(keeper) => return keeper.run(),
         Command::TellWaiting(tell) => return tell.run(&context),
+        Command::FollowMail(follow) => return follow.run(&context),
         Command::Approvals(approvals) => approvals.run(&context, out),
         Command::Approve(approve) => approve.run(&context, out),
         Command::Deny(deny) => deny.run(&context, out),

@@ -22,6 +22,7 @@ use baton_agents::{ALL, Agent};
 use baton_approvals::ask::{self, Asker, Rules};
 use baton_core::error::Exit;
 use baton_core::event::{Event, EventKind};
+use baton_core::id::ParticipantId;
 use baton_core::limits::{self, Limits};
 use baton_core::{Code, Error};
 use baton_events::Surface;
@@ -30,6 +31,7 @@ use baton_jobs::Runtime;
 use baton_machine::{files, own};
 use baton_mail::hook_event::{self, Caller, OpenJobs};
 use baton_mail::identity;
+use baton_mail::wake::follow;
 use baton_mail::wake::waiter::{self, WaiterOutcome};
 use baton_store::{HookView, Role, Store};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -111,7 +113,7 @@ fn wait(args: &HookArgs, home: &Path, deadline: Instant) -> Result<i32, Error> {
     }
     let Some(view) = registered(home, agent, &event.session_id, deadline)? else { return Ok(0) };
     hook_event::check_comes_from_session(&Store::open(home, Role::Hook)?, agent, &view, &event)?;
-    Ok(match waiter::wait(home, view.session, view.participant, process)? {
+    Ok(match waiter::wait(home, view.session, view.participant, process, &|| limits_in(&event))? {
         WaiterOutcome::Exit => 0,
         WaiterOutcome::Wake => {
             tell_agent(baton_core::wake::WAKE_LINE);
@@ -411,6 +413,17 @@ impl Surface for HookProcess<'_> {
             ask::give_back(home, &taken).ok();
             output_closed(&error)
         })
+    }
+
+    fn follow(&mut self, event: &Event, participant: ParticipantId) {
+        let home = self.home;
+        let followed = self.with_store(event, |store, caller| {
+            let program = environment::own_program()?;
+            follow::start_if_needed(store, participant, home, &(caller.limits)(), &program)
+        });
+        if let Err(error) = followed {
+            self.log(&format!("{}: mail is not followed: {error}", event.native));
+        }
     }
 
     fn look_after(&mut self, event: &Event, jobs: OpenJobs) {

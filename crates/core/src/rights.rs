@@ -205,6 +205,7 @@ pub const TABLE: &[Right] = &[
     command("job-worker", Who::Programs, ""),
     command("keep-server", Who::Programs, ""),
     command("tell-waiting", Who::Programs, ""),
+    command("follow-mail", Who::Programs, ""),
     tool("who", ANY_SESSION, ""),
     tool("send_message", ANY_SESSION, ""),
     tool("read_messages", SESSION_OR_JOB, "its own"),

@@ -16,8 +16,20 @@ pub const WAKE_LINE: &str = "[baton] Mail is waiting for you.";
 /// Tells the person that such a line found no mail.
 pub const NOTHING_WAITS: &str = "baton: the mail has been taken meanwhile";
 
-/// No second wake of a recipient within this time.
+/// After a route refused a wake, no process tries again within this time. A wake that the session
+/// took does not count: its turn is over, so newer mail wakes at once.
 pub const DEBOUNCE_SPAN: Span = Span::seconds(1);
+/// A process that follows waiting mail first looks again after this time. By then the sender has
+/// made its own wake.
+pub const FIRST_LOOK: Span = Span(1_500);
+/// The looks become rarer, up to this time between two of them.
+pub const LAST_LOOK: Span = Span::seconds(20);
+/// Mail that waits longer than this beside an idle session with a route is a fault. It leaves room
+/// for every try of a wake.
+pub const STRANDED_AFTER: Span = Span::seconds(120);
+/// For this long after an event began a turn, the agent's own registry may still call the session
+/// idle.
+pub const REGISTRY_LAG: Span = Span::seconds(1);
 /// A wake that no event of the session confirms within this time has failed. An idle Codex takes up
 /// to ten seconds to read its queue.
 pub const CONFIRM_TIMEOUT: Span = Span::seconds(15);
@@ -275,23 +287,33 @@ pub fn decide(facts: &Facts<'_>) -> WakeDecision {
     let Some(last) = facts.last else { return Wake(*best, 0) };
     // If the clock was set back, the session must not go silent for an hour.
     let age = facts.now.0.saturating_sub(last.at.0);
-    if (0..DEBOUNCE_SPAN.0).contains(&age) {
-        return Skip(Outcome::SkippedDebounced);
-    }
+    let is_within = |span: Span| (0..span.0).contains(&age);
     let news = newest > last.newest || last.brought;
     match last.outcome {
-        Some(Outcome::Confirmed) if !news && !facts.by_hand => Skip(Outcome::SkippedDeduped),
-        Some(Outcome::Confirmed) => Wake(*best, 0),
-        None | Some(Outcome::Pushed | Outcome::Typed) if (0..CONFIRM_TIMEOUT.0).contains(&age) => {
+        // The session took that turn and is idle again. Only mail that the turn was for waits on.
+        Some(Outcome::Confirmed) if !news && !facts.by_hand && is_within(STRANDED_AFTER) => {
             Skip(Outcome::SkippedDeduped)
         }
+        // That turn could not take mail: it began while the session was not to be disturbed, or with
+        // other mail whose proof was missing.
+        Some(Outcome::Confirmed) if !news && !facts.by_hand => match last.tried + 1 {
+            tried if tried < MAX_TRIES => Wake(*best, tried),
+            _ => Skip(Outcome::Unconfirmed),
+        },
+        Some(Outcome::Confirmed) => Wake(*best, 0),
+        // Its outcome is not known yet. One wake brings all mail.
+        None | Some(Outcome::Pushed | Outcome::Typed) if is_within(CONFIRM_TIMEOUT) => {
+            Skip(Outcome::SkippedDeduped)
+        }
+        Some(Outcome::Unconfirmed) if !news && !facts.by_hand => Skip(Outcome::Unconfirmed),
+        Some(Outcome::Unconfirmed) => Wake(*best, 0),
+        // The route refused at once, and would again.
+        _ if is_within(DEBOUNCE_SPAN) => Skip(Outcome::SkippedDebounced),
         // The person was typing there. That is no failure of the route.
         Some(Outcome::SkippedDialog | Outcome::SkippedDraft | Outcome::SkippedBusy) => {
             let tried = last.tried.min(MAX_TRIES - 1);
             Wake(facts.routes[tried as usize % facts.routes.len()], tried)
         }
-        Some(Outcome::Unconfirmed) if !news && !facts.by_hand => Skip(Outcome::Unconfirmed),
-        Some(Outcome::Unconfirmed) => Wake(*best, 0),
         _ => {
             let tried = last.tried + 1;
             if tried < MAX_TRIES {
@@ -303,6 +325,60 @@ pub fn decide(facts: &Facts<'_>) -> WakeDecision {
             }
         }
     }
+}
+
+/// How a look at waiting mail ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Look {
+    pub outcome: Outcome,
+    /// The route that was tried.
+    pub route: Option<RouteKind>,
+    /// Whether mail waits that may wake the session.
+    pub waits: bool,
+}
+
+/// Whether a process must look again after this outcome. If no process follows the mail of the
+/// session, the process that got this outcome starts one.
+///
+/// | outcome | again | because |
+/// |---|---|---|
+/// | no mail waits | no | the next mail has its own sender |
+/// | switched off, gone, given up | no | the person, or the session's next event, brings it back |
+/// | no route | no | a route that comes up looks for itself |
+/// | a plugin | no | it repeats its pushes itself |
+/// | anything else | yes | only a look shows what became of it |
+pub fn must_look_again(look: &Look) -> bool {
+    let is_final = match look.outcome {
+        Outcome::SkippedDisabled | Outcome::NoClient | Outcome::Unconfirmed => true,
+        // A route that refused is followed by the next try.
+        Outcome::NoRoute => look.route.is_none(),
+        _ => look.route == Some(RouteKind::Plugin),
+    };
+    look.waits && !is_final
+}
+
+/// For how long mail has waited beside an idle session that could be woken, if that is longer than
+/// a wake with all its tries takes. `forecast` is the outcome of a wake now.
+pub fn stranded_for(state: State, forecast: Outcome, since: Moment, now: Moment) -> Option<Span> {
+    let waited = Span(now.0.saturating_sub(since.0));
+    let can_be_woken = matches!(
+        forecast,
+        Outcome::Pushed | Outcome::Typed | Outcome::SkippedDeduped | Outcome::SkippedDebounced
+    );
+    (state == State::Idle && can_be_woken && waited >= STRANDED_AFTER).then_some(waited)
+}
+
+/// The pause before the next look, by the pause before this one.
+pub fn next_pause(pause: Span) -> Span {
+    Span((pause.0.saturating_mul(2)).clamp(FIRST_LOOK.0, LAST_LOOK.0))
+}
+
+/// Whether a session's state by its agent's registry may be older than the event that recorded
+/// another state. An agent may write its registry after its hooks have run.
+pub fn is_registry_late(recorded: State, since: Moment, registry: State, now: Moment) -> bool {
+    recorded == State::Busy
+        && registry == State::Idle
+        && (0..REGISTRY_LAG.0).contains(&now.0.saturating_sub(since.0))
 }
 
 #[cfg(test)]
@@ -371,7 +447,10 @@ mod tests {
     #[test]
     fn a_wake_on_its_way_is_waited_for_and_then_tried_by_another_route() {
         let skip = WakeDecision::Skip;
-        assert_eq!(decide(&facts(last(300, None, 5, 0))), skip(Outcome::SkippedDebounced));
+        assert_eq!(decide(&facts(last(300, None, 5, 0))), skip(Outcome::SkippedDeduped));
+        let refused = |outcome| decide(&facts(last(300, Some(outcome), 5, 0)));
+        assert_eq!(refused(Outcome::NoRoute), skip(Outcome::SkippedDebounced));
+        assert_eq!(refused(Outcome::SkippedDraft), skip(Outcome::SkippedDebounced));
         assert_eq!(decide(&facts(last(5_000, Some(Outcome::Pushed), 5, 0))), skip(Outcome::SkippedDeduped));
         // This also holds for newer mail: one wake brings all of it.
         assert_eq!(decide(&facts(last(5_000, Some(Outcome::Pushed), 4, 0))), skip(Outcome::SkippedDeduped));
@@ -395,6 +474,8 @@ mod tests {
         let same = facts(last(60_000, confirmed, 5, 0));
         assert_eq!(decide(&same), WakeDecision::Skip(Outcome::SkippedDeduped));
         assert_eq!(decide(&facts(last(60_000, confirmed, 4, 0))), WakeDecision::Wake(RouteKind::Socket, 0));
+        // The turn is over, however short it was: newer mail waits for no clock.
+        assert_eq!(decide(&facts(last(300, confirmed, 4, 0))), WakeDecision::Wake(RouteKind::Socket, 0));
         // It brought some mail, and the session stopped before the rest.
         let some = same.last.map(|last| Last { brought: true, ..last });
         assert_eq!(decide(&Facts { last: some, ..same }), WakeDecision::Wake(RouteKind::Socket, 0));

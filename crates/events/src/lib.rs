@@ -18,6 +18,7 @@ use baton_agents::{Agent, Ruling, ToolCall};
 use baton_approvals::{ask, settle};
 use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
+use baton_core::id::ParticipantId;
 use baton_guard_runtime::{Guard, RuledCall};
 use baton_machine::bell;
 use baton_mail::hook_event::{self, Caller, OpenJobs, Outcome};
@@ -56,6 +57,10 @@ pub trait Surface {
 
     /// Records a question that the agent asks its person.
     fn ask(&mut self, event: &Event, payload: &[u8], asked: AgentQuestion) -> Result<(), Error>;
+
+    /// Has a process follow the mail that waits for a session which is idle now. A surface that
+    /// looks again by itself does nothing.
+    fn follow(&mut self, _event: &Event, _participant: ParticipantId) {}
 
     /// Looks after jobs that this session asked for.
     fn look_after(&mut self, event: &Event, jobs: OpenJobs);
@@ -184,6 +189,9 @@ fn finish<S: Surface>(
 ) -> Result<(), Error> {
     if let Some(participant) = outcome.rings {
         bell::ring(surface.home(), participant);
+    }
+    if let Some(participant) = outcome.leaves {
+        surface.follow(event, participant);
     }
     // An error about a question must not stop the check of the jobs.
     let questions = update_questions(surface, event, payload, asked);

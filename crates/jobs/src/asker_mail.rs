@@ -96,8 +96,13 @@ fn send(runtime: &Runtime, row: &JobRow, key: &str, body: &str) -> Sent {
         Ok(false) => Sent::Mailed,
         Ok(true) => {
             bell::ring(&runtime.home, row.asker);
-            let request =
-                WakeRequest { home: &runtime.home, rules: &runtime.limits, wanted: true, by_hand: false };
+            let request = WakeRequest {
+                home: &runtime.home,
+                rules: &runtime.limits,
+                wanted: true,
+                by_hand: false,
+                follower: Some(&runtime.program),
+            };
             // Waking only makes it faster: the mail is in the store.
             wake::wake(&mut store, &mut asker, &request).ok();
             store.tidy();

@@ -77,6 +77,67 @@ fn attended(home: &Path, participant: ParticipantId) -> PathBuf {
     home.join("bell").join(format!("{}.attended", participant.0))
 }
 
+/// How often a process tries to begin to follow mail, and the pause between two tries.
+const BEGIN_TRIES: u32 = 5;
+const BEGIN_PAUSE: Duration = Duration::from_millis(10);
+
+/// Whether a process follows the mail of a participant, and wakes its session.
+pub fn is_followed(home: &Path, participant: ParticipantId) -> bool {
+    let shared = |file| flock(&file, FlockOperation::NonBlockingLockShared);
+    own::open(&followed(home, participant)).is_ok_and(|file| shared(file) == Err(Errno::WOULDBLOCK))
+}
+
+/// Says that this process follows the mail of a participant: it looks at waiting mail until the
+/// session has it. It is a kernel lock, which ends with the process.
+#[derive(Debug)]
+pub struct Following {
+    file: File,
+    held: bool,
+}
+
+impl Following {
+    /// Begins, or waits for its turn: see [`renew`](Self::renew).
+    pub fn queue(home: &Path, participant: ParticipantId) -> io::Result<Self> {
+        let mut following = Self { file: own::append(&followed(home, participant))?, held: false };
+        following.renew();
+        Ok(following)
+    }
+
+    /// Begins; `None` if another process does it. [`is_followed`] holds the lock for an instant, so
+    /// this tries more than once.
+    pub fn begin(home: &Path, participant: ParticipantId) -> Result<Option<Self>, Error> {
+        let refused = |error: io::Error| {
+            Error::new(Code::StoreUnavailable, format!("can't lock a file in bell/: {error}"))
+                .hint("check the permissions of BATON_HOME")
+        };
+        let mut following = Self::queue(home, participant).map_err(refused)?;
+        for _ in 1..BEGIN_TRIES {
+            if following.held {
+                break;
+            }
+            std::thread::sleep(BEGIN_PAUSE);
+            following.renew();
+        }
+        Ok(Some(following).filter(|following| following.held))
+    }
+
+    /// Takes over from another process, once that process is gone. True if this process holds it.
+    pub fn renew(&mut self) -> bool {
+        self.held = self.held || flock(&self.file, FlockOperation::NonBlockingLockExclusive).is_ok();
+        self.held
+    }
+
+    /// Stops following. Look at the store once more after this.
+    pub fn release(&mut self) {
+        // An error leaves the lock held until this process ends.
+        self.held = self.held && flock(&self.file, FlockOperation::Unlock).is_err();
+    }
+}
+
+fn followed(home: &Path, participant: ParticipantId) -> PathBuf {
+    home.join("bell").join(format!("{}.followed", participant.0))
+}
+
 /// A process that listens to a participant's bell.
 #[derive(Debug)]
 pub struct Bell {
@@ -114,15 +175,16 @@ impl Bell {
         true
     }
 
-    /// Waits for a ring or for the end of something, up to this long.
-    pub fn wait_or_end(&mut self, ending: Option<&OwnedFd>, longest: Duration) {
+    /// Waits for a ring or for the end of something, up to this long. True if one of them came.
+    pub fn wait_or_end(&mut self, ending: Option<&OwnedFd>, longest: Duration) -> bool {
         let timeout =
             Timespec { tv_sec: longest.as_secs().cast_signed(), tv_nsec: i64::from(longest.subsec_nanos()) };
         let mut fds = vec![PollFd::new(&self.watch, PollFlags::IN)];
         fds.extend(ending.map(|ending| PollFd::new(ending, PollFlags::IN)));
         // Interrupted or not, the caller looks again.
-        poll(&mut fds, Some(&timeout)).ok();
+        let ready = poll(&mut fds, Some(&timeout)).is_ok_and(|ready| ready > 0);
         self.watch.drain();
+        ready
     }
 
     /// The kernel's watch, to wait for it together with others.
@@ -144,6 +206,23 @@ impl Bell {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_process_follows_a_participant_at_a_time() {
+        let home = tempfile::tempdir().unwrap();
+        let participant = ParticipantId(7);
+        Bell::listen(home.path(), participant).unwrap();
+        assert!(!is_followed(home.path(), participant));
+        let mut first = Following::begin(home.path(), participant).unwrap().expect("no other does");
+        assert!(is_followed(home.path(), participant) && !is_followed(home.path(), ParticipantId(8)));
+        assert!(Following::begin(home.path(), participant).unwrap().is_none());
+        let mut second = Following::queue(home.path(), participant).unwrap();
+        assert!(!second.renew());
+        first.release();
+        assert!(second.renew() && !first.renew());
+        drop(second);
+        assert!(!is_followed(home.path(), participant));
+    }
 
     #[test]
     fn a_process_counts_as_attending_while_it_does() {

@@ -33,6 +33,8 @@ pub struct Outcome {
     pub offer: Option<OfferId>,
     /// The participant whose bell rings once the reply is out.
     pub rings: Option<ParticipantId>,
+    /// The participant that is idle now while mail waits. A process must follow that mail.
+    pub leaves: Option<ParticipantId>,
     /// The jobs to look after once the reply is out.
     pub jobs: Option<OpenJobs>,
 }
@@ -49,7 +51,7 @@ pub struct OpenJobs {
 impl Outcome {
     /// Nothing to say, and nothing to do.
     pub fn silent() -> Self {
-        Self { reply: Reply::Silent, offer: None, rings: None, jobs: None }
+        Self { reply: Reply::Silent, offer: None, rings: None, leaves: None, jobs: None }
     }
 }
 
@@ -237,8 +239,10 @@ fn execute(
         None
     };
     let offer = claimed.as_ref().map(|claimed| claimed.offer);
+    let leaves = plan.leaves_mail_idle(offer.is_some()) && store.may_be_woken(view.participant)?;
     Ok(Outcome {
-        rings: plan.rings(offer.is_some()).then_some(view.participant),
+        rings: (leaves || plan.rings(offer.is_some())).then_some(view.participant),
+        leaves: leaves.then_some(view.participant),
         reply: plan.reply(claimed.map(|claimed| claimed.text), reminder),
         offer,
         jobs: None,

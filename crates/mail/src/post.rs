@@ -33,15 +33,17 @@ pub struct Draft<'a> {
 }
 
 /// Wakes each recipient of an accepted message, if it should be woken. The outcomes have the order
-/// of the recipients. An error here does not fail the send.
+/// of the recipients. `follower` is the program that follows mail which can't wake now. An error here
+/// does not fail the send.
 pub fn wake_recipients(
     store: &mut Store,
     home: &Path,
     accepted: &Accepted,
     wanted: bool,
     rules: &Limits,
+    follower: Option<&Path>,
 ) -> Vec<Outcome> {
-    let request = WakeRequest { home, rules, wanted, by_hand: false };
+    let request = WakeRequest { home, rules, wanted, by_hand: false, follower };
     let mut to = accepted.to.clone();
     to.iter_mut()
         .map(|recipient| {

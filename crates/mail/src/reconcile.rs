@@ -10,6 +10,7 @@ use baton_core::mail::{Occasion, Settle, turn};
 use baton_core::process::Process;
 use baton_core::session::State;
 use baton_core::time::Moment;
+use baton_core::wake;
 use baton_machine::process;
 use baton_store::{Participant, Store};
 use std::path::Path;
@@ -48,7 +49,9 @@ pub fn correct_state(store: &mut Store, participant: &mut Participant) -> Result
         }
         None => unblocked(participant, None),
     };
-    if let Some(state) = now.filter(|state| *state != participant.state) {
+    let moment = baton_machine::clock::now();
+    let is_late = |state| wake::is_registry_late(participant.state, participant.state_since, state, moment);
+    if let Some(state) = now.filter(|state| *state != participant.state && !is_late(*state)) {
         store.correct_state(session, participant.state_since, state, baton_machine::clock::now())?;
         participant.state = state;
         participant.state_since = baton_machine::clock::now();

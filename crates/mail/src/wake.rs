@@ -3,9 +3,11 @@
 //!
 //! The order matters. A process claims a wake in the store before it does anything, so only one of
 //! several senders wakes. If that process is killed, its claim counts as an unconfirmed wake, and
-//! the next process that checks tries again.
+//! the next process that checks tries again. If a look leaves mail behind, some process looks
+//! again: see [`follow`].
 
 pub mod command;
+pub mod follow;
 pub mod socket;
 pub mod terminal;
 pub mod waiter;
@@ -18,7 +20,7 @@ use baton_core::limits::Limits;
 use baton_core::process::Process;
 use baton_core::session::State;
 use baton_core::time::Moment;
-use baton_core::wake::{self, Facts, Outcome, RouteKind, WakeDecision};
+use baton_core::wake::{self, Facts, Look, Outcome, RouteKind, WakeDecision};
 use baton_machine::{bell, process};
 use baton_store::{NewWake, Participant, Store, WakeView};
 use std::path::Path;
@@ -35,6 +37,9 @@ pub struct WakeRequest<'a> {
     pub wanted: bool,
     /// A person asks for it by hand.
     pub by_hand: bool,
+    /// The program that follows the mail if this wake does not settle it. `None` for a process that
+    /// looks again by itself.
+    pub follower: Option<&'a Path>,
 }
 
 /// What became of a wake, and by which route.
@@ -45,29 +50,56 @@ pub struct Woken {
     pub route: Option<RouteKind>,
 }
 
-impl Woken {
-    fn skipped(outcome: Outcome) -> Self {
-        Self { outcome, route: None }
-    }
-}
-
-/// Wakes a participant, if it should be woken now.
+/// Wakes a participant, if it should be woken now. If mail may be left behind, a process follows it.
 pub fn wake(
     store: &mut Store,
     participant: &mut Participant,
     request: &WakeRequest<'_>,
 ) -> Result<Woken, Error> {
-    reconcile::correct_state(store, participant)?;
-    // Most recipients are busy or gone. Then the state alone decides.
+    let Look { outcome, route, waits } = look(store, participant, request)?;
+    if let Some(program) = request.follower
+        && wake::must_look_again(&Look { outcome, route, waits })
+        && !bell::is_followed(request.home, participant.id)
+        && (route.is_some() || !find_routes(participant, request).kinds.is_empty())
+    {
+        follow::start(request.home, program, participant.id);
+    }
+    Ok(Woken { outcome, route })
+}
+
+/// Whether a process can and must look after the waiting mail of a participant. Wakes nothing.
+fn is_followable(store: &Store, participant: &Participant, request: &WakeRequest<'_>) -> Result<bool, Error> {
+    let reachable = find_routes(participant, request);
+    if matches!(reachable.kinds.first(), None | Some(RouteKind::Plugin)) {
+        return Ok(false);
+    }
     if let Some(outcome) = outcome_by_state(participant.state, request) {
-        return Ok(Woken::skipped(outcome));
+        let waits = store.may_be_woken(participant.id)?;
+        return Ok(wake::must_look_again(&skipped(outcome, waits)));
     }
     let now = baton_machine::clock::now();
     let view = store.wake_view(participant.id, Moment(now.0 - wake::WAKE_WINDOW.0))?;
+    let waits = view.newest.is_some();
+    Ok(match wake::decide(&facts(participant, request, &view, &reachable, now)) {
+        WakeDecision::Wake(..) => waits,
+        WakeDecision::Skip(outcome) => wake::must_look_again(&skipped(outcome, waits)),
+    })
+}
+
+/// One look at the mail of a participant. Wakes it, if it should be woken now.
+fn look(store: &mut Store, participant: &mut Participant, request: &WakeRequest<'_>) -> Result<Look, Error> {
+    reconcile::correct_state(store, participant)?;
+    // Most recipients are busy or gone. Then the state alone decides.
+    if let Some(outcome) = outcome_by_state(participant.state, request) {
+        return Ok(skipped(outcome, true));
+    }
+    let now = baton_machine::clock::now();
+    let view = store.wake_view(participant.id, Moment(now.0 - wake::WAKE_WINDOW.0))?;
+    let waits = view.newest.is_some();
     let reachable = find_routes(participant, request);
     if view.newest.is_none() && reachable.kinds.first() == Some(&RouteKind::Plugin) {
         // The plugin was faster than the sender, and has pushed it already.
-        return Ok(Woken { outcome: Outcome::Pushed, route: Some(RouteKind::Plugin) });
+        return Ok(Look { outcome: Outcome::Pushed, route: Some(RouteKind::Plugin), waits });
     }
     let (route, tried) = match wake::decide(&facts(participant, request, &view, &reachable, now)) {
         WakeDecision::Wake(route, tried) => (route, tried),
@@ -78,36 +110,40 @@ pub fn wake(
             if is_notable(outcome) {
                 store.note(now, "wake", Some(participant.id), outcome.as_str())?;
             }
-            return Ok(Woken::skipped(outcome));
+            return Ok(skipped(outcome, waits));
         }
     };
     let (Some(session), Some(newest)) = (participant.session, view.newest) else {
-        return Ok(Woken::skipped(Outcome::NoRoute));
+        return Ok(skipped(Outcome::NoRoute, waits));
     };
     if route == RouteKind::Plugin {
         // The plugin wakes by itself: it pushes mail as an offer, and repeats a push that failed.
         bell::ring(request.home, participant.id);
         store.note(now, "wake", Some(participant.id), "pushed by plugin")?;
-        return Ok(Woken { outcome: Outcome::Pushed, route: Some(route) });
+        return Ok(Look { outcome: Outcome::Pushed, route: Some(route), waits });
     }
     let after = view.last.map(|(id, _)| id);
     let claim = NewWake { participant: participant.id, session, after, newest, tried, route };
     let Some(id) = store.claim_wake(&claim, now)? else {
-        return Ok(Woken::skipped(Outcome::SkippedDeduped));
+        return Ok(skipped(Outcome::SkippedDeduped, waits));
     };
     let used = reachable.routes.iter().find(|found| found.kind() == route);
     let Performed { outcome, detail } = match used {
         // The waiter performs the wake as soon as the bell rings, and records it.
         Some(Route::Waiter) => {
             bell::ring(request.home, participant.id);
-            return Ok(Woken { outcome: Outcome::Pushed, route: Some(route) });
+            return Ok(Look { outcome: Outcome::Pushed, route: Some(route), waits });
         }
         Some(Route::Terminal) => type_line(participant),
         Some(used) => perform(used, participant),
         None => Outcome::NoRoute.into(),
     };
     store.end_wake(id, outcome, detail.as_deref(), baton_machine::clock::now())?;
-    Ok(Woken { outcome, route: Some(route) })
+    Ok(Look { outcome, route: Some(route), waits })
+}
+
+fn skipped(outcome: Outcome, waits: bool) -> Look {
+    Look { outcome, route: None, waits }
 }
 
 /// What would become of a wake of a participant now. Wakes nothing.

@@ -3,59 +3,84 @@
 //! A sender wakes its recipient. But the sender may be killed between its commit and the wake, a
 //! wake may never be confirmed, and a session may stop with mail left over. The server lives as
 //! long as the session, so it checks: a moment after each ring of the bell, again while mail waits,
-//! and every twenty seconds for a ring that never came.
+//! and every twenty seconds for a ring that never came. While it does, no other process follows the
+//! mail of this session. It also has mail of other sessions followed, if their process was killed.
 
 use crate::binding;
 use crate::server_state::ServerState;
 use baton_core::Error;
-use baton_core::wake::Outcome;
-use baton_mail::wake::{self, WakeRequest};
+use baton_core::id::ParticipantId;
+use baton_core::wake::{FIRST_LOOK, Look, must_look_again, next_pause};
+use baton_machine::bell::Following;
+use baton_mail::wake::{self, WakeRequest, follow};
 use baton_store::{Participant, Store};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// By then the sender has made its own wake.
-const RING_DELAY: Duration = Duration::from_millis(1_500);
 /// A ring that never came, because its sender was killed, is noticed after this time.
 const SWEEP_INTERVAL: Duration = Duration::from_secs(20);
 /// How often to check whom this server serves, until that is known: the first hook of a session
 /// records it, and nothing announces that.
 const UNBOUND_POLL_INTERVAL: Duration = Duration::from_secs(2);
-/// The checks while mail waits become rarer, up to this interval.
-const MAX_POLL_INTERVAL: Duration = Duration::from_secs(20);
 
 /// Runs until the server ends.
 pub(crate) async fn run(server: Arc<ServerState>) {
     let mut next = Instant::now() + SWEEP_INTERVAL;
-    let mut pause = RING_DELAY;
+    let mut pause = FIRST_LOOK;
+    let mut watch = None;
     loop {
-        let rang = wait_for_ring(&server, next).await;
+        let rang = wait_for_ring(&server, next, &mut watch).await;
         if rang {
-            next = Instant::now() + RING_DELAY;
-            pause = RING_DELAY;
+            // Later rings don't move it: mail that comes all the time must not keep this waiting.
+            next = next.min(Instant::now() + FIRST_LOOK.to_std());
+            pause = FIRST_LOOK;
+        }
+        if Instant::now() < next {
             continue;
         }
-        let waits = match wake_if_mail_waits(&server).await {
-            Ok(waits) => waits,
-            Err(error) => {
-                server.log(&format!("mcp: the check for a wake failed: {error}"));
-                false
-            }
-        };
-        pause = if waits { (pause * 2).min(MAX_POLL_INTERVAL) } else { RING_DELAY };
-        next = Instant::now() + if waits { pause } else { SWEEP_INTERVAL };
+        let checked = wake_if_mail_waits(&server).await;
+        let waits = checked.unwrap_or_else(|error| {
+            server.log(&format!("mcp: the check for a wake failed: {error}"));
+            false
+        });
+        next = Instant::now() + if waits { pause.to_std() } else { SWEEP_INTERVAL };
+        pause = if waits { next_pause(pause) } else { FIRST_LOOK };
+        if let Err(error) = adopt_stranded(&server).await {
+            server.log(&format!("mcp: the check of other sessions failed: {error}"));
+        }
     }
+}
+
+/// The participant whose mail this server follows, and the lock that says so.
+struct Watched {
+    participant: ParticipantId,
+    lock: Following,
+}
+
+/// Has mail of other sessions followed, if no process does.
+async fn adopt_stranded(server: &Arc<ServerState>) -> Result<(), Error> {
+    if !Store::path(&server.options.home).exists() {
+        return Ok(());
+    }
+    server
+        .in_background(|store, server| {
+            let options = &server.options;
+            follow::adopt_stranded(store, &options.home, &(options.limits)(), &options.program)
+        })
+        .await
 }
 
 /// Waits for the bell of the session until a time. The server may serve another session than last
 /// time, so this looks up the bell again.
-async fn wait_for_ring(server: &Arc<ServerState>, until: Instant) -> bool {
+async fn wait_for_ring(server: &Arc<ServerState>, until: Instant, watch: &mut Option<Watched>) -> bool {
     let mine = participant(server).ok().flatten();
     if let Some(mine) = &mine {
         server.askers.add(mine.id);
     }
-    let rings = mine.and_then(|mine| server.bells.listen(&server.options.home, mine.id).ok());
+    let rings = mine.as_ref().and_then(|mine| server.bells.listen(&server.options.home, mine.id).ok());
+    // After the bell, whose folder this needs. Without a bell this server hears nothing.
+    follow_mail_of(mine.filter(|_| rings.is_some()).map(|mine| mine.id), server, watch);
     let Some(mut rings) = rings else {
         tokio::time::sleep_until(until.min(Instant::now() + UNBOUND_POLL_INTERVAL)).await;
         return false;
@@ -63,6 +88,18 @@ async fn wait_for_ring(server: &Arc<ServerState>, until: Instant) -> bool {
     tokio::select! {
         rung = rings.changed() => rung.is_ok(),
         () = tokio::time::sleep_until(until) => false,
+    }
+}
+
+/// Says that this server follows the mail of that participant, as soon as no other process does.
+fn follow_mail_of(mine: Option<ParticipantId>, server: &ServerState, watch: &mut Option<Watched>) {
+    watch.take_if(|watched| Some(watched.participant) != mine);
+    if let Some(watched) = watch {
+        watched.lock.renew();
+    } else if let Some(participant) = mine {
+        // Without the lock a second process follows the same mail, which does no harm.
+        let lock = Following::queue(&server.options.home, participant).ok();
+        *watch = lock.map(|lock| Watched { participant, lock });
     }
 }
 
@@ -81,16 +118,14 @@ async fn wake_if_mail_waits(server: &Arc<ServerState>) -> Result<bool, Error> {
     if mine.unread == 0 {
         return Ok(false);
     }
-    let woken = server
+    server
         .in_background(move |store, server| {
             let rules = (server.options.limits)();
-            let request =
-                WakeRequest { home: &server.options.home, rules: &rules, wanted: true, by_hand: false };
-            wake::wake(store, &mut mine, &request)
+            let home = &server.options.home;
+            let request = WakeRequest { home, rules: &rules, wanted: true, by_hand: false, follower: None };
+            let woken = wake::wake(store, &mut mine, &request)?;
+            let waits = store.may_be_woken(mine.id)?;
+            Ok(must_look_again(&Look { outcome: woken.outcome, route: woken.route, waits }))
         })
-        .await?;
-    Ok(!matches!(
-        woken.outcome,
-        Outcome::SkippedDisabled | Outcome::NoRoute | Outcome::NoClient | Outcome::Unconfirmed
-    ))
+        .await
 }

@@ -105,6 +105,43 @@ impl Store {
             .map_err(failure)
     }
 
+    /// The participants with a session that is not gone, and mail that waits and may wake
+    /// them.
+    pub fn waiting_sessions(&self) -> Result<Vec<ParticipantId>, Error> {
+        self.conn
+            .prepare(concat!(
+                "SELECT DISTINCT p.id FROM delivery d JOIN message m ON m.id = d.message
+                 JOIN participant p ON p.id = d.recipient JOIN session s ON s.id = p.session
+                 WHERE ",
+                is_queued!("d."),
+                " AND m.attention <> ",
+                attention!(quiet),
+                " AND p.wake_off = 0 AND s.state <> ?1"
+            ))
+            .and_then(|mut select| {
+                select.query_map([State::Gone.as_str()], |row| row.get(0).map(ParticipantId))?.collect()
+            })
+            .map_err(failure)
+    }
+
+    /// Since when the oldest mail waits that may wake a participant.
+    pub fn waits_since(&self, participant: ParticipantId) -> Result<Option<Moment>, Error> {
+        self.conn
+            .query_row(
+                concat!(
+                    "SELECT min(m.sent_at) FROM delivery d JOIN message m ON m.id = d.message
+                     WHERE d.recipient = ?1 AND ",
+                    is_queued!("d."),
+                    " AND m.attention <> ",
+                    attention!(quiet)
+                ),
+                [participant.0],
+                |row| row.get::<_, Option<i64>>(0),
+            )
+            .map(|since| since.map(Moment))
+            .map_err(failure)
+    }
+
     /// Whether urgent mail waits for a participant.
     pub fn urgent_waits(&self, participant: ParticipantId) -> Result<bool, Error> {
         self.conn

@@ -1,6 +1,7 @@
 //! `ask`: a message, and the wait for its answer.
 
 use super::{CommandContext, body, inbox};
+use crate::environment;
 use crate::print::{Out, Text, done};
 use baton_core::error::Exit;
 use baton_core::id::MessageId;
@@ -64,7 +65,14 @@ impl Ask {
                     attention: Attention::Ordinary,
                 };
                 let accepted = post::ask(&mut store, &context.home, &me, &draft, process::this(), &rules)?;
-                post::wake_recipients(&mut store, &context.home, &accepted, true, &rules);
+                post::wake_recipients(
+                    &mut store,
+                    &context.home,
+                    &accepted,
+                    true,
+                    &rules,
+                    environment::own_program().ok().as_deref(),
+                );
                 (accepted.id, accepted.again)
             }
             (None, None) => {

@@ -14,14 +14,14 @@ use crate::{environment, guard};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::frame::shown as shown_name;
-use baton_core::wake::Outcome;
+use baton_core::wake::{self as wake_rules, Outcome};
 use baton_core::{Error, limits};
 use baton_guard_runtime::log::UNJUDGED;
 use baton_guard_runtime::policy::Mode;
 use baton_machine::process::mark;
 use baton_mail::wake::{self, Forecast, WakeRequest};
 use baton_mail::{directory, identity, unknown_events};
-use baton_store::{Counts, Heard, Role, Store};
+use baton_store::{Counts, Heard, Participant, Role, Store};
 use check::{Block, Check, CheckLevel};
 use clap::Args;
 use serde_json::Value;
@@ -50,17 +50,34 @@ fn wakes(context: &CommandContext) -> Vec<Check> {
     if !Store::path(&context.home).exists() {
         return Vec::new();
     }
-    let request = WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand: false };
+    let request =
+        WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand: false, follower: None };
     let looked = Store::open(&context.home, Role::Command).and_then(|mut store| {
         let mut checks = Vec::new();
         for who in directory::who(&mut store, None, false)? {
             let Ok(agent) = baton_agents::by_name(&who.agent) else { continue };
             let forecast = wake::forecast(&store, &who, &request)?;
-            checks.push(wakeable(agent, &who.name, &forecast));
+            let stranded = stranded(&store, &who, &forecast)?;
+            checks.push(stranded.unwrap_or_else(|| wakeable(agent, &who.name, &forecast)));
         }
         Ok(checks)
     });
     looked.unwrap_or_default()
+}
+
+/// A warning if mail has waited beside an idle session that could be woken.
+fn stranded(store: &Store, who: &Participant, forecast: &Forecast) -> Result<Option<Check>, Error> {
+    let now = baton_machine::clock::now();
+    let since = store.waits_since(who.id)?;
+    let Some(waited) =
+        since.and_then(|since| wake_rules::stranded_for(who.state, forecast.outcome, since, now))
+    else {
+        return Ok(None);
+    };
+    let name = &who.name;
+    let detail = format!("{name}: idle, and mail has waited for it for {} s", waited.to_std().as_secs());
+    let check = Check::new("wake", CheckLevel::Warn, detail);
+    Ok(Some(check.hint(format!("`baton wake {name}` wakes it; `baton log` shows what was tried"))))
 }
 
 fn wakeable(agent: &dyn Agent, name: &str, forecast: &Forecast) -> Check {

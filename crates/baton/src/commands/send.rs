@@ -1,6 +1,7 @@
 //! `send` and `reply`.
 
 use super::{CommandContext, body};
+use crate::environment;
 use crate::print::{Out, Text, Tone, done, text};
 use baton_core::Error;
 use baton_core::error::Exit;
@@ -77,8 +78,14 @@ impl Send {
             },
         };
         let accepted = post::send(&mut store, &context.home, &me, &draft, &rules)?;
-        let woken =
-            post::wake_recipients(&mut store, &context.home, &accepted, self.wake == Wake::Auto, &rules);
+        let woken = post::wake_recipients(
+            &mut store,
+            &context.home,
+            &accepted,
+            self.wake == Wake::Auto,
+            &rules,
+            environment::own_program().ok().as_deref(),
+        );
         report(&mut store, &accepted, &woken, out)
     }
 }
@@ -91,7 +98,14 @@ impl Reply {
         let me = context.identity(&mut store)?;
         let accepted =
             post::reply(&mut store, &context.home, &me, &self.message, &body, self.key.as_deref(), &rules)?;
-        let woken = post::wake_recipients(&mut store, &context.home, &accepted, true, &rules);
+        let woken = post::wake_recipients(
+            &mut store,
+            &context.home,
+            &accepted,
+            true,
+            &rules,
+            environment::own_program().ok().as_deref(),
+        );
         report(&mut store, &accepted, &woken, out)
     }
 }

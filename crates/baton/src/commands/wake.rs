@@ -4,6 +4,7 @@ use super::CommandContext;
 use crate::environment;
 use crate::print::{Out, Tone, done, text};
 use baton_core::error::Exit;
+use baton_core::id::ParticipantId;
 use baton_core::rights;
 use baton_core::time::{Moment, Span};
 use baton_core::wake::{CONFIRM_TIMEOUT, Outcome};
@@ -12,7 +13,7 @@ use baton_machine::bell::Bell;
 use baton_mail::caller;
 use baton_mail::directory;
 use baton_mail::identity::{Identity, Kind};
-use baton_mail::wake::{self, WakeRequest};
+use baton_mail::wake::{self, WakeRequest, follow};
 use baton_store::{Participant, Store};
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -29,6 +30,13 @@ pub struct Wake {
     /// Wake that session automatically again
     #[arg(long)]
     on: bool,
+}
+
+// `baton follow-mail`
+#[derive(Debug, Args)]
+pub struct FollowMail {
+    /// The row of the participant
+    participant: i64,
 }
 
 // `baton dnd`
@@ -66,11 +74,18 @@ impl Wake {
         let mut store = context.store()?;
         let me = context.identity(&mut store)?;
         if self.on || self.off {
-            return self.switch(&mut store, &me, out);
+            return self.switch(context, &mut store, &me, out);
         }
         let mut whom = one(&mut store, &me, &self.name)?;
         let by_hand = me.kind == Kind::Person;
-        let request = WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand };
+        let program = environment::own_program().ok();
+        let request = WakeRequest {
+            home: &context.home,
+            rules: &rules,
+            wanted: true,
+            by_hand,
+            follower: program.as_deref(),
+        };
         let mut bell = Bell::listen(&context.home, whom.id)?;
         let woken = wake::wake(&mut store, &mut whom, &request)?;
         let mut confirmed = None;
@@ -98,9 +113,18 @@ impl Wake {
 }
 
 impl Wake {
-    fn switch(&self, store: &mut Store, me: &Identity, out: &Out) -> Result<Exit, Error> {
+    fn switch(
+        &self,
+        context: &CommandContext,
+        store: &mut Store,
+        me: &Identity,
+        out: &Out,
+    ) -> Result<Exit, Error> {
         let whom = own_or_any(store, me, Some(&self.name))?;
         store.set_wake(whom.id, self.on, baton_machine::clock::now())?;
+        if self.on {
+            wake_for_waiting_mail(context, store, &whom)?;
+        }
         let word = if self.on { "auto" } else { "off" };
         out.data(&json!({"name": whom.name, "wake": word}), || {
             let name = out.tone(Tone::Bold, &whom.name);
@@ -112,6 +136,28 @@ impl Wake {
         })?;
         done()
     }
+}
+
+impl FollowMail {
+    /// Follows the mail until no look is needed.
+    pub fn run(self, context: &CommandContext) -> Result<Exit, Error> {
+        // So that it outlives its starter. Fails only for a process that already leads a group.
+        rustix::process::setsid().ok();
+        follow::follow(&context.home, ParticipantId(self.participant), &|| context.limits())?;
+        done()
+    }
+}
+
+/// Wakes a participant for mail that has waited while waking was not wanted.
+fn wake_for_waiting_mail(
+    context: &CommandContext,
+    store: &mut Store,
+    whom: &Participant,
+) -> Result<(), Error> {
+    let (rules, program) = (context.limits()?, environment::own_program().ok());
+    let follower = program.as_deref();
+    let request = WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand: false, follower };
+    wake::wake(store, &mut whom.clone(), &request).map(drop)
 }
 
 /// The caller's own context, or for the person anybody's.
@@ -171,10 +217,7 @@ impl Dnd {
         let whom = own_or_any(&mut store, &me, name.as_deref())?;
         store.set_dnd(whom.id, until, now)?;
         if until.is_none() {
-            // What has waited is to be noticed now.
-            let rules = context.limits()?;
-            let request = WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand: false };
-            wake::wake(&mut store, &mut whom.clone(), &request)?;
+            wake_for_waiting_mail(context, &mut store, &whom)?;
         }
         let shown = match until {
             Some(Moment(i64::MAX)) => Some("on".to_owned()),

@@ -63,7 +63,8 @@ impl Who {
         let scope = (!self.all).then_some(project.as_str());
         let everybody = directory::who(&mut store, scope, self.all)?;
         let rules = context.limits()?;
-        let request = WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand: false };
+        let request =
+            WakeRequest { home: &context.home, rules: &rules, wanted: true, by_hand: false, follower: None };
         let mut rows = Vec::new();
         for participant in everybody {
             let forecast = wake::forecast(&store, &participant, &request)?;

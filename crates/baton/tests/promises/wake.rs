@@ -150,6 +150,115 @@ fn m14_many_senders_at_one_instant_wake_once() {
     assert_eq!(idle.last()["route"], "socket");
 }
 
+impl Idle {
+    /// A turn that takes the line, answers it and ends: what the line brought is in the transcript.
+    fn takes_a_turn(&self, turn: &str) -> String {
+        let brought = self.takes_the_line(turn);
+        self.answers(turn, &brought);
+        self.hook(json!({"hook_event_name": "Stop", "prompt_id": turn}));
+        brought
+    }
+
+    /// The model answers with what a prompt hook has brought, as Claude Code writes it down.
+    fn answers(&self, turn: &str, brought: &str) {
+        let answer: serde_json::Value = serde_json::from_str(brought).unwrap();
+        let context = &answer["hookSpecificOutput"]["additionalContext"];
+        assert!(context.is_string(), "{answer}");
+        let lines = [
+            json!({"type": "user", "uuid": format!("{turn}-u"), "promptId": turn, "message": {"role": "user", "content": LINE}}),
+            json!({"type": "attachment", "uuid": format!("{turn}-h"), "parentUuid": format!("{turn}-u"), "attachment": {"type": "hook_additional_context", "hookEvent": "UserPromptSubmit", "content": [context]}}),
+            json!({"type": "assistant", "uuid": format!("{turn}-a"), "parentUuid": format!("{turn}-h"), "message": {"id": turn, "role": "assistant", "content": [{"type": "text", "text": "fine"}]}}),
+        ];
+        let mut file = fs::OpenOptions::new().append(true).open(self.transcript()).unwrap();
+        for line in lines {
+            writeln!(file, "{line}").unwrap();
+        }
+    }
+
+    /// Waits for the next line in the inbox.
+    fn is_woken(&self) -> bool {
+        wait::until(LIMIT, || !self.woken().is_empty())
+    }
+}
+
+/// The session has no MCP server here. Its turn is over within a second of its wake.
+#[test]
+fn m14_mail_right_after_a_short_turn_wakes_again() {
+    let idle = Idle::new();
+    for round in 0..5 {
+        idle.send(&[]);
+        assert!(idle.is_woken(), "round {round}: {}", idle.last());
+        let brought = idle.takes_a_turn(&format!("t{round}"));
+        assert!(brought.contains("| hello"), "round {round}: {brought}");
+    }
+}
+
+/// Esc ends a turn without an event. Only the agent's registry tells.
+#[test]
+fn m14_mail_for_a_turn_that_ends_without_an_event_is_followed() {
+    let idle = Idle::new();
+    idle.hook(json!({"hook_event_name": "UserPromptSubmit", "prompt": "work", "prompt_id": "p2"}));
+    idle.register("busy");
+    assert_eq!(idle.send(&[]), "pending_turn_end");
+    assert_eq!(idle.woken(), Vec::<String>::new());
+    idle.register("idle");
+    assert!(idle.is_woken(), "{}", idle.last());
+    // So does mail at a dialog that its person dismisses.
+    assert!(idle.takes_a_turn("p3").contains("| hello"));
+    idle.register("waiting");
+    assert_eq!(idle.send(&[]), "skipped_dialog");
+    assert_eq!(idle.woken(), Vec::<String>::new());
+    idle.register("idle");
+    assert!(idle.is_woken(), "{}", idle.last());
+}
+
+/// Mail may come after the stop hook has looked, while the registry still calls the session busy.
+#[test]
+fn m14_mail_between_the_stop_and_the_idle_session_is_followed() {
+    let idle = Idle::new();
+    idle.register("busy");
+    assert_eq!(idle.send(&[]), "pending_turn_end", "its turn has just had its last event");
+    idle.register("idle");
+    assert!(idle.is_woken(), "{}", idle.last());
+}
+
+#[test]
+fn m14_a_wake_whose_sender_was_killed_is_made_at_the_next_event() {
+    let idle = Idle::new();
+    idle.register("busy");
+    let name = idle.name();
+    // Killed at its first fork: the mail is accepted, and no process follows it.
+    idle.world.script(&["send", &name, "hello", "--wake", "off", "--json"]).expect(0);
+    let store = rusqlite::Connection::open(idle.world.home().join("baton.db")).unwrap();
+    store.execute("UPDATE message SET attention = 0", []).unwrap();
+    idle.register("idle");
+    assert_eq!(idle.woken(), Vec::<String>::new());
+    idle.hook(json!({"hook_event_name": "Notification", "notification_type": "idle_prompt", "message": "Claude is waiting for your input"}));
+    assert!(idle.is_woken(), "{}", idle.last());
+}
+
+#[test]
+fn doctor_names_an_idle_session_whose_mail_waits() {
+    let idle = Idle::new();
+    let name = idle.name();
+    idle.world.script(&["send", &name, "hello", "--wake", "off", "--json"]).expect(0);
+    let wake = || {
+        let checks = idle.world.script(&["doctor", "--json"]).json();
+        let found = checks.as_array().unwrap().iter().find(|check| check["check"] == "wake").cloned();
+        found.unwrap_or_else(|| panic!("{checks}"))
+    };
+    assert_eq!(wake()["verdict"], "pass", "quiet mail may wait");
+    let store = rusqlite::Connection::open(idle.world.home().join("baton.db")).unwrap();
+    store.execute("UPDATE message SET attention = 0", []).unwrap();
+    assert_eq!(wake()["verdict"], "pass", "its sender may still be about to wake it");
+    store.execute("UPDATE message SET sent_at = sent_at - 3600000", []).unwrap();
+    let check = wake();
+    assert_eq!(check["verdict"], "warn", "{check}");
+    assert!(check["hint"].as_str().unwrap().contains(&format!("baton wake {name}")), "{check}");
+    idle.register("busy");
+    assert_eq!(wake()["verdict"], "pass", "its turn brings it");
+}
+
 #[test]
 fn m14_off_means_off_everywhere() {
     let idle = Idle::new();
@@ -158,16 +267,16 @@ fn m14_off_means_off_everywhere() {
     assert_eq!(idle.send(&[]), "pending_turn_end", "its registry wins");
     idle.register("waiting");
     assert_eq!(idle.send(&[]), "skipped_dialog");
-    idle.register("idle");
     idle.world.configure("wake = \"off\"\n");
+    idle.register("idle");
     assert_eq!(idle.send(&[]), "skipped_disabled");
-    idle.world.configure("");
     if idle.world.has_person() {
         let name = idle.name();
         idle.world.person(&["wake", &name, "--off"]).expect(0);
+        idle.world.configure("");
         assert_eq!(idle.send(&[]), "skipped_disabled");
-        idle.world.person(&["wake", &name, "--on"]).expect(0);
         idle.world.person(&["dnd", "on", &name]).expect(0);
+        idle.world.person(&["wake", &name, "--on"]).expect(0);
         assert_eq!(idle.send(&[]), "skipped_dnd");
         assert!(idle.takes_the_line("p2").contains("taken meanwhile"), "nothing comes with a prompt either");
         idle.world.person(&["send", &name, "it burns", "--urgent"]).expect(0);

@@ -202,6 +202,10 @@ pub struct Plan {
     leaves_mail: bool,
     /// The event ends a turn, so a reply makes the turn go on.
     at_stop: bool,
+    /// Mail waits, whether or not it may come into the session now.
+    mail_waits: bool,
+    /// The event says that no turn runs.
+    ends_turn: bool,
     /// The session ends.
     ends: bool,
 }
@@ -229,6 +233,15 @@ impl Plan {
                 if self.at_stop { Reply::Continue(text) } else { Reply::Context(text) }
             }
         }
+    }
+
+    /// Whether the session is idle after the plan was executed, and mail is left in the queue.
+    /// `offered` says whether an offer was made.
+    ///
+    /// Mail that comes after the facts were read has a living sender. That sender finds the session
+    /// idle and wakes it, or finds it busy and has the mail followed.
+    pub fn leaves_mail_idle(&self, offered: bool) -> bool {
+        !offered && self.mail_waits && (self.ends_turn || self.state == Some(State::Idle))
     }
 
     /// Whether the participant's bell rings after the plan was executed: mail is left over after a
@@ -311,6 +324,9 @@ pub fn plan(facts: &Facts<'_>) -> Result<Plan, Missing> {
         swallows_prompt,
         leaves_mail: event.kind == EventKind::Stop && waits && !open,
         at_stop: event.kind == EventKind::Stop,
+        mail_waits: session.queued || returns,
+        ends_turn: matches!(event.kind, EventKind::Stop | EventKind::Interrupted | EventKind::IdleNotice)
+            || swallows_prompt,
         ends: event.kind == EventKind::End,
         settle,
     })

@@ -4,9 +4,11 @@
 //! It does not poll: the kernel reports the bell and the end of the agent's process. Each session
 //! has one waiter. A second one finds the first alive and exits.
 
+use super::WakeRequest;
 use baton_core::id::{ParticipantId, SessionRow};
+use baton_core::limits::Limits;
 use baton_core::process::Process;
-use baton_core::wake::Outcome;
+use baton_core::wake::{self, Outcome};
 use baton_core::{Code, Error, limits};
 use baton_machine::bell::Bell;
 use baton_machine::own::{self, Sharing};
@@ -15,10 +17,7 @@ use baton_store::{Role, Store};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-/// A missed bell, or the end of a process that can't be watched, is noticed after this time.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+use std::time::{Duration, Instant};
 
 /// How long another waiter may hold the lock while it takes its place.
 const PLACE_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
@@ -55,17 +54,35 @@ pub fn wait(
     session: SessionRow,
     participant: ParticipantId,
     agent: Process,
+    limits: &dyn Fn() -> Limits,
 ) -> Result<WaiterOutcome, Error> {
     let mut bell = Bell::listen(home, participant)?;
     if !take_place(home, session)? {
         return Ok(WaiterOutcome::Exit);
     }
     let ending = process::ending(agent);
+    // When to look at mail for which no sender has claimed a wake. This route was not there while
+    // the session's turn ran, so such mail may have come before it.
+    let mut pause = wake::FIRST_LOOK;
+    let mut due = Instant::now() + pause.to_std();
     let waited = loop {
         match take_wake_or_exit(home, session)? {
             Some(waited) => break waited,
             None if !process::is_alive(agent) => break WaiterOutcome::Exit,
-            None => bell.wait_or_end(ending.as_ref(), SWEEP_INTERVAL),
+            None => {}
+        }
+        let mut left = due.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            // An error here must not end the route. The next look tries again.
+            let claimed = claim_if_mail_waits(home, participant, &limits()).unwrap_or(false);
+            left = if claimed { Duration::ZERO } else { pause.to_std() };
+            due = Instant::now() + left;
+            pause = wake::next_pause(pause);
+        }
+        if !left.is_zero() && bell.wait_or_end(ending.as_ref(), left) {
+            // By then the sender that rang has made its own wake.
+            pause = wake::FIRST_LOOK;
+            due = due.min(Instant::now() + pause.to_std());
         }
     };
     if waited == WaiterOutcome::Exit {
@@ -92,6 +109,18 @@ fn take_wake_or_exit(home: &Path, session: SessionRow) -> Result<Option<WaiterOu
                 .is_some_and(|owner| owner.session == Some(session))
     });
     Ok((!present).then_some(WaiterOutcome::Exit))
+}
+
+/// Claims a wake for this waiter, if mail waits and the session should be woken by it now.
+fn claim_if_mail_waits(home: &Path, participant: ParticipantId, rules: &Limits) -> Result<bool, Error> {
+    let mut store = Store::open(home, Role::Command)?;
+    if !store.may_be_woken(participant)? {
+        return Ok(false);
+    }
+    let Some(mut participant) = store.participant(participant)? else { return Ok(false) };
+    let request = WakeRequest { home, rules, wanted: true, by_hand: false, follower: None };
+    let woken = super::wake(&mut store, &mut participant, &request)?;
+    Ok(woken.route == Some(wake::RouteKind::Waiter))
 }
 
 /// Makes this process the waiter of a session, unless a living process is. A lock lets only one

@@ -120,7 +120,14 @@ pub(super) async fn wake(server: &Arc<ServerState>, accepted: &Accepted) -> Vec<
     let (all, count) = (accepted.clone(), accepted.to.len());
     let woken = server.in_background(move |store, server| {
         let rules = (server.options.limits)();
-        Ok(post::wake_recipients(store, &server.options.home, &all, true, &rules))
+        Ok(post::wake_recipients(
+            store,
+            &server.options.home,
+            &all,
+            true,
+            &rules,
+            Some(&server.options.program),
+        ))
     });
     // A failed wake does not fail the send.
     woken.await.unwrap_or_else(|error| {

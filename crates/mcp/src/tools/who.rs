@@ -79,8 +79,13 @@ pub(super) fn run(call: &Call<'_>, input: &Input) -> Result<Output, Error> {
         };
         let found = directory::who(store, (!all).then_some(&*here), all)?;
         let rules = (call.server.options.limits)();
-        let request =
-            WakeRequest { home: &call.server.options.home, rules: &rules, wanted: true, by_hand: false };
+        let request = WakeRequest {
+            home: &call.server.options.home,
+            rules: &rules,
+            wanted: true,
+            by_hand: false,
+            follower: None,
+        };
         let ShownSessions { sessions, left_out } = bounded(found, &|participant| {
             wake::forecast(store, participant, &request).map_or(Outcome::NoRoute, |forecast| forecast.outcome)
         });
