@@ -103,7 +103,7 @@ fn runs_what_is_named() -> Script {
 }
 
 #[test]
-fn codex_in_a_terminal_is_held_only_while_somebody_watches() {
+fn codex_in_a_terminal_is_held_only_while_a_person_watches() {
     isolated(|| {
         let stage = stage(runs_what_is_named());
         stage.configure("wake = \"off\"\n[approvals]\nhold = \"4s\"\n");

@@ -111,7 +111,7 @@ fn prompt(stage: &StorySandbox, terminal: &Tmux<'_>, text: &str) {
 }
 
 #[test]
-fn copilot_in_a_terminal_is_held_only_while_somebody_watches() {
+fn copilot_in_a_terminal_is_held_only_while_a_person_watches() {
     isolated(|| {
         let stage = stage(makes_what_is_named());
         stage.configure("wake = \"off\"\n[approvals]\nhold = \"4s\"\n");

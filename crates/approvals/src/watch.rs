@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_watches_is_known_as_long_as_it_does() {
+    fn a_watcher_is_known_while_it_watches() {
         let home = tempfile::tempdir().unwrap();
         assert!(!is_watched(home.path()));
         let first = Watcher::begin(home.path()).unwrap();

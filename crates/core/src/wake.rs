@@ -294,8 +294,8 @@ pub fn decide(facts: &Facts<'_>) -> WakeDecision {
         Some(Outcome::Confirmed) if !news && !facts.by_hand && is_within(STRANDED_AFTER) => {
             Skip(Outcome::SkippedDeduped)
         }
-        // That turn could not take mail: it began while the session was not to be disturbed, or with
-        // other mail whose proof was missing.
+        // That turn could not take mail: it began while the session was not to be disturbed, or
+        // with other mail whose proof was missing.
         Some(Outcome::Confirmed) if !news && !facts.by_hand => match last.tried + 1 {
             tried if tried < MAX_TRIES => Wake(*best, tried),
             _ => Skip(Outcome::Unconfirmed),

@@ -15,8 +15,8 @@ use baton_core::wake::{
 use proptest::prelude::*;
 
 const ROUTES: &[RouteKind] = &[RouteKind::Socket, RouteKind::Terminal];
-/// The longest time in which waiting mail must reach an idle session: every try of a wake, each with
-/// the longest pause before it is noticed.
+/// The longest time in which waiting mail must reach an idle session: every try of a wake, each
+/// with the longest pause before it is noticed.
 const LIMIT: Span = Span((CONFIRM_TIMEOUT.0 + 2 * LAST_LOOK.0) * (MAX_TRIES as i64 + 1));
 
 /// Where a process that wakes is killed.

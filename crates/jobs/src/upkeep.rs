@@ -70,7 +70,7 @@ mod tests {
     use std::time::SystemTime;
 
     #[test]
-    fn only_what_is_old_unknown_and_held_by_nobody_is_left_over() {
+    fn only_what_is_old_unknown_and_not_held_is_left_over() {
         let home = tempfile::tempdir().unwrap();
         let [old, young, held] = [[1; 8], [2; 8], [3; 8]].map(JobId::from_random);
         let make = |id: &JobId| Place::of(home.path(), id).make().unwrap();

@@ -33,8 +33,8 @@ pub struct Draft<'a> {
 }
 
 /// Wakes each recipient of an accepted message, if it should be woken. The outcomes have the order
-/// of the recipients. `follower` is the program that follows mail which can't wake now. An error here
-/// does not fail the send.
+/// of the recipients. `follower` is the program that follows mail which can't wake now. An error
+/// here does not fail the send.
 pub fn wake_recipients(
     store: &mut Store,
     home: &Path,

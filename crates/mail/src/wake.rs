@@ -50,7 +50,8 @@ pub struct Woken {
     pub route: Option<RouteKind>,
 }
 
-/// Wakes a participant, if it should be woken now. If mail may be left behind, a process follows it.
+/// Wakes a participant, if it should be woken now. If mail may be left behind, a process follows
+/// it.
 pub fn wake(
     store: &mut Store,
     participant: &mut Participant,

@@ -142,7 +142,7 @@ fn opencode_holds_any_tool_and_a_silent_one_is_said_to_run() {
 }
 
 #[test]
-fn opencode_is_refused_what_nobody_answers_in_time() {
+fn opencode_is_refused_what_gets_no_answer_in_time() {
     isolated(|| {
         let stage = stage("[approvals]\nhold = \"2s\"", Script::by(by_prompt));
         let Some(user) = InboxUser::new(&stage) else { return };
@@ -243,7 +243,7 @@ fn opencode_holds_two_calls_at_once_and_each_has_its_own_answer() {
 }
 
 #[test]
-fn opencode_in_a_terminal_holds_a_call_only_while_somebody_watches() {
+fn opencode_in_a_terminal_holds_a_call_only_while_a_person_watches() {
     isolated(|| {
         let stage = stage("", Script::by(by_prompt));
         let Some(user) = InboxUser::new(&stage) else { return };

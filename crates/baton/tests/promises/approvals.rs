@@ -213,7 +213,7 @@ fn of_two_people_the_first_is_heard_and_the_other_told_so() {
 }
 
 #[test]
-fn nobody_but_the_person_answers() {
+fn only_the_person_answers() {
     let world = World::new();
     let mut otter = Puppet::start(&world, Style::Claude, "otter");
     let peer = Puppet::start(&world, Style::Claude, "peer");
@@ -233,7 +233,7 @@ fn nobody_but_the_person_answers() {
 }
 
 #[test]
-fn a_person_at_the_terminal_is_not_kept_waiting_unless_somebody_watches() {
+fn a_person_at_the_terminal_waits_only_while_a_person_watches_the_inbox() {
     let world = World::new();
     if !world.has_person() {
         return;
@@ -318,7 +318,7 @@ fn the_hold_ends_and_what_follows_closes_the_question() {
 }
 
 #[test]
-fn an_answer_that_nobody_is_seen_to_take_is_not_reported_as_done() {
+fn an_answer_that_is_not_seen_to_be_taken_is_not_reported_as_done() {
     let world = World::new();
     if !world.has_person() {
         return;
@@ -339,7 +339,7 @@ fn an_answer_that_nobody_is_seen_to_take_is_not_reported_as_done() {
 }
 
 #[test]
-fn a_locked_store_keeps_nobody_from_his_own_dialog() {
+fn a_locked_store_keeps_no_agent_from_its_own_dialog() {
     let world = World::new();
     if !world.has_person() {
         return;

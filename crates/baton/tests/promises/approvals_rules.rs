@@ -224,7 +224,7 @@ fn reviewed(world: &World, names: &str, more: &str) {
 }
 
 #[test]
-fn a_reviewer_answers_for_others_and_never_for_himself() {
+fn a_reviewer_answers_for_others_and_never_for_itself() {
     let world = World::new();
     let mut otter = Puppet::start(&world, Style::Claude, "otter");
     let mut birch = Puppet::start(&world, Style::Claude, "birch");
@@ -270,7 +270,7 @@ fn end(mut hook: Child) {
 }
 
 #[test]
-fn a_reviewer_who_is_not_there_keeps_nobody_waiting() {
+fn a_missing_reviewer_keeps_no_one_waiting() {
     let world = World::new();
     let mut otter = Puppet::start(&world, Style::Claude, "otter");
     let mut birch = Puppet::start(&world, Style::Claude, "birch");
@@ -453,7 +453,7 @@ fn a_rules_answer_survives_kills_and_a_locked_store() {
 }
 
 #[test]
-fn the_bell_of_whoever_watches_rings_if_that_is_set() {
+fn the_bell_of_a_watcher_rings_if_that_is_set() {
     let world = World::new();
     if !world.has_person() {
         return;

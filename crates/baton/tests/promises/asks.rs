@@ -255,7 +255,7 @@ fn m8_a_retry_with_the_same_key_waits_for_the_same_ask() {
 }
 
 #[test]
-fn m9_every_id_that_a_recipient_sees_can_be_answered_by_it_and_by_nobody_else() {
+fn m9_only_the_recipient_of_a_message_can_answer_it() {
     let world = World::talkative();
     let (asker, mut peer) = pair(&world, Style::Codex);
     let stranger = Puppet::start(&world, Style::Claude, "stranger");

@@ -81,7 +81,7 @@ fn m12_payloads_that_are_none() {
 }
 
 #[test]
-fn m12_events_that_nobody_knows() {
+fn m12_unknown_events() {
     let world = World::new();
     let puppet = prepared(&world);
     for event in ["", "MessageDisplay", "PostCompact", "FutureEvent", "\u{202e}", "stop", &"E".repeat(10_000)]

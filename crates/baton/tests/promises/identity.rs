@@ -270,7 +270,7 @@ impl Argument for std::process::Command {
 }
 
 #[test]
-fn m15_nobody_below_an_agent_is_the_person_even_on_a_terminal() {
+fn m15_no_caller_below_an_agent_is_the_person_even_on_a_terminal() {
     let world = World::talkative();
     let person = world.has_person();
     for style in Style::BOTH {

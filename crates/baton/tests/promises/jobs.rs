@@ -195,7 +195,7 @@ fn j2_the_prompt_travels_byte_for_byte() {
 }
 
 #[test]
-fn j3_the_worker_outlives_whoever_started_it() {
+fn j3_the_worker_outlives_its_starter() {
     let jobs = Jobs::new();
     let id = jobs.start("WAIT-FOR-GO");
     let row = jobs.until(&id, "running");
@@ -711,7 +711,7 @@ fn j29_a_worktree_holds_the_changes_and_git_tells_them() {
 }
 
 #[test]
-fn j8_what_nobody_read_is_not_forgotten() {
+fn j8_an_unread_result_is_not_forgotten() {
     let jobs = Jobs::new();
     let id = jobs.start("quick");
     jobs.until(&id, "completed");

@@ -353,7 +353,7 @@ fn a_refusal_that_can_not_be_printed_is_an_exit_code_that_refuses() {
 
 /// A reader that takes nothing: the pipe is full.
 #[test]
-fn a_refusal_into_a_pipe_that_nobody_reads_refuses_too() {
+fn a_refusal_into_a_pipe_without_a_reader_refuses_too() {
     let world = World::new();
     let (reader, writer) = std::io::pipe().unwrap();
     fill(&writer);

@@ -72,7 +72,7 @@ fn in_trouble(world: &World, command: Command, input: &[u8], trouble: Trouble) -
 }
 
 #[test]
-fn m5_a_hook_whose_output_nobody_takes_marks_nothing_seen_and_delivers_later_once() {
+fn m5_a_hook_whose_output_is_not_read_marks_nothing_seen_and_delivers_later_once() {
     for style in Style::BOTH {
         for moment in [Moment::Prompt, Moment::Tools, Moment::Stop] {
             let world = World::talkative();
@@ -177,7 +177,7 @@ fn m5_a_small_answer_is_one_write() {
 }
 
 #[test]
-fn m5_an_inbox_whose_output_nobody_takes_stays_full() {
+fn m5_an_inbox_whose_output_is_not_read_stays_full() {
     for trouble in TROUBLES {
         if matches!(trouble, Trouble::FullPipe) {
             // A command waits for its reader, as every command does.
@@ -199,7 +199,7 @@ fn m5_an_inbox_whose_output_nobody_takes_stays_full() {
 }
 
 #[test]
-fn m5_an_agents_inbox_whose_output_nobody_takes_goes_back_to_the_queue() {
+fn m5_an_agents_inbox_whose_output_is_not_read_goes_back_to_the_queue() {
     for style in Style::BOTH {
         for trouble in [Trouble::Closed, Trouble::BrokenPipe, Trouble::FullDevice] {
             let world = World::talkative();
@@ -220,7 +220,7 @@ fn m5_an_agents_inbox_whose_output_nobody_takes_goes_back_to_the_queue() {
 }
 
 #[test]
-fn m5_an_answer_whose_output_nobody_takes_comes_as_mail() {
+fn m5_an_answer_whose_output_is_not_read_comes_as_mail() {
     for trouble in [Trouble::Closed, Trouble::BrokenPipe, Trouble::FullDevice] {
         let world = World::talkative();
         let mut puppet = Puppet::start(&world, Style::Claude, "peer");

@@ -148,7 +148,7 @@ fn m22_forty_sessions_that_start_at_one_instant_without_a_store_are_all_register
 /// makes the store after each of these looks.
 #[cfg(target_os = "linux")]
 #[test]
-fn m22_a_store_that_somebody_makes_while_we_look_for_it_is_opened() {
+fn m22_a_store_that_another_process_makes_meanwhile_is_opened() {
     for look in 1..=3 {
         let world = World::new();
         let payload = |id: &str| {

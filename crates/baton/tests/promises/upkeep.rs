@@ -24,7 +24,7 @@ fn send_for(sender: &Puppet<'_>, ttl: &str) -> String {
 }
 
 #[test]
-fn m21_mail_that_nobody_takes_expires_with_a_note_to_its_sender() {
+fn m21_mail_that_is_not_taken_expires_with_a_note_to_its_sender() {
     let world = World::talkative();
     let mut sender = Puppet::start(&world, Style::Claude, "sender");
     let mut puppet = Puppet::start(&world, Style::Codex, "reader");
@@ -57,7 +57,7 @@ fn m21_mail_that_nobody_takes_expires_with_a_note_to_its_sender() {
 }
 
 #[test]
-fn m21_a_note_that_nobody_takes_causes_no_note() {
+fn m21_a_note_that_is_not_taken_causes_no_note() {
     let world = World::talkative();
     let sender = Puppet::start(&world, Style::Claude, "sender");
     Puppet::start(&world, Style::Codex, "reader");
@@ -225,7 +225,7 @@ fn expire(world: &World) {
 }
 
 #[test]
-fn an_ask_that_nobody_took_in_time_says_so_and_a_late_reply_still_arrives() {
+fn an_ask_that_is_not_taken_in_time_says_so_and_a_late_reply_still_arrives() {
     let world = World::talkative();
     let peer = Puppet::start(&world, Style::Codex, "peer");
     let asked = world.script(&["ask", "peer", "well?", "--timeout", "1ms", "--json"]).expect(2).json();

@@ -139,7 +139,7 @@ fn without_hooks_the_environment_names_the_session() {
 }
 
 #[test]
-fn s12_a_server_that_no_agent_of_its_kind_runs_serves_nobody() {
+fn s12_a_server_that_no_agent_of_its_kind_runs_serves_no_one() {
     let world = World::new();
     world.add("claude", "one", None);
     let calls = [

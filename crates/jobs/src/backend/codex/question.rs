@@ -503,7 +503,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_can_be_asked_is_declined() {
+    fn a_question_without_anyone_to_ask_is_declined() {
         let read = |method: &str, params| {
             read(&Heard { id: Some(json!(7)), method: method.to_owned(), params }, "/p", |_| None)
         };
