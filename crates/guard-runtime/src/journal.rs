@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// What a record is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Mark {
+pub(crate) enum RecordKind {
     /// A call is about to be made.
     Made,
     /// A call was judged: it may run, or the person is asked.
@@ -32,19 +32,19 @@ pub(crate) enum Mark {
     Ended,
 }
 
-const MARK_LETTERS: [(Mark, u8); 7] = [
-    (Mark::Made, b'm'),
-    (Mark::Judged, b'j'),
-    (Mark::Refused, b'd'),
-    (Mark::Ran, b'r'),
-    (Mark::Held, b'h'),
-    (Mark::HeldAgain, b'a'),
-    (Mark::Ended, b'e'),
+const KIND_LETTERS: [(RecordKind, u8); 7] = [
+    (RecordKind::Made, b'm'),
+    (RecordKind::Judged, b'j'),
+    (RecordKind::Refused, b'd'),
+    (RecordKind::Ran, b'r'),
+    (RecordKind::Held, b'h'),
+    (RecordKind::HeldAgain, b'a'),
+    (RecordKind::Ended, b'e'),
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Record {
-    pub(crate) mark: Mark,
+    pub(crate) kind: RecordKind,
     /// The digest of the agent and its session.
     pub(crate) session: u64,
     /// The digest of the call.
@@ -53,27 +53,27 @@ pub(crate) struct Record {
     pub(crate) at: u32,
 }
 
-/// A mark, two digests, a time and the end of the line, with spaces between them.
+/// A kind, two digests, a time and the end of the line, with spaces between them.
 const RECORD_BYTES: usize = 1 + 1 + 16 + 1 + 16 + 1 + 8 + 1;
 /// Bytes of the end of the file that are read first. Most of what a hook looks for is there.
 const TAIL_BYTES: u64 = 8 << 10;
 
 impl Record {
     fn line(&self) -> String {
-        let sign = MARK_LETTERS
+        let sign = KIND_LETTERS
             .iter()
-            .find(|(mark, _)| *mark == self.mark)
+            .find(|(kind, _)| *kind == self.kind)
             .map_or('?', |(_, sign)| char::from(*sign));
         format!("{sign} {:016x} {:016x} {:08x}\n", self.session, self.call, self.at)
     }
 
     fn read(line: &[u8]) -> Option<Self> {
-        let (mark, _) = MARK_LETTERS.iter().find(|(_, sign)| line.first() == Some(sign))?;
+        let (kind, _) = KIND_LETTERS.iter().find(|(_, sign)| line.first() == Some(sign))?;
         let number = |from: usize, to: usize| {
             u64::from_str_radix(std::str::from_utf8(line.get(from..to)?).ok()?, 16).ok()
         };
         let at = u32::try_from(number(36, 44)?).ok()?;
-        Some(Self { mark: *mark, session: number(2, 18)?, call: number(19, 35)?, at })
+        Some(Self { kind: *kind, session: number(2, 18)?, call: number(19, 35)?, at })
     }
 }
 
@@ -222,14 +222,14 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    fn record(mark: Mark, call: u64) -> Record {
-        Record { mark, session: 7, call, at: 1_794_000_000 }
+    fn record(kind: RecordKind, call: u64) -> Record {
+        Record { kind, session: 7, call, at: 1_794_000_000 }
     }
 
     #[test]
     fn a_record_comes_back_as_it_was_written() {
-        for (mark, _) in MARK_LETTERS {
-            let record = Record { mark, session: u64::MAX, call: 0, at: u32::MAX };
+        for (kind, _) in KIND_LETTERS {
+            let record = Record { kind, session: u64::MAX, call: 0, at: u32::MAX };
             assert_eq!(record.line().len(), RECORD_BYTES);
             assert_eq!(Record::read(record.line().as_bytes()), Some(record));
         }
@@ -240,9 +240,9 @@ mod tests {
     fn a_search_sees_only_the_records_before_its_own() {
         let home = tempfile::tempdir().unwrap();
         let journal = Journal::new(home.path());
-        journal.append(&record(Mark::Judged, 1)).unwrap();
-        let place = journal.append(&record(Mark::Judged, 2)).unwrap();
-        journal.append(&record(Mark::Judged, 3)).unwrap();
+        journal.append(&record(RecordKind::Judged, 1)).unwrap();
+        let place = journal.append(&record(RecordKind::Judged, 2)).unwrap();
+        journal.append(&record(RecordKind::Judged, 3)).unwrap();
         let mut seen = Vec::new();
         journal.newest(Some(place), |record| {
             seen.push(record.call);
@@ -265,7 +265,7 @@ mod tests {
                     let journal = Journal::new(home);
                     for n in 0..each {
                         let call = hook * 1_000_000 + n;
-                        journal.append(&record(Mark::Judged, call)).unwrap();
+                        journal.append(&record(RecordKind::Judged, call)).unwrap();
                         if n % 97 == 0 {
                             let found = journal.newest(None, |record| (record.call == call).then_some(()));
                             assert_eq!(found, Some(()), "hook {hook}, record {n}");

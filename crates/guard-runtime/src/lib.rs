@@ -32,7 +32,7 @@ use baton_guard::config::Merged;
 use baton_guard::rules::read_only;
 use baton_guard::{Active, Judgement, Params, RuleSet};
 
-use journal::Mark;
+use journal::RecordKind;
 use policy::{Mode, OnFailure, Owner, RuleFile, Settings};
 use serde_json::Value;
 use std::ffi::OsString;
@@ -235,8 +235,12 @@ impl Guard {
             Err(error) => self.failed(agent, &mut call, &error),
         };
         if call.kind == EventKind::BeforeTool {
-            let mark = if matches!(ruling, Some(Ruling::Deny(_))) { Mark::Refused } else { Mark::Judged };
-            self.memory(agent, call.session_id.as_deref()).record_judged(&call, mark);
+            let kind = if matches!(ruling, Some(Ruling::Deny(_))) {
+                RecordKind::Refused
+            } else {
+                RecordKind::Judged
+            };
+            self.memory(agent, call.session_id.as_deref()).record_judged(&call, kind);
         }
         let ruling = ruling.or_else(|| self.aside(agent, &call));
         Ok(ruling.map(|ruling| RuledCall { call, ruling }))

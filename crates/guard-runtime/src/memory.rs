@@ -5,7 +5,7 @@
 //! That gives all hooks the same order without a lock.
 
 use crate::Guard;
-use crate::journal::{Journal, Mark, Record, digest, digest_of, seconds};
+use crate::journal::{Journal, Record, RecordKind, digest, digest_of, seconds};
 use baton_agents::{Agent, ToolCall};
 use baton_core::event::EventKind;
 use baton_guard::RuleSet;
@@ -41,8 +41,8 @@ impl Guard {
 }
 
 impl Memory<'_> {
-    fn write(&self, mark: Mark, call: u64) -> Option<u64> {
-        self.journal.append(&Record { mark, session: self.session, call, at: self.at })
+    fn write(&self, kind: RecordKind, call: u64) -> Option<u64> {
+        self.journal.append(&Record { kind, session: self.session, call, at: self.at })
     }
 
     fn newest<T>(&self, until: Option<u64>, mut find: impl FnMut(&Record) -> Option<T>) -> Option<T> {
@@ -58,25 +58,25 @@ impl Memory<'_> {
         let same = digest_of(&call.tool.native, &call.input);
         // After the call ran, its own record is already there, and is the last.
         let place = match call.kind {
-            EventKind::BeforeTool => self.write(Mark::Made, same),
+            EventKind::BeforeTool => self.write(RecordKind::Made, same),
             _ => None,
         };
         let mut count = 0;
-        self.newest(place, |record| match record.mark {
-            Mark::Made if record.call == same && count <= MAX_COUNTED_REPEATS => {
+        self.newest(place, |record| match record.kind {
+            RecordKind::Made if record.call == same && count <= MAX_COUNTED_REPEATS => {
                 count += 1;
                 None
             }
-            Mark::Made => Some(()),
+            RecordKind::Made => Some(()),
             _ => None,
         });
         u32::saturating_sub(count, 1)
     }
 
     /// Records that a call was judged, and whether it was refused.
-    pub(crate) fn record_judged(&self, call: &ToolCall, mark: Mark) {
+    pub(crate) fn record_judged(&self, call: &ToolCall, kind: RecordKind) {
         let (Key::Id(key) | Key::Content(key)) = key(call);
-        self.write(mark, key);
+        self.write(kind, key);
     }
 
     /// Records that a call has run, and says whether it was judged before. A call without an id was
@@ -85,17 +85,18 @@ impl Memory<'_> {
         match key(call) {
             Key::Id(key) => {
                 let judged = |record: &Record| {
-                    (record.call == key && matches!(record.mark, Mark::Judged | Mark::Refused)).then_some(())
+                    (record.call == key && matches!(record.kind, RecordKind::Judged | RecordKind::Refused))
+                        .then_some(())
                 };
                 self.newest(None, judged).is_some()
             }
             Key::Content(key) => {
-                let Some(place) = self.write(Mark::Ran, key) else { return true };
+                let Some(place) = self.write(RecordKind::Ran, key) else { return true };
                 let (mut ran, mut judged) = (0_u32, 0_u32);
                 let enough = self.newest(Some(place), |record| {
-                    match record.mark {
-                        Mark::Ran if record.call == key => ran += 1,
-                        Mark::Judged if record.call == key => judged += 1,
+                    match record.kind {
+                        RecordKind::Ran if record.call == key => ran += 1,
+                        RecordKind::Judged if record.call == key => judged += 1,
                         _ => {}
                     }
                     // The search goes from new to old, so it meets a run before the judgement of
@@ -114,24 +115,24 @@ impl Memory<'_> {
             return 0;
         }
         let mut held = 0;
-        self.newest(None, |record| match record.mark {
-            Mark::HeldAgain => {
+        self.newest(None, |record| match record.kind {
+            RecordKind::HeldAgain => {
                 held += 1;
                 None
             }
-            Mark::Held => {
+            RecordKind::Held => {
                 held += 1;
                 is_reliable.then_some(())
             }
-            Mark::Ended => Some(()),
+            RecordKind::Ended => Some(()),
             _ => None,
         });
         held
     }
 
     /// Records that a turn was kept from ending, or ended. False if the record can't be written.
-    pub(crate) fn record_turn(&self, mark: Mark) -> bool {
-        self.write(mark, 0).is_some()
+    pub(crate) fn record_turn(&self, kind: RecordKind) -> bool {
+        self.write(kind, 0).is_some()
     }
 }
 

@@ -3,7 +3,7 @@
 //! The calls are judged on the machine as it is now; its files, links and repositories may have
 //! changed since. Each repository is asked once.
 
-use crate::journal::{Journal, Mark, digest, seconds};
+use crate::journal::{Journal, RecordKind, digest, seconds};
 use crate::policy::Mode;
 use crate::world::Machine;
 use crate::{Guard, runs_in};
@@ -39,7 +39,7 @@ impl<'a> Replay<'a> {
     pub fn new(guard: &'a Guard) -> Self {
         let (mut judged, mut oldest) = (HashSet::new(), None);
         Journal::new(&guard.places.home).newest(None, |record| {
-            if matches!(record.mark, Mark::Judged | Mark::Refused) {
+            if matches!(record.kind, RecordKind::Judged | RecordKind::Refused) {
                 judged.insert(record.call);
                 oldest = Some(record.at);
             }

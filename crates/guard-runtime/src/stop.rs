@@ -1,6 +1,6 @@
 //! The guard at the end of a turn: it can keep the turn going, with a reason for the model.
 
-use crate::journal::Mark;
+use crate::journal::RecordKind;
 use crate::policy::Mode;
 use crate::{Guard, log};
 use baton_agents::Agent;
@@ -31,13 +31,13 @@ impl Guard {
             // its blocks.
             let is_over = if is_told { !event.stop_active } else { held > 0 };
             if is_over {
-                memory.record_turn(Mark::Ended);
+                memory.record_turn(RecordKind::Ended);
             }
             return Ok(None);
         }
-        let mark = if event.stop_active { Mark::HeldAgain } else { Mark::Held };
+        let kind = if event.stop_active { RecordKind::HeldAgain } else { RecordKind::Held };
         // If the block can't be counted, the turn ends. Otherwise it could be blocked without end.
-        if !memory.record_turn(mark) {
+        if !memory.record_turn(kind) {
             return Ok(None);
         }
         log::append(
