@@ -171,7 +171,12 @@ pub fn rows(measured: &[Measured], machine: Machine, hcom: Option<&str>) -> Vec<
     // all mail of its window.
     rows.push(book.row("  … 950 messages in the last minutes", "send recent", Some("floor-write small")));
     rows.push(
-        book.row("send from a script, small store", "send script", Some("floor-write small")).cpu_within(1.3),
+        book.row(
+            "send from below an agent, no session, small store",
+            "send script",
+            Some("floor-write small"),
+        )
+        .cpu_within(1.3),
     );
     for (what, key, to_true, most) in guard::ROWS {
         let mut row = book.row(what, key, None);

@@ -89,7 +89,6 @@ impl Home {
             mark: Mark::default(),
             ids: AtomicU64::new(0),
         };
-        home.run_measured_sessions()?;
         home.fold()?;
         home.settle_down()?;
         Ok(home)
@@ -98,7 +97,7 @@ impl Home {
     /// Records the bench as the process of the sessions whose hooks and sends are measured. It
     /// starts them, as an agent does. One process runs several sessions here, which a sighting
     /// would take for one session that goes on.
-    fn run_measured_sessions(&self) -> Outcome<()> {
+    pub fn run_measured_sessions(&self) -> Outcome<()> {
         let agent = baton_machine::process::this();
         // The first hook of an agent marks it, and the later ones find the mark.
         baton_machine::process::mark::set(agent);
@@ -109,7 +108,8 @@ impl Home {
                 (agent.pid, agent.start.cast_signed(), &peer.session),
             )?;
         }
-        Ok(())
+        drop(db);
+        self.fold()
     }
 
     /// A home with a copy of this one's store, as it was when it was made.

@@ -5,7 +5,7 @@ use crate::Outcome;
 use crate::child::{Shot, Spent};
 use crate::rounds::median;
 use crate::table::{Kind, Row};
-use crate::world::World;
+use crate::world::Workshop;
 use rusqlite::Connection;
 use serde_json::Value;
 use std::fs;
@@ -30,7 +30,7 @@ while read -r line; do :; done
 /// A name, and how to measure it.
 type Case<'a> = (&'a str, &'a dyn Fn(&Jobs) -> Outcome<Row>);
 
-pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
+pub fn rows(workshop: &Workshop, rounds: u32) -> Vec<Row> {
     let cases: [Case<'_>; 4] = [
         ("job start", &|jobs| start(jobs, rounds.min(30))),
         ("job wait: from the end to the waiter's exit", &|jobs| hear(jobs, rounds.min(10))),
@@ -38,7 +38,7 @@ pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
         ("100 parallel job starts", &at_once),
     ];
     let measured = |(name, case): &Case<'_>| {
-        let row = Jobs::new(world, name).and_then(|jobs| case(&jobs));
+        let row = Jobs::new(workshop, name).and_then(|jobs| case(&jobs));
         row.unwrap_or_else(|error| Row::new(*name).note(format!("not measured: {error}")))
     };
     cases.iter().map(measured).collect()
@@ -53,16 +53,16 @@ struct Jobs {
 }
 
 impl Jobs {
-    fn new(world: &World, name: &str) -> Outcome<Self> {
+    fn new(workshop: &Workshop, name: &str) -> Outcome<Self> {
         let folder: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-        let root = world.scratch.path().canonicalize()?.join(format!("jobs-{folder}"));
+        let root = workshop.root.join(format!("jobs-{folder}"));
         let (bin, project) = (root.join("bin"), root.join("project"));
         fs::create_dir_all(&bin)?;
         fs::create_dir_all(&project)?;
         fs::write(bin.join("claude"), AGENT_SCRIPT)?;
         fs::set_permissions(bin.join("claude"), fs::Permissions::from_mode(0o755))?;
         let path = format!("{}:/usr/local/bin:/usr/bin:/bin", bin.display());
-        let jobs = Self { baton: world.programs.baton.clone(), home: root.join("home"), project, path };
+        let jobs = Self { baton: workshop.programs.baton.clone(), home: root.join("home"), project, path };
         // Creates the stores, once.
         jobs.wait(&jobs.start("0")?.0)?;
         Ok(jobs)

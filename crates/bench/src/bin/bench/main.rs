@@ -25,7 +25,7 @@ use crate::machine::Watch;
 use crate::payload::Event;
 use crate::rounds::Measured;
 use crate::table::{Kind, Row};
-use crate::world::{Programs, World};
+use crate::world::{Programs, Workshop, World};
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -105,7 +105,11 @@ fn main() -> ExitCode {
 }
 
 fn run(options: &Options) -> Outcome<Vec<Row>> {
-    let world = World::new(programs()?, &options.scratch)?;
+    let workshop = Workshop::new(programs()?, &options.scratch)?;
+    // Before this process is marked as an agent: nothing below one that is no session starts a job.
+    let mut outside = mcp::rows(&workshop, options.rounds);
+    outside.extend(jobs::rows(&workshop, options.rounds));
+    let world = World::new(workshop)?;
     let hcom = compare_with(options, &world);
     let watch = Watch::new();
     let measured =
@@ -118,8 +122,7 @@ fn run(options: &Options) -> Outcome<Vec<Row>> {
     let mut rows = cases::rows(&measured, machine, hcom.as_ref().err().map(String::as_str));
     rows.extend(writes(&world));
     rows.extend(sends::rows(&world, hcom.as_ref().ok(), options.bursts));
-    rows.extend(mcp::rows(&world, options.rounds));
-    rows.extend(jobs::rows(&world, options.rounds));
+    rows.extend(outside);
     Ok(rows)
 }
 
@@ -143,7 +146,7 @@ fn programs() -> Outcome<Programs> {
 
 fn compare_with(options: &Options, world: &World) -> Result<Hcom, String> {
     let program = options.hcom.as_ref().ok_or("no --hcom was given")?;
-    Hcom::new(program, world.scratch.path().join("hcom")).map_err(|error| error.to_string())
+    Hcom::new(program, world.workshop.scratch.path().join("hcom")).map_err(|error| error.to_string())
 }
 
 fn spent(measured: &[Measured]) -> Duration {
@@ -155,7 +158,10 @@ fn writes(world: &World) -> Vec<Row> {
     homes
         .map(|(how, home)| {
             let row = Row::new(format!("hook, nothing pending, {how}: writes to the store"));
-            match machine::writes(&world.hook(home, &home.peers[0], &Event::Tools), world.scratch.path()) {
+            match machine::writes(
+                &world.hook(home, &home.peers[0], &Event::Tools),
+                world.workshop.scratch.path(),
+            ) {
                 Ok(writes) => row.at_most("none", writes.store as f64, 0.0, Kind::Ratio).note(format!(
                     "{} to store and WAL, {} to SQLite's shared memory",
                     writes.store, writes.index

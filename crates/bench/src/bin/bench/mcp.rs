@@ -5,10 +5,10 @@
 //! asker down.)
 
 use crate::Outcome;
-use crate::homes::{Home, Peer};
+use crate::homes::{FEW_SESSIONS, Home, Peer};
 use crate::rounds::median;
 use crate::table::{Kind, Row};
-use crate::world::World;
+use crate::world::Workshop;
 use baton_core::id::ParticipantId;
 use rusqlite::Connection;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,13 +23,13 @@ const ANSWER_TIMEOUT: Timespec = Timespec { tv_sec: 20, tv_nsec: 0 };
 /// A server is quick, so a few rounds are enough.
 const ROUNDS: u32 = 100;
 
-pub fn rows(world: &World, rounds: u32) -> Vec<Row> {
+pub fn rows(workshop: &Workshop, rounds: u32) -> Vec<Row> {
     let cases = [
         "MCP: send_message, read_messages",
         "MCP: ask_peer, read_messages, reply_to_message, answer",
         "baton mcp",
     ];
-    match measure(world, rounds.min(ROUNDS)) {
+    match measure(workshop, rounds.min(ROUNDS)) {
         Ok(measured) => {
             let [sent, asked, server] = cases.map(Row::new);
             let asks = measured.asks.as_secs_f64() * 1e3;
@@ -54,11 +54,11 @@ struct Measured {
     peak: u64,
 }
 
-fn measure(world: &World, rounds: u32) -> Outcome<Measured> {
-    let home = world.small.quiet.copy(world.scratch.path().join("mcp"))?;
+fn measure(workshop: &Workshop, rounds: u32) -> Outcome<Measured> {
+    let home = Home::with_sessions(workshop.root.join("mcp"), &workshop.project, FEW_SESSIONS)?;
     let (me, peer) = (&home.peers[3], &home.peers[4]);
-    let mut mine = Server::start(world, &home, me)?;
-    let mut theirs = Server::start(world, &home, peer)?;
+    let mut mine = Server::start(workshop, &home, me)?;
+    let mut theirs = Server::start(workshop, &home, peer)?;
     let eye = Eye { store: home.connect()?, of: peer.participant };
     let (mut sends, mut asks) = (Vec::new(), Vec::new());
     for round in 0..rounds {
@@ -114,8 +114,8 @@ struct Server {
 }
 
 impl Server {
-    fn start(world: &World, home: &Home, peer: &Peer) -> Outcome<Self> {
-        let mut command = world.mcp(home, peer).command();
+    fn start(workshop: &Workshop, home: &Home, peer: &Peer) -> Outcome<Self> {
+        let mut command = workshop.mcp(home, peer).command();
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let (input, output) = (child.stdin.take(), child.stdout.take().ok_or("a server without output")?);
         let mut server = Self { child, input, output: BufReader::new(output), next: 0 };

@@ -70,7 +70,7 @@ fn add(times: &mut Result<Vec<Duration>, String>, run: impl FnOnce() -> Outcome<
 }
 
 fn fresh(world: &World, what: &str, turn: u32) -> Outcome<Home> {
-    let home = world.small.quiet.copy(world.scratch.path().join(format!("burst-{what}-{turn}")))?;
+    let home = world.small.quiet.copy(world.workshop.scratch.path().join(format!("burst-{what}-{turn}")))?;
     rustix::fs::sync();
     Ok(home)
 }
@@ -122,7 +122,7 @@ fn whole(home: &Home, burst: &Burst) -> Outcome<()> {
 }
 
 fn compared(world: &World, hcom: &Hcom, turn: u32) -> Outcome<Burst> {
-    let fresh = hcom.again(world.scratch.path().join(format!("burst-hcom-{turn}")))?;
+    let fresh = hcom.again(world.workshop.scratch.path().join(format!("burst-hcom-{turn}")))?;
     rustix::fs::sync();
     let burst = burst(|worker, number| fresh.send(&text(worker, number)))?;
     let (different, all) = fresh.count("a parallel message")?;

@@ -61,8 +61,37 @@ pub struct Sized {
     pub floor: Home,
 }
 
-pub struct World {
+/// The programs, and the folder that everything is below.
+pub struct Workshop {
     pub programs: Programs,
+    pub scratch: TempDir,
+    pub root: PathBuf,
+    pub project: PathBuf,
+}
+
+impl Workshop {
+    pub fn new(programs: Programs, below: &Path) -> Outcome<Self> {
+        let scratch = tempfile::Builder::new().prefix("baton-bench-").tempdir_in(below)?;
+        let root = scratch.path().canonicalize()?;
+        let project = root.join("project");
+        std::fs::create_dir(&project)?;
+        let programs = programs.installed(&root)?;
+        Ok(Self { programs, scratch, root, project })
+    }
+
+    pub fn mcp(&self, home: &Home, peer: &Peer) -> Shot {
+        Shot::new(&self.programs.baton, &home.project)
+            .args(["mcp", "--agent", "claude", "--home"])
+            .arg(&home.folder)
+            .env("HOME", &home.project)
+            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+            .env("CLAUDECODE", "1")
+            .env("CLAUDE_CODE_SESSION_ID", &peer.session)
+    }
+}
+
+pub struct World {
+    pub workshop: Workshop,
     /// The store of one developer.
     pub small: Sized,
     /// The store after years.
@@ -73,26 +102,24 @@ pub struct World {
     pub held: Home,
     /// With many messages of this minute.
     pub recent: Home,
-    pub scratch: TempDir,
     transcript: PathBuf,
     _holder: Connection,
 }
 
 impl World {
-    pub fn new(programs: Programs, below: &Path) -> Outcome<Self> {
-        let scratch = tempfile::Builder::new().prefix("baton-bench-").tempdir_in(below)?;
-        let root = scratch.path().canonicalize()?;
-        let project = root.join("project");
-        std::fs::create_dir(&project)?;
-        let programs = programs.installed(&root)?;
+    /// From now on this process counts as an agent: it runs the sessions whose hooks are measured.
+    pub fn new(workshop: Workshop) -> Outcome<Self> {
+        let Workshop { programs, root, project, .. } = &workshop;
         let transcript = payload::transcript(root.join("transcript.jsonl"))?;
         let quiet = |home: &Home| -> Outcome<()> {
             payload::hook(&programs.baton, home, &home.peers[0], &transcript, &Event::Tools).fire()?;
             home.fold()
         };
-        let small = Home::with_sessions(root.join("small"), &project, FEW_SESSIONS)?;
+        let small = Home::with_sessions(root.join("small"), project, FEW_SESSIONS)?;
+        small.run_measured_sessions()?;
         quiet(&small)?;
-        let mut full = Home::with_sessions(root.join("full"), &project, MANY_SESSIONS)?;
+        let mut full = Home::with_sessions(root.join("full"), project, MANY_SESSIONS)?;
+        full.run_measured_sessions()?;
         full.fill(MANY_MESSAGES)?;
         quiet(&full)?;
         let long = small.copy(root.join("long"))?;
@@ -113,20 +140,20 @@ impl World {
         let (small, full) = (sized(small, "small")?, sized(full, "full")?);
         // Otherwise what is written back later would be timed.
         rustix::fs::sync();
-        Ok(Self { programs, small, full, long, held, recent, scratch, transcript, _holder: holder })
+        Ok(Self { workshop, small, full, long, held, recent, transcript, _holder: holder })
     }
 
     pub fn baton(&self) -> &Path {
-        &self.programs.baton
+        &self.workshop.programs.baton
     }
 
     pub fn hook(&self, home: &Home, peer: &Peer, event: &Event) -> Shot {
-        payload::hook(&self.programs.baton, home, peer, &self.transcript, event)
+        payload::hook(&self.workshop.programs.baton, home, peer, &self.transcript, event)
     }
 
     /// The floor that reads, on that home's store.
     pub fn floor_read(&self, home: &Home) -> Shot {
-        Shot::new(&self.programs.floor_read, &home.project)
+        Shot::new(&self.workshop.programs.floor_read, &home.project)
             .arg(Store::path(&home.folder))
             .arg("claude")
             .arg(&home.peers[0].session)
@@ -134,22 +161,12 @@ impl World {
 
     /// The floor that writes, into that home's store.
     pub fn floor_write(&self, home: &Home, key: &str) -> Shot {
-        Shot::new(&self.programs.floor_write, &home.project).arg(Store::path(&home.folder)).arg(key)
+        Shot::new(&self.workshop.programs.floor_write, &home.project).arg(Store::path(&home.folder)).arg(key)
     }
 
-    pub fn mcp(&self, home: &Home, peer: &Peer) -> Shot {
-        Shot::new(&self.programs.baton, &home.project)
-            .args(["mcp", "--agent", "claude", "--home"])
-            .arg(&home.folder)
-            .env("HOME", &home.project)
-            .env("PATH", "/usr/local/bin:/usr/bin:/bin")
-            .env("CLAUDECODE", "1")
-            .env("CLAUDE_CODE_SESSION_ID", &peer.session)
-    }
-
-    /// A send that no agent made.
+    /// A send that names no session.
     pub fn send(&self, home: &Home, to: &Peer, body: &str) -> Shot {
-        Shot::new(&self.programs.baton, &home.project)
+        Shot::new(&self.workshop.programs.baton, &home.project)
             .args(["send", &to.name, body])
             .env("BATON_HOME", &home.folder)
             .env("HOME", &home.project)
