@@ -16,7 +16,7 @@ use std::path::PathBuf;
 #[derive(Debug, Parser)]
 #[command(
     name = "baton",
-    version,
+    version = crate::version::LINE,
     disable_help_subcommand = true,
     max_term_width = 100,
     subcommand_required = true,
@@ -84,6 +84,8 @@ enum Command {
     Doctor(commands::doctor::Doctor),
     /// Install hooks and the MCP entry for the named or all detected agents, or remove them
     Setup(commands::setup::Setup),
+    /// Show how this copy was installed, and the command that installs a newer one
+    Update,
     /// Show what baton does, with two scripted agents in a temporary home
     Demo(commands::demo::Demo),
     /// Run the MCP server on stdio, one per agent session
@@ -207,6 +209,7 @@ fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> R
         Command::Config => return commands::config::run(&context, out),
         Command::Doctor(doctor) => return doctor.run(&context, out),
         Command::Setup(setup) => return setup.run(&context, out),
+        Command::Update => return commands::update::run(out),
         Command::Demo(demo) => return demo.run(&context, out),
         Command::Mcp(mcp) => return mcp.run(&context),
         Command::Link(link) => return link.run(&context),

@@ -19,7 +19,7 @@
 //! process runs.
 
 use baton_agents::install::CONFIG_RECORD;
-use baton_core::{Code, Error, limits};
+use baton_core::{Code, Error, installed, limits};
 use baton_machine::own;
 use baton_mail::identity;
 use std::ffi::{OsStr, OsString};
@@ -160,8 +160,16 @@ pub fn all() -> Vec<(OsString, OsString)> {
 
 /// The path of this program, for processes that start it again.
 pub fn own_program() -> Result<PathBuf, Error> {
-    std::env::current_exe()
+    baton_machine::process::own_program()
         .map_err(|error| Error::new(Code::Internal, format!("baton can't find its own program: {error}")))
+}
+
+/// The path of this program that still names it after an upgrade, for entries in agents' files.
+pub fn lasting_program() -> Result<PathBuf, Error> {
+    let program = own_program()?;
+    let program = program.canonicalize().unwrap_or(program);
+    let stable = installed::stable_path(&program.display().to_string()).map(PathBuf::from);
+    Ok(stable.filter(|stable| stable.canonicalize().is_ok_and(|real| real == program)).unwrap_or(program))
 }
 
 pub fn temp_dir() -> PathBuf {

@@ -15,6 +15,7 @@ mod hook;
 mod print;
 mod settings;
 mod started;
+mod version;
 
 /// The test harness has its own `main`. This one only keeps the code used.
 #[cfg(test)]

@@ -15,6 +15,7 @@ pub mod foreign;
 pub mod frame;
 pub mod guard;
 pub mod id;
+pub mod installed;
 pub mod job;
 pub mod limits;
 pub mod loops;

@@ -198,6 +198,7 @@ pub const TABLE: &[Right] = &[
     argument("doctor", "fix", "--fix", PERSON_OR_SCRIPT, ""),
     command("setup", PERSON_OR_SCRIPT, ""),
     argument("setup", "dry_run", "--dry-run", ANYONE, "changes nothing"),
+    command("update", ANYONE, "fetches nothing"),
     command("demo", ANYONE, "in a home of its own"),
     command("mcp", Who::Programs, ""),
     command("link", Who::Programs, ""),

@@ -283,11 +283,12 @@ impl World for Machine<'_> {
     }
 
     fn own_program(&self) -> Option<String> {
-        std::env::current_exe().ok().map(|program| text(&program))
+        baton_machine::process::own_program().ok().map(|program| text(&program))
     }
 
     fn is_own_program(&self, path: &str) -> bool {
-        std::env::current_exe().is_ok_and(|own| own == Path::new(path) || is_copy(Path::new(path), &own))
+        baton_machine::process::own_program()
+            .is_ok_and(|own| own == Path::new(path) || is_copy(Path::new(path), &own))
     }
 
     fn own_line(&self, words: &[&str]) -> OwnLine {

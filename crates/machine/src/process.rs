@@ -3,9 +3,11 @@
 pub mod mark;
 
 use baton_core::process::Process;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 
 #[cfg(target_os = "linux")]
 mod linux;
@@ -35,6 +37,19 @@ pub struct Above {
 pub fn this() -> Process {
     let pid = std::process::id().cast_signed();
     Process { pid, start: os::status(pid).map_or(0, |status| status.start) }
+}
+
+/// The path of this process's program. If an upgrade has replaced the file since, it is the path of
+/// the new one: Linux puts a word behind the path of a file that is gone.
+pub fn own_program() -> io::Result<PathBuf> {
+    std::env::current_exe().map(without_deleted)
+}
+
+fn without_deleted(program: PathBuf) -> PathBuf {
+    match program.as_os_str().as_bytes().strip_suffix(b" (deleted)") {
+        Some(path) if !program.exists() => PathBuf::from(OsStr::from_bytes(path)),
+        _ => program,
+    }
 }
 
 /// Whether exactly that process is running, and not a later one with its number.

@@ -317,8 +317,8 @@ fn hook_log(home: &Path) -> Check {
 
 /// Whether the MCP server that the agents start answers; it is the same for all of them.
 fn server(home: &Path) -> Check {
-    let greeted = std::env::current_exe()
-        .map_err(|error| format!("can't be found: {error}"))
+    let greeted = environment::own_program()
+        .map_err(|error| error.message().to_owned())
         .and_then(|program| programs::greet_server(&program, home, ALL[0].name()));
     match greeted {
         Ok(version) => Check::new("mcp", CheckLevel::Pass, format!("the server answers, version {version}")),

@@ -144,9 +144,7 @@ pub fn plan(
     remove: bool,
 ) -> Result<Plan, Error> {
     let scope = if in_project { Scope::Project(project::of(&context.cwd).into()) } else { Scope::User };
-    let program = std::env::current_exe()
-        .and_then(|program| program.canonicalize())
-        .map_err(|error| Error::new(Code::Internal, format!("baton can't find its own program: {error}")))?;
+    let program = environment::lasting_program()?;
     let wrong = |error: InstallError| refused(agent, &error);
     let install = Install::new(&program, &context.home, scope).map_err(wrong)?;
     // What is taken out is known by itself, whatever is set now.

@@ -55,4 +55,5 @@ mod senders;
 mod setup;
 mod unknown;
 mod upkeep;
+mod version;
 mod wake;

@@ -50,6 +50,7 @@ const COMMANDS: &[&[&str]] = &[
     &["config"],
     &["doctor"],
     &["setup"],
+    &["update"],
     &["demo"],
     &["mcp"],
     &["link"],
@@ -109,6 +110,18 @@ fn help_and_version_need_no_home_and_go_to_stdout() {
         assert!(!done.stdout.is_empty() && done.stderr.is_empty(), "{words:?}");
     }
     assert!(!world.home().exists(), "and leave nothing behind");
+}
+
+/// `dist` inherits what `release` says about single crates, and must take all of it back.
+#[test]
+fn what_is_packaged_is_optimized_as_a_whole() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.toml");
+    let manifest: toml_edit::DocumentMut = fs::read_to_string(file).unwrap().parse().unwrap();
+    let profile = |name: &str| manifest["profile"][name]["package"].as_table().unwrap();
+    assert!(!profile("release").is_empty());
+    for (package, _) in profile("release") {
+        assert_eq!(profile("dist")[package]["opt-level"].as_integer(), Some(3), "{package}");
+    }
 }
 
 /// The dynamic loader costs more than a whole quiet hook.
