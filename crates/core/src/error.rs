@@ -84,6 +84,8 @@ codes! {
     AskExpired = "ask-expired", Failed;
     /// The ask could not be delivered, or it is not known whether it was.
     AskUndelivered = "ask-undelivered", Failed;
+    /// The one that is asked waits, directly or through others, for the one who asks.
+    WouldDeadlock = "would-deadlock", Failed;
     /// Only the recipient of a message may answer it.
     NotRecipient = "not-recipient", Refused;
     /// The message is a note from baton, which takes no reply.

@@ -23,6 +23,7 @@ pub mod name;
 pub mod process;
 pub mod review;
 pub mod rights;
+pub mod ring;
 pub mod session;
 pub mod time;
 pub mod tool;

@@ -103,12 +103,13 @@ fn sleep_until_poll(deadline: Instant) -> bool {
     !left.is_zero()
 }
 
-/// Records that this process waits for an ask's answer from now on.
+/// Records that this process waits for an ask's answer from now on. An error if others wait for the
+/// caller meanwhile, and the wait would close a ring.
 pub fn record_waiter(store: &mut Store, identity: &Identity, ask: &MessageId) -> Result<(), Error> {
-    store.set_waiter(identity.participant.id, ask, Some(process::this()))
+    store.set_waiter(identity.participant.id, ask, process::this(), &process::is_alive)
 }
 
 /// Records that no process waits any more, so the answer comes as ordinary mail.
 pub fn clear_waiter(store: &mut Store, identity: &Identity, ask: &MessageId) -> Result<(), Error> {
-    store.set_waiter(identity.participant.id, ask, None)
+    store.clear_waiter(identity.participant.id, ask)
 }

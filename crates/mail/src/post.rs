@@ -10,7 +10,7 @@ use baton_core::process::Process;
 use baton_core::time::Span;
 use baton_core::wake::{Attention, Outcome};
 use baton_core::{Code, Error};
-use baton_machine::{bell, random};
+use baton_machine::{bell, process, random};
 use baton_store::{Accepted, NewMail, RetryKey, Store, Verb, check_label};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
@@ -178,7 +178,11 @@ fn deliver(
 fn accept(store: &mut Store, from: &Identity, mail: NewMail<'_>, rules: &Limits) -> Result<Accepted, Error> {
     let to: Vec<_> = mail.recipients.iter().map(|recipient| recipient.id).collect();
     let now = mail.now;
-    store.accept_mail(mail, rules).inspect_err(|error| {
+    let accepted = match mail.verb {
+        Verb::Ask => store.accept_ask(mail, rules, &process::is_alive),
+        Verb::Send | Verb::Reply => store.accept_mail(mail, rules),
+    };
+    accepted.inspect_err(|error| {
         if error.code() == Code::BudgetExhausted {
             // The refusal is valid even if the notes can't be written.
             store.send_cut_notes(&from.participant.name, &to, error.message(), rules.pair_window, now).ok();

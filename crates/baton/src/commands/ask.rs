@@ -89,8 +89,8 @@ impl Ask {
             .and_then(|waited| describe(&store, &me, &ask, &waited).map(|document| (waited, document)));
         match waited {
             Ok((waited, document)) => report(&mut store, &me, &ask, waited, document, out),
-            // It never was a question of this caller's.
-            Err(error) if error.code() == Code::RequestNotFound => Err(error),
+            // It never was a question of this caller's, or another question has to be answered first.
+            Err(error) if matches!(error.code(), Code::RequestNotFound | Code::WouldDeadlock) => Err(error),
             Err(error) => broke_off(&ask, &error, out),
         }
     }

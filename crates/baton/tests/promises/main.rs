@@ -50,6 +50,7 @@ mod presence;
 mod reference;
 mod review;
 mod rights;
+mod rings;
 mod selfprotection;
 mod senders;
 mod setup;
