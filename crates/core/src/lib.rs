@@ -25,6 +25,7 @@ pub mod review;
 pub mod rights;
 pub mod ring;
 pub mod session;
+pub mod silence;
 pub mod time;
 pub mod tool;
 pub mod wake;

@@ -218,8 +218,8 @@ fn awaited(conn: &Connection, asker: ParticipantId, ask: &MessageId) -> Result<V
     found.collect::<Result<_, _>>().map_err(failure)
 }
 
-/// Refuses that `asker` waits for `asked`, if `asked` waits for `asker`, directly or through others.
-/// A process that was killed while it waited does not wait.
+/// Refuses that `asker` waits for `asked`, if `asked` waits for `asker`, directly or through
+/// others. A process that was killed while it waited does not wait.
 pub(crate) fn refuse_ring(
     conn: &Connection,
     asker: ParticipantId,

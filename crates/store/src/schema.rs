@@ -46,5 +46,8 @@ pub(crate) const APPROVALS_LAYOUT: Layout = Layout {
     ],
 };
 
+/// The files in a home that are stores.
+pub const FILES: &[&str] = &[MAIL_LAYOUT.file, JOBS_LAYOUT.file, APPROVALS_LAYOUT.file];
+
 /// The version of the mail store that this program writes.
 pub const VERSION: i32 = MAIL_LAYOUT.version();

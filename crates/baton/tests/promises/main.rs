@@ -57,3 +57,4 @@ mod setup;
 mod unknown;
 mod upkeep;
 mod wake;
+mod whom;
