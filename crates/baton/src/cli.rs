@@ -1,6 +1,6 @@
 //! The command line: its parser, and the dispatch to the commands.
 
-use crate::commands::{self, CommandContext};
+use crate::commands::{self, CommandContext, Missing};
 use crate::print::{self, Out};
 use baton_core::error::Exit;
 use baton_core::guard::OwnLine;
@@ -108,6 +108,61 @@ enum Command {
     Hook,
 }
 
+impl Command {
+    /// What the command does to a home that is not there.
+    fn missing_home(&self) -> Missing {
+        match self {
+            Self::Who(_)
+            | Self::Name(_)
+            | Self::Tag(_)
+            | Self::Reply(_)
+            | Self::Inbox(_)
+            | Self::Mail(_)
+            | Self::Wake(_)
+            | Self::Dnd(_)
+            | Self::Approvals(_)
+            | Self::Approve(_)
+            | Self::Deny(_)
+            | Self::Log(_) => Missing::Refuse,
+            Self::Job(job) if !job.starts_a_job() => Missing::Refuse,
+            Self::Whoami => Missing::Ignore,
+            _ => Missing::Create,
+        }
+    }
+
+    /// Whether it matters who calls.
+    fn acts_for_a_participant(&self) -> bool {
+        !matches!(
+            self,
+            Self::Log(_)
+                | Self::Guard(_)
+                | Self::Config
+                | Self::Doctor(_)
+                | Self::Setup(_)
+                | Self::Demo(_)
+                | Self::Mcp(_)
+                | Self::Link(_)
+        )
+    }
+
+    /// Whether a person at a terminal hears of unread mail after it. Reading it is another way, and
+    /// programs have no person.
+    fn mentions_mail(&self) -> bool {
+        !matches!(
+            self,
+            Self::Inbox(_)
+                | Self::Demo(_)
+                | Self::Mcp(_)
+                | Self::Link(_)
+                | Self::JobWorker(_)
+                | Self::KeepServer(_)
+                | Self::TellWaiting(_)
+                | Self::FollowMail(_)
+                | Self::Hook
+        )
+    }
+}
+
 /// Parses the command line and runs it. Returns the exit code.
 pub fn run() -> u8 {
     print::announce_panics();
@@ -202,39 +257,56 @@ fn parser_of(name: &str) -> Option<clap::Command> {
 }
 
 fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> Result<Exit, Error> {
-    let context = CommandContext::new(global)?;
+    let context = CommandContext::new(global, command.missing_home())?;
+    context.refuse_missing_home()?;
     context.permit(needed).map_err(commands::sandboxed)?;
+    if context.is_acting() && !command.acts_for_a_participant() {
+        return Err(Error::new(
+            Code::Usage,
+            "--as has no effect on this command: it acts for no participant",
+        )
+        .hint("leave --as out"));
+    }
+    let mentions = command.mentions_mail();
+    let done = carry_out(command, &context, out);
+    if mentions && done.is_ok() {
+        commands::inbox::mention_unread(&context, out);
+    }
+    done
+}
+
+fn carry_out(command: Command, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
     let done = match command {
-        Command::Guard(guard) => guard.run(&context, out),
-        Command::Config => return commands::config::run(&context, out),
-        Command::Doctor(doctor) => return doctor.run(&context, out),
-        Command::Setup(setup) => return setup.run(&context, out),
+        Command::Guard(guard) => guard.run(context, out),
+        Command::Config => return commands::config::run(context, out),
+        Command::Doctor(doctor) => return doctor.run(context, out),
+        Command::Setup(setup) => return setup.run(context, out),
         Command::Update => return commands::update::run(out),
-        Command::Demo(demo) => return demo.run(&context, out),
-        Command::Mcp(mcp) => return mcp.run(&context),
-        Command::Link(link) => return link.run(&context),
-        Command::JobWorker(worker) => return worker.run(&context),
+        Command::Demo(demo) => return demo.run(context, out),
+        Command::Mcp(mcp) => return mcp.run(context),
+        Command::Link(link) => return link.run(context),
+        Command::JobWorker(worker) => return worker.run(context),
         Command::KeepServer(keeper) => return keeper.run(),
-        Command::TellWaiting(tell) => return tell.run(&context),
-        Command::FollowMail(follow) => return follow.run(&context),
-        Command::Approvals(approvals) => approvals.run(&context, out),
-        Command::Approve(approve) => approve.run(&context, out),
-        Command::Deny(deny) => deny.run(&context, out),
-        Command::Job(job) => job.run(&context, out),
-        Command::Run(run) => run.run(&context, out),
-        Command::Review(review) => review.run(&context, out),
-        Command::Who(who) => who.run(&context, out),
-        Command::Whoami => commands::who::whoami(&context, out),
-        Command::Name(name) => name.run(&context, out),
-        Command::Tag(tag) => tag.run(&context, out),
-        Command::Send(send) => send.run(&context, out),
-        Command::Ask(ask) => ask.run(&context, out),
-        Command::Reply(reply) => reply.run(&context, out),
-        Command::Inbox(inbox) => inbox.run(&context, out),
-        Command::Mail(mail) => mail.run(&context, out),
-        Command::Wake(wake) => wake.run(&context, out),
-        Command::Dnd(dnd) => dnd.run(&context, out),
-        Command::Log(log) => log.run(&context, out),
+        Command::TellWaiting(tell) => return tell.run(context),
+        Command::FollowMail(follow) => return follow.run(context),
+        Command::Approvals(approvals) => approvals.run(context, out),
+        Command::Approve(approve) => approve.run(context, out),
+        Command::Deny(deny) => deny.run(context, out),
+        Command::Job(job) => job.run(context, out),
+        Command::Run(run) => run.run(context, out),
+        Command::Review(review) => review.run(context, out),
+        Command::Who(who) => who.run(context, out),
+        Command::Whoami => commands::who::whoami(context, out),
+        Command::Name(name) => name.run(context, out),
+        Command::Tag(tag) => tag.run(context, out),
+        Command::Send(send) => send.run(context, out),
+        Command::Ask(ask) => ask.run(context, out),
+        Command::Reply(reply) => reply.run(context, out),
+        Command::Inbox(inbox) => inbox.run(context, out),
+        Command::Mail(mail) => mail.run(context, out),
+        Command::Wake(wake) => wake.run(context, out),
+        Command::Dnd(dnd) => dnd.run(context, out),
+        Command::Log(log) => log.run(context, out),
         Command::Hook => Err(Error::new(Code::Usage, "`baton hook` takes no option before the agent's name")),
     };
     done.map_err(commands::sandboxed)

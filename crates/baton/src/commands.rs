@@ -23,6 +23,7 @@ use crate::cli::Global;
 use crate::environment;
 use crate::print;
 use crate::settings::Settings;
+use baton_agents::install::CONFIG_RECORD;
 use baton_core::body::{self, Body};
 use baton_core::limits::{self, Limits};
 use baton_core::rights::{self, Caller, Right};
@@ -35,6 +36,17 @@ use std::io::{IsTerminal as _, Read as _};
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 
+/// What a command does to a home that is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Missing {
+    /// It makes the home: it has something to keep there.
+    Create,
+    /// It has nothing to show, so it says that there is no home. A mistyped path makes no folders.
+    Refuse,
+    /// It needs none.
+    Ignore,
+}
+
 /// What a command runs in: the home, the folder, the flags.
 #[derive(Debug)]
 pub struct CommandContext {
@@ -43,6 +55,7 @@ pub struct CommandContext {
     /// The folder in which the command runs.
     pub cwd: PathBuf,
     acting_as: Option<String>,
+    missing: Missing,
     /// The store that was opened to find out who calls; the command goes on with it.
     opened: RefCell<Option<ManuallyDrop<Store>>>,
     identity: OnceCell<Identity>,
@@ -50,7 +63,7 @@ pub struct CommandContext {
 
 impl CommandContext {
     /// From the flags and the environment.
-    pub fn new(global: Global) -> Result<Self, Error> {
+    pub fn new(global: Global, missing: Missing) -> Result<Self, Error> {
         let cwd = std::env::current_dir()
             .map_err(|error| Error::new(Code::Usage, format!("the present folder can't be used: {error}")))?;
         let home = environment::home(global.home)?;
@@ -58,6 +71,7 @@ impl CommandContext {
             home,
             cwd,
             acting_as: global.acting_as,
+            missing,
             opened: RefCell::default(),
             identity: OnceCell::new(),
         })
@@ -86,11 +100,41 @@ impl CommandContext {
         needed.iter().try_for_each(|right| rights::may(caller, right))
     }
 
+    /// Whether baton keeps anything in the home.
+    fn has_home(&self) -> bool {
+        let kept = [baton_store::FILES, &[CONFIG_RECORD]];
+        kept.iter().copied().flatten().any(|file| self.home.join(file).exists())
+    }
+
+    /// Refuses a command that only reads, if there is nothing to read.
+    pub fn refuse_missing_home(&self) -> Result<(), Error> {
+        if self.missing != Missing::Refuse || self.has_home() {
+            return Ok(());
+        }
+        // A home that can't be looked into is another error, which the store reports.
+        baton_store::usable(&self.home)?;
+        Err(Error::new(Code::NoHome, format!("baton has no home in {}", self.home.display()))
+            .hint("`baton setup` makes it; is --home or BATON_HOME right?"))
+    }
+
+    /// Whether `--as` is given.
+    pub fn is_acting(&self) -> bool {
+        self.acting_as.is_some()
+    }
+
+    /// The store, only if it is there already.
+    pub fn store_to_look_into(&self) -> Option<ManuallyDrop<Store>> {
+        Store::path(&self.home).exists().then(|| self.store().ok()).flatten()
+    }
+
     /// Opens the store, for as long as the process runs: it ends with its command, and to close a
     /// store costs as much as to open it.
     pub fn store(&self) -> Result<ManuallyDrop<Store>, Error> {
         match self.opened.take() {
             Some(store) => Ok(store),
+            None if self.missing == Missing::Ignore && !self.has_home() => {
+                Store::nowhere().map(ManuallyDrop::new)
+            }
             None => Store::open(&self.home, Role::Command).map(ManuallyDrop::new),
         }
     }

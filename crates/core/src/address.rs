@@ -2,6 +2,9 @@
 
 use crate::{Code, Error, frame, limits, name};
 
+/// The address of everyone.
+pub const EVERYONE: &str = "*";
+
 /// A parsed address. The store finds who it names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
@@ -11,6 +14,8 @@ pub enum Address {
     Agent(String),
     /// Each participant of this project that has the tag.
     Tag(String),
+    /// Each other session that runs in this project.
+    Everyone,
     /// A participant of another project on this machine.
     InProject {
         /// The project's folder name, or its full path.
@@ -25,7 +30,7 @@ impl Address {
     pub fn parse(text: &str) -> Result<Self, Error> {
         let wrong = |why: &str| {
             Error::new(Code::BadAddress, format!("{} is not an address: {why}", frame::shown(text, 60))).hint(
-                "write a name, agent:codex, #tag, project:name, or a session id; `baton who` lists them",
+                "write a name, agent:codex, #tag, PROJECT:NAME, or a session id; `baton who` lists them",
             )
         };
         if text.is_empty() {
@@ -36,6 +41,9 @@ impl Address {
         }
         if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
             return Err(wrong("it has blanks or control characters"));
+        }
+        if text == EVERYONE {
+            return Ok(Self::Everyone);
         }
         if let Some(tag) = text.strip_prefix('#') {
             return match name::check_tag(tag) {
@@ -68,6 +76,7 @@ mod tests {
     fn addresses_read_as_documented() {
         assert_eq!(Address::parse("otter").unwrap(), Address::Plain("otter".into()));
         assert_eq!(Address::parse("agent:codex").unwrap(), Address::Agent("codex".into()));
+        assert_eq!(Address::parse("*").unwrap(), Address::Everyone);
         assert_eq!(Address::parse("#backend").unwrap(), Address::Tag("backend".into()));
         assert_eq!(
             Address::parse("/home/dev/web:otter").unwrap(),

@@ -61,6 +61,8 @@ codes! {
     UnknownRecipient = "unknown-recipient", Failed;
     /// The address fits several participants.
     AmbiguousTarget = "ambiguous-target", Failed;
+    /// A message to everyone, from a caller that did not say that it means everyone.
+    ConsentNeeded = "consent-needed", Refused;
     /// The address is the sender's own.
     SelfTarget = "self-target", Failed;
     /// The name exists, but in another project.
@@ -78,12 +80,16 @@ codes! {
     BodyUnreadable = "body-unreadable", Failed;
     /// No message with that id is visible to the caller.
     MessageNotFound = "message-not-found", Failed;
+    /// The ids of several messages begin with that text.
+    AmbiguousMessage = "ambiguous-message", Failed;
     /// No ask with that id.
     RequestNotFound = "request-not-found", Failed;
     /// No one took the ask in time, so it gets no answer.
     AskExpired = "ask-expired", Failed;
     /// The ask could not be delivered, or it is not known whether it was.
     AskUndelivered = "ask-undelivered", Failed;
+    /// The one that is asked waits, directly or through others, for the one who asks.
+    WouldDeadlock = "would-deadlock", Failed;
     /// Only the recipient of a message may answer it.
     NotRecipient = "not-recipient", Refused;
     /// The message is a note from baton, which takes no reply.
@@ -113,6 +119,8 @@ codes! {
     UnboundSession = "unbound-session", Failed;
     /// The store can't be opened.
     StoreUnavailable = "store-unavailable", Failed;
+    /// There is nothing of baton in the home.
+    NoHome = "no-home", Failed;
     /// Another process held the store for too long.
     StoreLocked = "store-locked", Failed;
     /// The file is not a store, or it is damaged.

@@ -89,6 +89,9 @@ public_id!(
 );
 
 impl MessageId {
+    /// How many characters it has.
+    pub const LENGTH: usize = 1 + ID_CHARS;
+
     /// The request that this message opens, if it is an ask.
     pub fn request(&self) -> RequestId {
         RequestId(format!("r{}", &self.0[1..]))

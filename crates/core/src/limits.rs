@@ -14,6 +14,8 @@ pub const TAG_CHARS: usize = 32;
 pub const LABEL_BYTES: usize = 512;
 /// How many recipients one send may have, so that one tag can't flood every session.
 pub const MAX_RECIPIENTS: usize = 100;
+/// How many sessions a message to everyone may reach. More of them are addressed by tags.
+pub const MAX_EVERYONE: usize = 50;
 /// Longest hook payload. A longer one is read to its end and ignored; the largest known tool
 /// results are far shorter.
 pub const PAYLOAD_BYTES: usize = 16 << 20;

@@ -46,6 +46,41 @@ pub fn well_formed(text: &str, longest: usize) -> bool {
         && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'_')
 }
 
+/// What a person probably meant: the one of `known` that is most like `typed`. `None` if none is
+/// like it.
+pub fn closest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let typed: Vec<char> = typed.to_lowercase().chars().take(limits::NAME_CHARS * 2).collect();
+    let far = typed.len().div_ceil(3);
+    let apart = |known: &str| {
+        let known: Vec<char> = known.to_lowercase().chars().collect();
+        // The beginning of a name is like it, however much is missing.
+        let begins = typed.len() > 1 && known.starts_with(&typed);
+        if begins { 0 } else { edits(&typed, &known) }
+    };
+    let near = known.into_iter().map(|known| (apart(known), known)).filter(|(apart, _)| *apart < far.max(2));
+    near.min().map(|(_, known)| known)
+}
+
+/// How many letters have to be added, removed, replaced or swapped with their neighbour.
+fn edits(one: &[char], other: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (row, letter) in one.iter().enumerate() {
+        let mut line = vec![row + 1];
+        for (column, wanted) in other.iter().enumerate() {
+            let replaced = last[column] + usize::from(letter != wanted);
+            let mut least = replaced.min(last[column + 1] + 1).min(line[column] + 1);
+            let swapped = row > 0 && column > 0 && one[row - 1] == *wanted && *letter == other[column - 1];
+            if swapped {
+                least = least.min(before[column - 1] + 1);
+            }
+            line.push(least);
+        }
+        before = std::mem::replace(&mut last, line);
+    }
+    last[other.len()]
+}
+
 /// The `attempt`-th name to try for a session: first words, the same ones for the same id, then
 /// words with a number.
 pub fn candidate(native_id: &str, attempt: u32) -> String {
@@ -91,6 +126,26 @@ mod tests {
             check(&name).unwrap();
         }
         assert_eq!(WORDS.iter().collect::<HashSet<_>>().len(), WORDS.len());
+    }
+
+    #[test]
+    fn a_typo_has_a_suggestion_and_another_word_has_none() {
+        let known = ["lily", "otter", "reviewer", "user"];
+        for (typed, meant) in [
+            ("lil", Some("lily")),
+            ("LILY", Some("lily")),
+            ("lilly", Some("lily")),
+            ("oter", Some("otter")),
+            ("toter", Some("otter")),
+            ("rev", Some("reviewer")),
+            ("usr", Some("user")),
+            ("birch", None),
+            ("x", None),
+            ("", None),
+            (&"l".repeat(10_000), None),
+        ] {
+            assert_eq!(closest(typed, known), meant, "{typed:.20}");
+        }
     }
 
     #[test]

@@ -27,7 +27,54 @@ impl Moment {
     }
 }
 
+/// A moment by a calendar and a clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Civil {
+    pub year: i64,
+    /// 1 to 12.
+    pub month: i64,
+    pub day: i64,
+    pub hour: i64,
+    pub minute: i64,
+    pub second: i64,
+}
+
+const MONTHS: [&str; 12] =
+    ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+impl Civil {
+    /// `18:00:07`.
+    pub fn clock(&self) -> String {
+        format!("{:02}:{:02}:{:02}", self.hour, self.minute, self.second)
+    }
+
+    /// `Nov 20`, with the year if it is not the year of `now`.
+    pub fn date(&self, now: &Civil) -> String {
+        let month = usize::try_from(self.month - 1).ok().and_then(|month| MONTHS.get(month)).unwrap_or(&"?");
+        let year = if self.year == now.year { String::new() } else { format!(" {}", self.year) };
+        format!("{month} {:>2}{year}", self.day)
+    }
+
+    pub fn is_day_of(&self, other: &Civil) -> bool {
+        (self.year, self.month, self.day) == (other.year, other.month, other.day)
+    }
+
+    /// `18:00` on the day of `now`, else `Nov 20 18:00`.
+    pub fn short(&self, now: &Civil) -> String {
+        let clock = format!("{:02}:{:02}", self.hour, self.minute);
+        if self.is_day_of(now) { clock } else { format!("{} {clock}", self.date(now)) }
+    }
+}
+
 impl Moment {
+    /// By the clocks of a place that is so far ahead of UTC.
+    pub fn civil(self, ahead: Span) -> Civil {
+        let seconds = (self.0.saturating_add(ahead.0)).div_euclid(1000);
+        let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let (year, month, day) = civil(days);
+        Civil { year, month, day, hour: rest / 3600, minute: rest / 60 % 60, second: rest % 60 }
+    }
+
     /// Reads what [`to_rfc3339`](Self::to_rfc3339) writes; seconds may be left out.
     pub fn parse(text: &str) -> Option<Self> {
         let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
@@ -155,6 +202,16 @@ mod tests {
         assert_eq!(Moment(951_826_199_999).to_rfc3339(), "2000-02-29T12:09:59Z");
         assert_eq!(Moment(1_794_778_308_000).to_rfc3339(), "2026-11-15T21:31:48Z");
         assert_eq!(Moment(-1).to_rfc3339(), "1969-12-31T23:59:59Z");
+    }
+
+    #[test]
+    fn moments_read_by_the_clocks_of_a_place() {
+        let now = Moment::parse("2026-11-15T21:31:48Z").unwrap();
+        let (here, there) = (now.civil(Span(0)), now.civil(Span::minutes(180)));
+        assert_eq!((here.clock().as_str(), here.short(&here).as_str()), ("21:31:48", "21:31"));
+        assert_eq!((there.clock().as_str(), there.short(&here).as_str()), ("00:31:48", "Nov 16 00:31"));
+        let west = Moment(0).civil(Span::minutes(-60));
+        assert_eq!(west.short(&here), "Dec 31 1969 23:00");
     }
 
     #[test]

@@ -5,6 +5,8 @@
 //! hours, fails late or fires twice neither loses nor doubles mail. But a wake must never do harm,
 //! so this module decides from what is known right now.
 
+pub mod words;
+
 use crate::id::MessageRow;
 use crate::session::State;
 use crate::time::{Moment, Span};

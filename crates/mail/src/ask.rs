@@ -2,9 +2,13 @@
 
 use crate::identity::Identity;
 use crate::inbox::{self, Place};
+use crate::wake::{self, WakeRequest};
+use crate::{fate, reconcile};
 use baton_core::frame::Letter;
 use baton_core::id::{MessageId, MessageRow, Nonce};
+use baton_core::limits::Limits;
 use baton_core::mail::Delivery;
+use baton_core::silence::{self, Silence};
 use baton_core::{Code, Error};
 use baton_machine::bell::Bell;
 use baton_machine::process;
@@ -61,8 +65,44 @@ pub fn poll(
     })
 }
 
+/// Why an ask has no answer yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoAnswer {
+    /// The name of the one who was asked.
+    pub from: String,
+    pub silence: Silence,
+    /// The reason in words that follow the name.
+    pub words: String,
+}
+
+/// Looks why an ask has no answer yet. `None` if it can't be known.
+pub fn why_no_answer(
+    store: &mut Store,
+    home: &Path,
+    ask: &MessageId,
+    rules: &Limits,
+) -> Result<Option<NoAnswer>, Error> {
+    let asked = |store: &Store| -> Result<_, Error> {
+        let found = store.message(ask)?;
+        Ok(found.and_then(|mut found| found.deliveries.pop()))
+    };
+    let Some(question) = asked(store)? else { return Ok(None) };
+    reconcile::settle_offers(store, Some(question.participant))?;
+    let Some(question) = asked(store)? else { return Ok(None) };
+    let Some(mut peer) = store.participant(question.participant)? else { return Ok(None) };
+    reconcile::correct_state(store, &mut peer)?;
+    let silence = silence::why((!peer.is_outsider()).then_some(peer.state), question.state);
+    let mut why = None;
+    if silence == Silence::Waits {
+        let request = WakeRequest { home, rules, wanted: true, by_hand: false, follower: None };
+        let forecast = wake::forecast(store, &peer, &request)?;
+        why = fate::why_waiting(store, &peer, forecast.outcome)?;
+    }
+    Ok(Some(NoAnswer { from: peer.name, silence, words: silence.in_words(why.as_deref()) }))
+}
+
 /// Waits for the answer until the deadline; the bell wakes it. After the deadline, the answer comes
-/// as ordinary mail.
+/// as ordinary mail. `look` runs at each ring and each sweep while there is no answer.
 pub fn wait(
     store: &mut Store,
     home: &Path,
@@ -70,6 +110,7 @@ pub fn wait(
     ask: &MessageId,
     place: Option<&Place>,
     deadline: Instant,
+    look: &mut dyn FnMut(&mut Store),
 ) -> Result<WaitOutcome, Error> {
     // The ask is sent, so without a bell this polls the store instead of failing.
     let mut bell = Bell::listen(home, identity.participant.id).ok();
@@ -81,6 +122,7 @@ pub fn wait(
             Err(error) if error.code() == Code::StoreLocked => {}
             Err(error) => return Err(error),
         }
+        look(store);
         let is_in_time = match &mut bell {
             Some(bell) => bell.wait(deadline),
             None => sleep_until_poll(deadline),
@@ -103,12 +145,13 @@ fn sleep_until_poll(deadline: Instant) -> bool {
     !left.is_zero()
 }
 
-/// Records that this process waits for an ask's answer from now on.
+/// Records that this process waits for an ask's answer from now on. An error if others wait for the
+/// caller meanwhile, and the wait would close a ring.
 pub fn record_waiter(store: &mut Store, identity: &Identity, ask: &MessageId) -> Result<(), Error> {
-    store.set_waiter(identity.participant.id, ask, Some(process::this()))
+    store.set_waiter(identity.participant.id, ask, process::this(), &process::is_alive)
 }
 
 /// Records that no process waits any more, so the answer comes as ordinary mail.
 pub fn clear_waiter(store: &mut Store, identity: &Identity, ask: &MessageId) -> Result<(), Error> {
-    store.set_waiter(identity.participant.id, ask, None)
+    store.clear_waiter(identity.participant.id, ask)
 }

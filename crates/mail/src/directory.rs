@@ -23,6 +23,26 @@ pub fn who(store: &mut Store, project: Option<&str>, gone_too: bool) -> Result<V
     Ok(participants)
 }
 
+/// The participants that several addresses mean in a project, each once. An error if one of the
+/// addresses means no one.
+pub fn resolve_all(
+    store: &mut Store,
+    project: &str,
+    sender: ParticipantId,
+    addresses: &[&str],
+) -> Result<Vec<Participant>, Error> {
+    let mut all: Vec<Participant> = Vec::new();
+    for address in addresses {
+        for found in resolve(store, project, sender, address)? {
+            if all.iter().all(|known| known.id != found.id) {
+                all.push(found);
+            }
+        }
+    }
+    refuse_more_than(limits::MAX_RECIPIENTS, &all)?;
+    Ok(all)
+}
+
 /// The participants that an address means in a project.
 pub fn resolve(
     store: &mut Store,
@@ -32,8 +52,9 @@ pub fn resolve(
 ) -> Result<Vec<Participant>, Error> {
     let found = match Address::parse(text)? {
         Address::Plain(name) => vec![find_plain(store, project, &name)?],
-        Address::Agent(kind) => vec![find_only_of_kind(store, project, &kind)?],
+        Address::Agent(kind) => vec![find_only_of_kind(store, project, &kind.to_lowercase())?],
         Address::Tag(tag) => find_tagged(store, project, sender, &tag)?,
+        Address::Everyone => return find_everyone(store, project, sender),
         Address::InProject { project, name } => vec![find_in_project(store, &project, &name)?],
         Address::OnMachine { name, machine } => {
             return Err(Error::new(
@@ -43,46 +64,79 @@ pub fn resolve(
             .hint(format!("leave the machine out if {} runs here", shown(&name, 60))));
         }
     };
-    if found.len() > limits::MAX_RECIPIENTS {
-        return Err(Error::new(
-            Code::AmbiguousTarget,
-            format!(
-                "that means {} recipients, and at most {} are allowed",
-                found.len(),
-                limits::MAX_RECIPIENTS
-            ),
-        ));
-    }
+    refuse_more_than(limits::MAX_RECIPIENTS, &found)?;
     if found.iter().any(|participant| participant.id == sender) {
         return Err(Error::new(Code::SelfTarget, "that is you").hint("`baton who` lists the others"));
     }
     if let Some(script) = found.iter().find(|participant| participant.agent == name::SCRIPT) {
-        return Err(unknown_recipient(&script.name));
+        return Err(unknown_recipient(store, project, &script.name));
     }
     Ok(found)
 }
 
-fn find_plain(store: &mut Store, project: &str, name: &str) -> Result<Participant, Error> {
+fn refuse_more_than(most: usize, found: &[Participant]) -> Result<(), Error> {
+    if found.len() <= most {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::AmbiguousTarget,
+        format!("that means {} recipients, and at most {most} are allowed", found.len()),
+    )
+    .hint("name some of them, or give those that you mean a tag: `baton tag add`"))
+}
+
+/// The other sessions that run in a project, without those of jobs.
+fn find_everyone(store: &mut Store, project: &str, sender: ParticipantId) -> Result<Vec<Participant>, Error> {
+    let mut found = who(store, Some(project), false)?;
+    found.retain(|participant| {
+        participant.id != sender
+            && !participant.is_outsider()
+            && participant.tags.iter().all(|tag| tag != JOB_TAG)
+    });
+    refuse_more_than(limits::MAX_EVERYONE, &found)?;
+    if found.is_empty() {
+        return Err(Error::new(Code::UnknownRecipient, "no other session runs in this project")
+            .hint("`baton who --all` lists the sessions of every project"));
+    }
+    Ok(found)
+}
+
+/// A name counts in any case; a session id only as it is.
+fn find_plain(store: &mut Store, project: &str, typed: &str) -> Result<Participant, Error> {
+    let name = &typed.to_ascii_lowercase();
     if name == name::USER {
         return store.ensure_outsider(name::USER, baton_machine::clock::now());
     }
     match store.find_name(project, name)? {
         Found::One(found) => return Ok(*found),
         Found::Elsewhere(projects) => {
-            let full: Vec<_> = projects.iter().map(|project| format!("{project}:{name}")).collect();
+            let full: Vec<_> = addresses_in(store, &projects, name)?;
             return Err(Error::new(Code::OtherProject, format!("{name} is not in this project"))
                 .hint(format!("write {}", full.join(" or "))));
         }
         Found::Nobody => {}
     }
-    match store.participant_of(None, name)? {
+    match store.participant_of(None, typed)? {
         Some((found, _)) if found.project == project || found.is_outsider() => Ok(found),
         Some((found, _)) => {
+            let full = addresses_in(store, std::slice::from_ref(&found.project), &found.name)?;
             Err(Error::new(Code::OtherProject, format!("that session is {} of another project", found.name))
-                .hint(format!("write {}:{}", found.project, found.name)))
+                .hint(format!("write {}", full.join(""))))
         }
-        None => Err(unknown_recipient(name)),
+        None => Err(unknown_recipient(store, project, typed)),
     }
+}
+
+/// How to address a name in each of these projects: with the short name of the project, if only one
+/// project has it.
+fn addresses_in(store: &Store, projects: &[String], name: &str) -> Result<Vec<String>, Error> {
+    let known = store.projects()?;
+    let is_alone = |short: &str| known.iter().filter(|other| project::short(other) == short).count() == 1;
+    let shortest = |project: &String| match project::short(project) {
+        short if is_alone(short) && !short.contains([':', '@']) => format!("{short}:{name}"),
+        _ => format!("{project}:{name}"),
+    };
+    Ok(projects.iter().map(shortest).collect())
 }
 
 fn find_only_of_kind(store: &mut Store, project: &str, kind: &str) -> Result<Participant, Error> {
@@ -93,7 +147,7 @@ fn find_only_of_kind(store: &mut Store, project: &str, kind: &str) -> Result<Par
     }
     running.retain(|participant| participant.state != State::Gone);
     match running.len() {
-        1 => running.pop().ok_or_else(|| unknown_recipient(kind)),
+        1 => running.pop().ok_or_else(|| Error::new(Code::Internal, "a list of one is empty")),
         0 => Err(Error::new(Code::UnknownRecipient, format!("no {kind} session runs in this project"))
             .hint("`baton who --all` lists the sessions of every project")),
         _ => {
@@ -123,17 +177,19 @@ fn find_tagged(
 }
 
 fn find_in_project(store: &mut Store, wanted: &str, name: &str) -> Result<Participant, Error> {
-    let projects: Vec<String> = store
-        .projects()?
-        .into_iter()
-        .filter(|known| known == wanted || project::short(known) == wanted)
-        .collect();
+    let known = store.projects()?;
+    let matching = |fits: &dyn Fn(&str) -> bool| -> Vec<String> {
+        known.iter().filter(|known| fits(known) || fits(project::short(known))).cloned().collect()
+    };
+    let mut projects = matching(&|known| known == wanted);
+    if projects.is_empty() {
+        projects = matching(&|known| known.eq_ignore_ascii_case(wanted));
+    }
     match &projects[..] {
-        [] => Err(Error::new(Code::UnknownRecipient, format!("no project {} is known", shown(wanted, 80)))
-            .hint("`baton who --all` lists them")),
-        [one] => match store.find_name(one, name)? {
+        [] => Err(unknown_project(&known, wanted, name)),
+        [one] => match store.find_name(one, &name.to_ascii_lowercase())? {
             Found::One(found) if found.project == *one => Ok(*found),
-            _ => Err(unknown_recipient(name)),
+            _ => Err(unknown_recipient(store, one, name)),
         },
         several => Err(Error::new(
             Code::AmbiguousTarget,
@@ -143,7 +199,34 @@ fn find_in_project(store: &mut Store, wanted: &str, name: &str) -> Result<Partic
     }
 }
 
-fn unknown_recipient(name: &str) -> Error {
-    Error::new(Code::UnknownRecipient, format!("no participant is called {}", shown(name, 60)))
-        .hint("`baton who --all` lists the names")
+/// How many names a hint lists.
+const MAX_LISTED: usize = 5;
+
+fn unknown_project(known: &[String], wanted: &str, name: &str) -> Error {
+    let short = || known.iter().map(|project| project::short(project));
+    let hint = match name::closest(wanted, short()) {
+        Some(meant) => format!("did you mean {meant}:{}?", shown(name, 60)),
+        None if known.is_empty() => "no session has been seen in any project yet".to_owned(),
+        None => {
+            let some: Vec<_> = short().take(MAX_LISTED).collect();
+            format!(
+                "write PROJECT:NAME; the projects are {}; `baton who --all` lists their sessions",
+                some.join(", ")
+            )
+        }
+    };
+    Error::new(Code::UnknownRecipient, format!("no project {} is known", shown(wanted, 80))).hint(hint)
+}
+
+/// The error for a name that no participant of a project has, with the name that was probably
+/// meant.
+pub fn unknown_recipient(store: &Store, project: &str, name: &str) -> Error {
+    // Without the list there is no suggestion, and the error is the same.
+    let known = store.names(project).unwrap_or_default();
+    let names = known.iter().map(String::as_str).filter(|known| *known != name::SCRIPT);
+    let hint = match name::closest(name, names.chain([name::USER])) {
+        Some(meant) if meant != name => format!("did you mean {meant}? `baton who` lists who is here"),
+        _ => "`baton who --all` lists the names".to_owned(),
+    };
+    Error::new(Code::UnknownRecipient, format!("no participant is called {}", shown(name, 60))).hint(hint)
 }

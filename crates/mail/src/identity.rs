@@ -6,7 +6,7 @@
 //! process was never known and no other agent is above. An uncertain caller is a stranger. This is
 //! a seat belt, not a lock: `docs/trust.md` lists what remains possible.
 
-use crate::{claim, presence};
+use crate::{claim, directory, presence};
 use baton_agents::agent::Env;
 use baton_agents::{ALL, Agent, Shell};
 use baton_core::id::SessionRow;
@@ -132,13 +132,9 @@ pub fn identify(
         Some(_) if kind != Kind::Person => {
             Err(Error::new(Code::NotAPerson, "--as is for the person at a terminal").hint("leave --as out"))
         }
-        Some(name) if name != name::USER => match store.find_name(&project, name)? {
+        Some(name) if name != name::USER => match store.find_name(&project, &name.to_ascii_lowercase())? {
             Found::One(participant) => Ok(Identity { participant: *participant, kind, project }),
-            _ => Err(Error::new(
-                Code::UnknownRecipient,
-                format!("no participant here is called {}", baton_core::frame::shown(name, 60)),
-            )
-            .hint("`baton who --all` lists the names")),
+            _ => Err(directory::unknown_recipient(store, &project, name)),
         },
         _ => Ok(Identity {
             participant: store.ensure_outsider(name, baton_machine::clock::now())?,

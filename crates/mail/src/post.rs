@@ -1,8 +1,10 @@
 //! Sends mail: from a caller's request to an accepted message and a ring of each recipient's bell.
 
 use crate::directory;
-use crate::identity::Identity;
+use crate::identity::{Identity, Kind};
+use crate::reference::{self, Reference};
 use crate::wake::{self, WakeRequest};
+use baton_core::address::EVERYONE;
 use baton_core::body::Body;
 use baton_core::id::{MessageId, MessageRow};
 use baton_core::limits::Limits;
@@ -10,16 +12,18 @@ use baton_core::process::Process;
 use baton_core::time::Span;
 use baton_core::wake::{Attention, Outcome};
 use baton_core::{Code, Error};
-use baton_machine::{bell, random};
-use baton_store::{Accepted, NewMail, RetryKey, Store, Verb, check_label};
+use baton_machine::{bell, process, random};
+use baton_store::{Accepted, NewMail, Participant, RetryKey, Store, Verb, check_label};
 use sha2::{Digest as _, Sha256};
 use std::path::Path;
 
 /// A message that a caller wants to send.
 #[derive(Debug)]
 pub struct Draft<'a> {
-    /// The address, as written.
-    pub to: &'a str,
+    /// The addresses, as written.
+    pub to: &'a [&'a str],
+    /// Whether the sender means everyone, if it wrote that.
+    pub everyone: Everyone,
     pub body: &'a Body,
     /// A message that this refers to.
     pub reply_to: Option<&'a str>,
@@ -30,6 +34,13 @@ pub struct Draft<'a> {
     pub ttl: Option<Span>,
     /// How urgent it is.
     pub attention: Attention,
+}
+
+/// Whether the sender of a message to everyone said that it means everyone. The person need not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Everyone {
+    Meant,
+    NotSaid,
 }
 
 /// Wakes each recipient of an accepted message, if it should be woken. The outcomes have the order
@@ -91,7 +102,7 @@ pub fn reply(
     key: Option<&str>,
     rules: &Limits,
 ) -> Result<Accepted, Error> {
-    let id = MessageId::from_input(message)?;
+    let id = reference::find(store, from, message, Reference::ToAnswer)?;
     let key = retry_key(key, &["reply", id.as_str(), body.as_str()])?;
     if let Some(before) = accepted_before(store, from, Verb::Reply, key)? {
         return Ok(before);
@@ -130,16 +141,10 @@ fn deliver(
     waiter: Option<Process>,
     rules: &Limits,
 ) -> Result<Accepted, Error> {
-    let key = retry_key(
-        draft.key,
-        &[
-            verb.as_str(),
-            draft.to,
-            draft.body.as_str(),
-            draft.reply_to.unwrap_or_default(),
-            draft.thread.unwrap_or_default(),
-        ],
-    )?;
+    let mut parts = vec![verb.as_str()];
+    parts.extend(draft.to);
+    parts.extend([draft.body.as_str(), draft.reply_to.unwrap_or_default(), draft.thread.unwrap_or_default()]);
+    let key = retry_key(draft.key, &parts)?;
     if let Some(thread) = draft.thread {
         check_label("thread", thread)?;
     }
@@ -147,12 +152,13 @@ fn deliver(
         return Ok(before);
     }
     let parent = draft.reply_to.map(|text| find_referenced(store, from, text)).transpose()?;
-    let recipients = directory::resolve(store, &from.project, from.participant.id, draft.to)?;
+    let recipients = directory::resolve_all(store, &from.project, from.participant.id, draft.to)?;
     if verb == Verb::Ask && recipients.len() > 1 {
         let names: Vec<_> = recipients.iter().map(|recipient| recipient.name.as_str()).collect();
         return Err(Error::new(Code::AmbiguousTarget, "an ask goes to one participant")
             .hint(format!("name one of: {}", names.join(", "))));
     }
+    refuse_unmeant_broadcast(from, draft, &recipients)?;
     let mail = NewMail {
         id: MessageId::from_random(random::id()),
         sender: from.participant.id,
@@ -173,12 +179,32 @@ fn deliver(
     Ok(accepted)
 }
 
+/// A model may write `*` without a thought of how many it reaches.
+fn refuse_unmeant_broadcast(from: &Identity, draft: &Draft<'_>, found: &[Participant]) -> Result<(), Error> {
+    let one = found.len() == 1;
+    if one || from.kind == Kind::Person || draft.everyone == Everyone::Meant || !draft.to.contains(&EVERYONE)
+    {
+        return Ok(());
+    }
+    let names: Vec<_> = found.iter().map(|one| one.name.as_str()).take(10).collect();
+    let more = if found.len() > names.len() { ", …" } else { "" };
+    Err(Error::new(
+        Code::ConsentNeeded,
+        format!("that would interrupt {} sessions: {}{more}", found.len(), names.join(", ")),
+    )
+    .hint("name those who need it; if it is for everyone, say so: `--to-all`, or to_all in the MCP tool"))
+}
+
 /// Accepts a message. If the store refuses it to end a loop, the recipients get a note too: one of
 /// them may wait for an answer, and should know why none comes.
 fn accept(store: &mut Store, from: &Identity, mail: NewMail<'_>, rules: &Limits) -> Result<Accepted, Error> {
     let to: Vec<_> = mail.recipients.iter().map(|recipient| recipient.id).collect();
     let now = mail.now;
-    store.accept_mail(mail, rules).inspect_err(|error| {
+    let accepted = match mail.verb {
+        Verb::Ask => store.accept_ask(mail, rules, &process::is_alive),
+        Verb::Send | Verb::Reply => store.accept_mail(mail, rules),
+    };
+    accepted.inspect_err(|error| {
         if error.code() == Code::BudgetExhausted {
             // The refusal is valid even if the notes can't be written.
             store.send_cut_notes(&from.participant.name, &to, error.message(), rules.pair_window, now).ok();
@@ -206,7 +232,7 @@ fn accepted_before(
 
 /// Finds a message that the sender can see: one that it sent or got.
 fn find_referenced(store: &Store, from: &Identity, text: &str) -> Result<MessageRow, Error> {
-    let id = MessageId::from_input(text)?;
+    let id = reference::find(store, from, text, Reference::Own)?;
     let me = from.participant.id;
     match store.message(&id)? {
         Some(found)

@@ -3,6 +3,7 @@
 //! Once it has committed, the message is on the disk and reaches an end that its sender can see. A
 //! retry with the same key gives the first result and changes nothing.
 
+use crate::asks;
 use crate::failure::{failure, foreign};
 use crate::open::Store;
 use crate::people::{self, Participant};
@@ -91,11 +92,36 @@ impl Store {
 
     /// Accepts a message. It is on the disk when this returns.
     pub fn accept_mail(&mut self, mail: NewMail<'_>, rules: &Limits) -> Result<Accepted, Error> {
+        self.accept(mail, rules, None)
+    }
+
+    /// Accepts an ask, unless it would close a ring of asks that wait for each other. `alive` says
+    /// which waiting processes still run.
+    pub fn accept_ask(
+        &mut self,
+        mail: NewMail<'_>,
+        rules: &Limits,
+        alive: &dyn Fn(Process) -> bool,
+    ) -> Result<Accepted, Error> {
+        self.accept(mail, rules, Some(alive))
+    }
+
+    fn accept(
+        &mut self,
+        mail: NewMail<'_>,
+        rules: &Limits,
+        ask: Option<&dyn Fn(Process) -> bool>,
+    ) -> Result<Accepted, Error> {
         let tx = self.begin()?;
         if let Some(key) = mail.key
             && let Some(found) = before(&tx, mail.sender, mail.verb, key)?
         {
             return Ok(found);
+        }
+        if let Some(alive) = ask {
+            for asked in &mail.recipients {
+                asks::refuse_ring(&tx, mail.sender, asked.id, alive)?;
+            }
         }
         let hops = admit(&tx, &mail, rules)?;
         let row = insert(&tx, &mail, hops)?;

@@ -4,15 +4,17 @@ use crate::failure::{failure, foreign};
 use crate::hook::{self, Claim, NewOffer};
 use crate::letters::Letters;
 use crate::open::Store;
+use crate::people;
 use crate::states::{delivery, delivery_code, delivery_state};
 use crate::trail;
-use baton_core::frame::Letter;
+use baton_core::frame::{Letter, shown};
 use baton_core::id::{MessageId, MessageRow, ParticipantId, SessionRow};
 use baton_core::mail::Delivery;
 use baton_core::process::Process;
+use baton_core::ring::{self, WaitingAsk};
 use baton_core::time::Moment;
 use baton_core::{Code, Error};
-use rusqlite::OptionalExtension as _;
+use rusqlite::{Connection, OptionalExtension as _};
 
 /// Who waits for an answer, and how it takes it.
 #[derive(Debug)]
@@ -89,18 +91,33 @@ impl Store {
         Ok(AskState::Answered(Box::new(letter), reply))
     }
 
-    /// Sets the process that waits for an ask's answer. With `None` the answer comes as ordinary
-    /// mail.
+    /// Sets the process that waits for an ask's answer, unless the wait would close a ring of asks
+    /// that wait for each other. `alive` says which waiting processes still run.
     pub fn set_waiter(
         &mut self,
         asker: ParticipantId,
         ask: &MessageId,
-        waiter: Option<Process>,
+        waiter: Process,
+        alive: &dyn Fn(Process) -> bool,
     ) -> Result<(), Error> {
+        let tx = self.begin()?;
+        for asked in awaited(&tx, asker, ask)? {
+            refuse_ring(&tx, asker, asked, alive)?;
+        }
+        tx.execute(
+            "UPDATE message SET waiter = ?3, waiter_start = ?4 WHERE public = ?1 AND sender = ?2 AND ask = 1",
+            (ask.as_str(), asker.0, waiter.pid, waiter.start.cast_signed()),
+        )
+        .map_err(failure)?;
+        tx.commit().map_err(failure)
+    }
+
+    /// Records that no process waits for an ask's answer, so it comes as ordinary mail.
+    pub fn clear_waiter(&mut self, asker: ParticipantId, ask: &MessageId) -> Result<(), Error> {
         self.conn
             .execute(
-                "UPDATE message SET waiter = ?3, waiter_start = ?4 WHERE public = ?1 AND sender = ?2 AND ask = 1",
-                (ask.as_str(), asker.0, waiter.map(|w| w.pid), waiter.map(|w| w.start.cast_signed())),
+                "UPDATE message SET waiter = NULL, waiter_start = NULL WHERE public = ?1 AND sender = ?2 AND ask = 1",
+                (ask.as_str(), asker.0),
             )
             .map(drop)
             .map_err(failure)
@@ -187,11 +204,88 @@ impl Store {
     }
 }
 
-fn read_letter(
-    conn: &rusqlite::Connection,
-    message: MessageRow,
-    reader: ParticipantId,
-) -> Result<Letter, Error> {
+/// The participants whose answer to an open ask has not come. None if the ask is closed.
+fn awaited(conn: &Connection, asker: ParticipantId, ask: &MessageId) -> Result<Vec<ParticipantId>, Error> {
+    let mut select = conn
+        .prepare(concat!(
+            "SELECT d.recipient FROM message m JOIN delivery d ON d.message = m.id
+             WHERE m.public = ?1 AND m.sender = ?2 AND m.ask = 1 AND m.closed_by IS NULL AND d.state <= ",
+            delivery!(seen)
+        ))
+        .map_err(failure)?;
+    let found =
+        select.query_map((ask.as_str(), asker.0), |row| row.get(0).map(ParticipantId)).map_err(failure)?;
+    found.collect::<Result<_, _>>().map_err(failure)
+}
+
+/// Refuses that `asker` waits for `asked`, if `asked` waits for `asker`, directly or through
+/// others. A process that was killed while it waited does not wait.
+pub(crate) fn refuse_ring(
+    conn: &Connection,
+    asker: ParticipantId,
+    asked: ParticipantId,
+    alive: &dyn Fn(Process) -> bool,
+) -> Result<(), Error> {
+    let mut select = conn
+        .prepare(concat!(
+            "SELECT m.id, m.waiter, m.waiter_start, d.recipient
+             FROM message m INDEXED BY message_waiting JOIN delivery d ON d.message = m.id
+             WHERE m.sender = ?1 AND m.waiter IS NOT NULL AND m.closed_by IS NULL AND d.state <= ",
+            delivery!(seen)
+        ))
+        .map_err(failure)?;
+    let closing = ring::find(asker, asked, |participant| -> Result<_, Error> {
+        let mut rows = select.query([participant.0]).map_err(failure)?;
+        let mut waits = Vec::new();
+        while let Some(row) = rows.next().map_err(failure)? {
+            let read = || -> rusqlite::Result<_> {
+                let process = Process { pid: row.get(1)?, start: row.get::<_, i64>(2)?.cast_unsigned() };
+                let wait = WaitingAsk {
+                    ask: MessageRow(row.get(0)?),
+                    by: participant,
+                    of: ParticipantId(row.get(3)?),
+                };
+                Ok((process, wait))
+            };
+            let (process, wait) = read().map_err(failure)?;
+            waits.extend(alive(process).then_some(wait));
+        }
+        Ok(waits)
+    })?;
+    match closing {
+        Some(question) => Err(would_deadlock(conn, asker, asked, question)?),
+        None => Ok(()),
+    }
+}
+
+/// The error names the question that `asker` has to answer first. An agent gets its text as mail,
+/// with proof; the person sees its beginning here.
+fn would_deadlock(
+    conn: &Connection,
+    asker: ParticipantId,
+    asked: ParticipantId,
+    question: WaitingAsk,
+) -> Result<Error, Error> {
+    let letter = read_letter(conn, question.ask, asker)?;
+    let person = |id| people::whole(conn, id)?.ok_or_else(|| foreign("a participant that is gone"));
+    let (asker, known) = (person(asker)?, person(asked)?);
+    let (id, from) = (&letter.id, &letter.from);
+    let quoted =
+        if asker.is_outsider() { format!(" (“{}”)", shown(&letter.body, 80)) } else { String::new() };
+    let message = if asked == question.by {
+        format!("{from} waits for your answer to its question {id}{quoted}, so neither of you would get one")
+    } else {
+        format!(
+            "{} can't answer before {from} has an answer, and {from} waits for yours to {id}{quoted}",
+            known.name
+        )
+    };
+    Ok(Error::new(Code::WouldDeadlock, message).hint(format!(
+        "`baton mail {id}` shows it; answer it first (baton reply {id} \"text\", or the tool reply_to_message), then ask again"
+    )))
+}
+
+fn read_letter(conn: &Connection, message: MessageRow, reader: ParticipantId) -> Result<Letter, Error> {
     let found = Letters::of(conn, reader)?.read(message, false)?;
     found.map(|found| found.letter).ok_or_else(|| foreign("a reply that is gone"))
 }

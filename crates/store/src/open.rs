@@ -48,6 +48,15 @@ impl Store {
         Self::open_as(home, role, &MAIL_LAYOUT)
     }
 
+    /// An empty store in memory, for a command that needs none but asks who calls.
+    pub fn nowhere() -> Result<Self, Error> {
+        let conn = Connection::open_in_memory().map_err(failure)?;
+        let nowhere = PathBuf::new();
+        let layout = &MAIL_LAYOUT;
+        step_up(&conn, 0, layout)?;
+        Ok(Self { conn, role: Role::Command, file: nowhere.clone(), wal: nowhere, layout })
+    }
+
     /// Opens the file of a layout.
     pub(crate) fn open_as(home: &Path, role: Role, layout: &'static Layout) -> Result<Self, Error> {
         let file = home.join(layout.file);

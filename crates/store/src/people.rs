@@ -262,6 +262,16 @@ impl Store {
         )
     }
 
+    /// The names of a project's participants.
+    pub fn names(&self, project: &str) -> Result<Vec<String>, Error> {
+        let mut select = self
+            .conn
+            .prepare("SELECT name FROM participant WHERE project = ?1 ORDER BY name")
+            .map_err(failure)?;
+        let rows = select.query_map([project], |row| row.get(0)).map_err(failure)?;
+        rows.collect::<Result<_, _>>().map_err(failure)
+    }
+
     /// Every project that has participants.
     pub fn projects(&self) -> Result<Vec<String>, Error> {
         let mut select = self
@@ -285,6 +295,13 @@ impl Store {
             .map_err(failure)?;
         one(&self.conn, "p.project = '' AND p.name = ?1", [name])?
             .ok_or_else(|| foreign("no mailbox for the person"))
+    }
+
+    /// How many messages wait for the person; `None` if no one ever wrote to the person.
+    pub fn unread_of_person(&self) -> Result<Option<u32>, Error> {
+        let found = one(&self.conn, "p.project = '' AND p.name = ?1", [name::USER])?;
+        let whole = found.map(|found| whole(&self.conn, found.id)).transpose()?.flatten();
+        Ok(whole.map(|found| found.unread))
     }
 
     /// Gives a participant another name; its mail and history stay with it.

@@ -55,6 +55,19 @@ pub struct Peeked {
     pub waiting: usize,
 }
 
+/// Whose messages to look for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everybody's.
+    Any,
+    /// Those that came to a participant.
+    Received(ParticipantId),
+    /// Those that a participant sent or got.
+    Either(ParticipantId),
+    /// Those that a participant asked.
+    Asked(ParticipantId),
+}
+
 /// How much the store holds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
@@ -98,6 +111,34 @@ impl Store {
 
     pub fn message(&self, id: &MessageId) -> Result<Option<MailRow>, Error> {
         self.mail_rows("m.public = ?1", [id.as_str()]).map(|mut rows| rows.pop())
+    }
+
+    /// The messages whose ids begin with `beginning`, the newest first: those of one participant,
+    /// or all of them.
+    pub fn messages_beginning(
+        &self,
+        beginning: &str,
+        part: Part,
+        most: usize,
+    ) -> Result<Vec<MailRow>, Error> {
+        // A range finds them by the index of ids, whose characters all sort before the tilde.
+        let which = match part {
+            Part::Any => "?3 IS NULL",
+            Part::Received(_) => {
+                "EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?3)"
+            }
+            Part::Either(_) => {
+                "(m.sender = ?3 OR EXISTS (SELECT 1 FROM delivery d WHERE d.message = m.id AND d.recipient = ?3))"
+            }
+            Part::Asked(_) => "m.sender = ?3 AND m.ask = 1",
+        };
+        let of = match part {
+            Part::Any => None,
+            Part::Received(of) | Part::Either(of) | Part::Asked(of) => Some(of.0),
+        };
+        let which = format!("m.public >= ?1 AND m.public < ?2 AND {which} ORDER BY m.id DESC LIMIT ?4");
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        self.mail_rows(&which, (beginning, format!("{beginning}~"), of, most))
     }
 
     /// The message that `reader` wants to answer. Only its recipient may answer it.

@@ -26,6 +26,7 @@ pub(crate) const MAIL_LAYOUT: Layout = Layout {
         include_str!("schema/v2.sql"),
         include_str!("schema/v3.sql"),
         include_str!("schema/v4.sql"),
+        include_str!("schema/v5.sql"),
     ],
 };
 
@@ -44,6 +45,9 @@ pub(crate) const APPROVALS_LAYOUT: Layout = Layout {
         include_str!("schema/approvals/v3.sql"),
     ],
 };
+
+/// The files in a home that are stores.
+pub const FILES: &[&str] = &[MAIL_LAYOUT.file, JOBS_LAYOUT.file, APPROVALS_LAYOUT.file];
 
 /// The version of the mail store that this program writes.
 pub const VERSION: i32 = MAIL_LAYOUT.version();

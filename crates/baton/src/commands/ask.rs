@@ -1,8 +1,8 @@
 //! `ask`: a message, and the wait for its answer.
 
-use super::{CommandContext, body, inbox};
+use super::{CommandContext, body, inbox, mail};
 use crate::environment;
-use crate::print::{Out, Text, done};
+use crate::print::{Out, Progress, Text, done, text};
 use baton_core::error::Exit;
 use baton_core::id::MessageId;
 use baton_core::mail::proof;
@@ -10,10 +10,11 @@ use baton_core::time::Span;
 use baton_core::wake::Attention;
 use baton_core::{Code, Error};
 use baton_machine::process;
-use baton_mail::ask::{self, WaitOutcome};
+use baton_mail::ask::{self, NoAnswer, WaitOutcome};
 use baton_mail::identity::Identity;
 use baton_mail::inbox::shell_place;
-use baton_mail::post::{self, Draft};
+use baton_mail::post::{self, Draft, Everyone};
+use baton_mail::reference::{self, Reference};
 use baton_store::Store;
 use clap::Args;
 use serde_json::{Value, json};
@@ -46,17 +47,15 @@ impl Ask {
         let me = context.identity(&mut store)?;
         let (ask, again) = match (&self.resume, &self.to) {
             (Some(request), _) => {
-                let id = MessageId::from_input(request).map_err(|_| {
-                    Error::new(Code::RequestNotFound, "that is not a request id")
-                        .hint("a request id looks like r7k2qx9abcd3e")
-                })?;
+                let id = reference::find(&store, &me, request, Reference::Asked)?;
                 ask::record_waiter(&mut store, &me, &id)?;
                 (id, false)
             }
             (None, Some(to)) => {
                 let body = body(self.body)?;
                 let draft = Draft {
-                    to,
+                    to: &[to],
+                    everyone: Everyone::NotSaid,
                     body: &body,
                     reply_to: None,
                     thread: None,
@@ -85,12 +84,32 @@ impl Ask {
         let place = shell_place(&me);
         let waiting = if again { ask::record_waiter(&mut store, &me, &ask) } else { Ok(()) };
         let waited = waiting
-            .and_then(|()| ask::wait(&mut store, &context.home, &me, &ask, place.as_ref(), deadline))
+            .and_then(|()| {
+                let spinner = (!out.is_json()).then(Progress::spinner).flatten();
+                let mut look = |store: &mut Store| {
+                    let Some(spinner) = &spinner else { return };
+                    // The line only shows what goes on: a failed look leaves the last one.
+                    if let Ok(Some(so_far)) = ask::why_no_answer(store, &context.home, &ask, &rules) {
+                        spinner.say(text![so_far.from, " ", so_far.words]);
+                    }
+                };
+                let waited =
+                    ask::wait(&mut store, &context.home, &me, &ask, place.as_ref(), deadline, &mut look);
+                if let Some(spinner) = &spinner {
+                    spinner.clear();
+                }
+                waited
+            })
             .and_then(|waited| describe(&store, &me, &ask, &waited).map(|document| (waited, document)));
         match waited {
+            Ok((WaitOutcome::TimedOut, _)) => {
+                // The wait has ended; why it did is only a help.
+                let why = ask::why_no_answer(&mut store, &context.home, &ask, &rules).ok().flatten();
+                timed_out(&ask, why.as_ref(), out)
+            }
             Ok((waited, document)) => report(&mut store, &me, &ask, waited, document, out),
-            // It never was a question of this caller's.
-            Err(error) if error.code() == Code::RequestNotFound => Err(error),
+            // It never was a question of this caller's, or another question has to be answered first.
+            Err(error) if matches!(error.code(), Code::RequestNotFound | Code::WouldDeadlock) => Err(error),
             Err(error) => broke_off(&ask, &error, out),
         }
     }
@@ -143,22 +162,42 @@ fn report(
             done()
         }
         WaitOutcome::Elsewhere { id, state } => {
-            let document = json!({"request_id": ask.request().as_str(), "message_id": id.as_str(), "state": state.as_str()});
-            out.data(&document, || {
-                format!("the answer {id} was delivered to you already ({})", state.as_str())
+            // It was shown before, as `baton mail` shows it again.
+            let answer = store.message(&id)?.filter(|_| state.is_end());
+            let body = answer.as_ref().map(|answer| mail::shown_body(answer, me));
+            let document = json!({
+                "request_id": ask.request().as_str(), "message_id": id.as_str(), "state": state.as_str(), "body": body,
+            });
+            out.data(&document, || match (&answer, body) {
+                // An agent sees who wrote it, as in its mail.
+                (Some(answer), _) if me.session().is_some() => mail::in_full(*out, answer, me),
+                (_, Some(body)) => body.into(),
+                _ => {
+                    let state = state.as_str();
+                    format!("the answer {id} is on its way to you already ({state}): baton mail {id}").into()
+                }
             })?;
             done()
         }
         WaitOutcome::Ended(state) => Err(ask::ended_error(ask, state)),
-        WaitOutcome::TimedOut => {
-            let document = json!({"request_id": ask.request().as_str(), "message_id": ask.as_str()});
-            let error = Error::new(Code::TimedOut, "no answer yet; it will come as mail")
-                .hint(format!("wait again: baton ask --resume {}", ask.request()));
-            if out.is_json() {
-                out.data(&document, Text::default)?;
-                return Ok(Exit::NotYet);
-            }
-            Err(error)
-        }
+        WaitOutcome::TimedOut => timed_out(ask, None, out),
     }
+}
+
+/// The wait has ended, and the question has not.
+fn timed_out(ask: &MessageId, why: Option<&NoAnswer>, out: &Out) -> Result<Exit, Error> {
+    let request = ask.request();
+    if out.is_json() {
+        let document = json!({
+            "request_id": request.as_str(),
+            "message_id": ask.as_str(),
+            "reason": why.map(|why| why.silence.as_str()),
+            "meaning": why.map(|why| format!("{} {}", why.from, why.words)),
+        });
+        out.data(&document, Text::default)?;
+        return Ok(Exit::NotYet);
+    }
+    let why = why.map(|why| format!(": {} {}", why.from, why.words)).unwrap_or_default();
+    Err(Error::new(Code::TimedOut, format!("no answer yet{why}"))
+        .hint(format!("the answer will come as mail; or wait again: baton ask --resume {request}")))
 }

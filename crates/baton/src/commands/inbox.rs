@@ -1,14 +1,17 @@
 //! `inbox`: reading what waits.
 
 use super::CommandContext;
-use crate::print::{Out, Text, Tone, done, text};
+use crate::environment;
+use crate::print::{self, Out, Text, Tone, done, text};
 use baton_core::error::Exit;
 use baton_core::frame::{self, Answers, Budget, Letter, Recipient, Unit};
 use baton_core::id::Nonce;
 use baton_core::mail::proof;
+use baton_core::rights::Caller;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
 use baton_machine::bell::Bell;
+use baton_mail::caller;
 use baton_mail::hook_event;
 use baton_mail::identity::Identity;
 use baton_mail::inbox::{self, Taken};
@@ -95,6 +98,21 @@ impl Inbox {
                 None => for_people(out, &taken.letters, taken.more),
             }
         })
+    }
+}
+
+/// Tells a person at a terminal how much mail waits. Reads nothing for any other caller.
+pub fn mention_unread(context: &CommandContext, out: &Out) {
+    if out.is_json() || !print::stderr_is_terminal() || context.is_acting() {
+        return;
+    }
+    // It is only a reminder: whatever fails here, the command is done.
+    let Some(mut store) = context.store_to_look_into() else { return };
+    let Ok(Some(unread @ 1..)) = store.unread_of_person() else { return };
+    let is_person = |me: Identity| caller::of(&me.kind, &environment::get) == Caller::Person;
+    if context.identity(&mut store).is_ok_and(is_person) {
+        let (messages, wait) = if unread == 1 { ("message", "waits") } else { ("messages", "wait") };
+        out.say(format!("{unread} {messages} {wait} for you: baton inbox"));
     }
 }
 

@@ -42,6 +42,11 @@ pub enum Job {
 }
 
 impl Job {
+    /// Whether it makes a new job.
+    pub fn starts_a_job(&self) -> bool {
+        matches!(self, Self::Start(_))
+    }
+
     pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         match self {
             Self::Start(start) => start.run(context, out),

@@ -5,9 +5,9 @@ use crate::print::{Out, Text, Tone, done, table, text};
 use baton_core::error::Exit;
 use baton_core::foreign::Foreign;
 use baton_core::frame;
-use baton_core::id::MessageId;
 use baton_core::{Code, Error};
 use baton_mail::identity::{Identity, Kind};
+use baton_mail::reference::{self, Reference};
 use baton_mail::{inbox, reconcile};
 use baton_store::{MailFilter, MailRow, Store};
 use clap::Args;
@@ -46,7 +46,7 @@ impl Mail {
         // that is. So does a stranger, who may be any agent.
         let of = matches!(me.kind, Kind::Session { .. } | Kind::Stranger(_)).then_some(me.participant.id);
         if let Some(text) = &self.message {
-            let id = MessageId::from_input(text)?;
+            let id = reference::find(&store, &me, text, Reference::Readable)?;
             let found = store.message(&id)?.filter(|mail| may_see(&me, mail)).ok_or_else(|| {
                 Error::new(Code::MessageNotFound, format!("no message {id}")).hint("`baton mail` lists yours")
             })?;
@@ -85,7 +85,8 @@ fn may_see(me: &Identity, mail: &MailRow) -> bool {
     }
 }
 
-fn shown_body(mail: &MailRow, me: &Identity) -> String {
+/// The body as the caller may print it.
+pub fn shown_body(mail: &MailRow, me: &Identity) -> String {
     // What an agent prints lands in its transcript: nothing in it may pose as a proof of delivery.
     if me.session().is_some() { frame::defuse(&mail.body) } else { mail.body.clone() }
 }
@@ -113,7 +114,8 @@ fn describe(store: &Store, mail: &MailRow, me: &Identity) -> Result<Value, Error
     }))
 }
 
-fn in_full(out: Out, mail: &MailRow, me: &Identity) -> Text {
+/// One message with the state of its deliveries.
+pub fn in_full(out: Out, mail: &MailRow, me: &Identity) -> Text {
     let states: Vec<_> = mail
         .deliveries
         .iter()

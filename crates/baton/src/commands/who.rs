@@ -4,6 +4,7 @@ use super::CommandContext;
 use crate::print::{Out, Text, Tone, done, table, text};
 use crate::{environment, guard};
 use baton_core::error::Exit;
+use baton_core::id::ParticipantId;
 use baton_core::rights;
 use baton_core::session::State;
 use baton_core::time::Moment;
@@ -73,11 +74,16 @@ impl Who {
         }
         let document =
             rows.iter().map(|(who, forecast, last)| describe(who, forecast, last.as_ref())).collect();
-        out.data(&Value::Array(document), || self.shown(*out, &rows))?;
+        // To find out who calls takes longer than all the rest.
+        let me = match context.is_acting() {
+            true => Some(context.identity(&mut store)?.participant.id),
+            false => None,
+        };
+        out.data(&Value::Array(document), || self.shown(*out, &rows, me))?;
         done()
     }
 
-    fn shown(&self, out: Out, everybody: &[Row]) -> Text {
+    fn shown(&self, out: Out, everybody: &[Row], me: Option<ParticipantId>) -> Text {
         if everybody.is_empty() {
             out.say("no session is here yet; `baton setup` connects your agents");
             return Text::default();
@@ -87,7 +93,10 @@ impl Who {
             .iter()
             .map(|(participant, forecast, last)| {
                 let mut row = vec![
-                    participant.name.clone(),
+                    match me {
+                        Some(me) if me == participant.id => format!("{} (you)", participant.name),
+                        _ => participant.name.clone(),
+                    },
                     participant.agent.clone(),
                     participant.state.as_str().to_owned(),
                     now.since(participant.state_since).coarse(),

@@ -119,7 +119,7 @@ fn m8_a_late_reply_comes_as_mail_and_can_be_waited_for_again() {
         for resumed in [false, true] {
             let out = asker.shell(&["ask", "peer", "well?", "--timeout", "10ms", "--json"]).expect(2);
             let document = out.json();
-            assert_eq!(document.as_object().unwrap().len(), 2, "{document}");
+            assert_eq!(document["reason"], "waits", "{document}");
             let (ask, request) = (text(&document["message_id"]), text(&document["request_id"]));
             assert_eq!(ask[1..], request[1..]);
             let again = asker.shell(&["ask", "--resume", &request, "--timeout", "10ms"]).expect(2);
@@ -148,9 +148,12 @@ fn m8_a_late_reply_comes_as_mail_and_can_be_waited_for_again() {
         asker.settle_down();
         for (reply, request) in late {
             asker.assert_heard_once(&reply, "late");
-            // Asked for once more, it only says that it was delivered.
+            // Asked for once more, it is printed again, and proves nothing.
             let told = asker.shell(&["ask", "--resume", &request, "--json"]).expect(0).json();
             assert_eq!((&told["message_id"], &told["state"]), (&json!(reply), &json!("seen")));
+            assert_eq!((&told["body"], told.get("offer")), (&json!("at last"), None));
+            let told = asker.shell(&["ask", "--resume", &request]).expect(0).stdout;
+            assert!(told.contains(&reply) && told.ends_with("\n\nat last\n"), "{told}");
         }
     }
 }
@@ -293,4 +296,60 @@ fn m9_only_the_recipient_of_a_message_can_answer_it() {
     ] {
         peer.shell(&["reply", unknown, "hello", "--json"]).expect_error(1, "message-not-found");
     }
+}
+
+#[test]
+fn m8_a_time_out_says_what_the_other_does() {
+    let world = World::talkative();
+    let asker = Puppet::start(&world, Style::Claude, "asker");
+    let mut peer = Puppet::start(&world, Style::Claude, "peer");
+    peer.turn_in_peace();
+    let ask = |body: &str, reason: &str, words: &str| {
+        let out = asker.shell(&["ask", "peer", body, "--timeout", "10ms", "--json"]).expect(2).json();
+        assert_eq!(out["reason"], reason, "{out}");
+        assert!(out["meaning"].as_str().unwrap().contains(words), "{out}");
+        let request = text(&out["request_id"]);
+        let plain = asker.shell(&["ask", "--resume", &request, "--timeout", "10ms"]).expect(2);
+        assert!(plain.stderr.contains(words) && plain.stderr.contains(&request), "{plain:?}");
+        request
+    };
+    ask("at rest", "waits", "it can't be woken");
+    peer.shell(&["dnd", "on"]).expect(0);
+    ask("undisturbed", "waits", "do not disturb");
+    peer.shell(&["dnd", "off"]).expect(0);
+    peer.event(Moment::Prompt);
+    ask("at work", "works_unseen", "works, and has not seen the question yet");
+    peer.answer(1);
+    peer.event(Moment::Tools);
+    peer.answer(0);
+    peer.paper.flush();
+    let request = ask("more", "works_unseen", "works");
+    peer.finish_turn();
+    peer.settle_down();
+    let ended = asker.shell(&["ask", "--resume", &request, "--timeout", "10ms", "--json"]).expect(2).json();
+    assert_eq!(ended["reason"], "ended_without_reply", "{ended}");
+    peer.hook(
+        &peer.payload("PermissionRequest", json!({"tool_name": "Bash", "tool_input": {"command": "ls"}})),
+    );
+    ask("at a dialog", "dialog", "a dialog is open");
+    peer.hook(&peer.payload("SessionEnd", json!({"reason": "other"})));
+    ask("gone", "not_running", "peer is not running");
+    let person = asker.shell(&["ask", "user", "you?", "--timeout", "10ms", "--json"]).expect(2).json();
+    assert_eq!(
+        (&person["reason"], &person["meaning"]),
+        (&json!("person"), &json!("user has not answered yet"))
+    );
+}
+
+#[test]
+fn m8_a_wait_on_a_terminal_shows_what_the_other_does() {
+    let world = World::talkative();
+    let mut peer = Puppet::start(&world, Style::Claude, "peer");
+    peer.turn_in_peace();
+    if !world.has_person() {
+        return;
+    }
+    peer.event(Moment::Prompt);
+    let shown = world.person(&["ask", "peer", "well?", "--timeout", "1s"]).expect(2).stdout;
+    assert!(shown.contains("peer works, and has not seen the question yet"), "{shown:?}");
 }

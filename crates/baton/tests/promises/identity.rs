@@ -361,8 +361,9 @@ fn m18_two_projects_do_not_see_each_other_unless_asked_for() {
     assert_eq!(names(here.shell(&["who", "--json"])), ["here"]);
     assert_eq!(names(here.shell(&["who", "--all", "--json"])).len(), 2);
     let hint = here.shell(&["send", "there", "hi", "--json"]).expect_error(1, "other-project");
-    let full = hint.trim_start_matches("write ").to_owned();
-    assert!(full.ends_with("/other:there"), "{hint}");
+    assert_eq!(hint, "write other:there");
+    let full = format!("{}:there", world.who("codex-there")["project"].as_str().unwrap());
+    assert!(full.ends_with("/other:there"), "{full}");
     here.shell(&["send", "codex-there", "hi", "--json"]).expect_error(1, "other-project");
     here.shell(&["send", "agent:codex", "hi", "--json"]).expect_error(1, "unknown-recipient");
     here.shell(&["ask", "there", "hi", "--json"]).expect_error(1, "other-project");

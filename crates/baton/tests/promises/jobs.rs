@@ -522,9 +522,9 @@ fn j19_an_error_of_the_agent_is_told_in_its_words() {
 #[test]
 fn j22_wait_says_what_it_knows_in_each_case() {
     let jobs = Jobs::new();
+    let (first, second) = (jobs.start("WAIT-FOR-GO"), jobs.start("WAIT-FOR-GO"));
     jobs.run(&["job", "wait", "jzzzz"]).expect_error(1, "unknown-job");
     jobs.run(&["job", "wait", "../../etc"]).expect_error(1, "unknown-job");
-    let (first, second) = (jobs.start("WAIT-FOR-GO"), jobs.start("WAIT-FOR-GO"));
     let hint = jobs.run(&["job", "wait", "j"]).expect_error(1, "unknown-job");
     assert!(!hint.is_empty());
     for wrong in ["0s", "-1s", "11m", "500ms", "x"] {

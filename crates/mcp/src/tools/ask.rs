@@ -9,15 +9,16 @@ use super::{Call, Effect, non_empty, report_progress, send};
 use crate::bells::Rings;
 use crate::server_state::ServerState;
 use baton_core::body::Body;
-use baton_core::id::{MessageId, RequestId};
+use baton_core::id::MessageId;
 use baton_core::time::Span;
 use baton_core::wake::Attention;
-use baton_core::{Code, Error, frame, limits};
+use baton_core::{Code, Error, limits};
 use baton_machine::process;
 use baton_mail::ask::{self, WaitOutcome};
 use baton_mail::identity::Identity;
 use baton_mail::inbox::Place;
-use baton_mail::post::{self, Draft};
+use baton_mail::post::{self, Draft, Everyone};
+use baton_mail::reference::{self, Reference};
 use baton_store::{Accepted, Store};
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
@@ -65,6 +66,10 @@ pub(super) struct Output {
     /// The answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     reply: Option<Message>,
+    /// Why there is no answer yet: not_running, dialog, works_unseen, works, ended_without_reply,
+    /// waits or person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'static str>,
     /// What to do next.
     #[serde(skip_serializing_if = "Option::is_none")]
     hint: Option<String>,
@@ -100,7 +105,7 @@ pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> 
     }
     let waited = wait.run(call, timeout).await;
     let output =
-        waited.and_then(|waited| call.server.with_store(|store| answer(store, &wait, waited, timeout)));
+        waited.and_then(|waited| call.server.with_store(|store| answer(call, store, &wait, waited, timeout)));
     match output {
         Err(error) if !is_ask_over(&error) => Ok(wait_failed(&wait.ask, &error)),
         output => output,
@@ -120,6 +125,7 @@ fn wait_failed(ask: &MessageId, error: &Error) -> Output {
         request_id: request.to_string(),
         message_id: ask.to_string(),
         reply: None,
+        reason: None,
         hint: Some(format!(
             "the question was accepted, but waiting for its answer failed ({}); don't ask again: the answer will reach you as a message, \
              or go on waiting: ask_peer with resume {request}",
@@ -151,11 +157,12 @@ fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<(Wait, Opti
     let rings =
         rings.inspect_err(|error| call.server.log(&format!("mcp: waiting without a bell: {error}"))).ok();
     let (ask, accepted) = match (non_empty(input.resume.as_ref()), input.to, input.body) {
-        (Some(resume), None, None) => (request(resume)?, None),
+        (Some(resume), None, None) => (reference::find(store, &identity, resume, Reference::Asked)?, None),
         (None, Some(to), Some(body)) => {
             let body = Body::from_text(body)?;
             let draft = Draft {
-                to: &to,
+                to: &[&to],
+                everyone: Everyone::NotSaid,
                 body: &body,
                 reply_to: None,
                 thread: None,
@@ -184,16 +191,6 @@ fn begin(call: &Call<'_>, store: &mut Store, input: Input) -> Result<(Wait, Opti
         answered: false,
     };
     Ok((wait, accepted))
-}
-
-fn request(text: &str) -> Result<MessageId, Error> {
-    let text = text.trim();
-    RequestId::parse(text).map(|request| request.message()).or_else(|| MessageId::parse(text)).ok_or_else(
-        || {
-            Error::new(Code::RequestNotFound, format!("no request {}", frame::shown(text, 40)))
-                .hint("ask_peer gave you a request_id when it timed out; `baton mail` lists your messages")
-        },
-    )
 }
 
 impl Wait {
@@ -259,7 +256,13 @@ impl Drop for Wait {
     }
 }
 
-fn answer(store: &Store, wait: &Wait, waited: WaitOutcome, timeout: Span) -> Result<Output, Error> {
+fn answer(
+    call: &Call<'_>,
+    store: &mut Store,
+    wait: &Wait,
+    waited: WaitOutcome,
+    timeout: Span,
+) -> Result<Output, Error> {
     let ask = &wait.ask;
     let request = ask.request();
     let mut output = Output {
@@ -267,6 +270,7 @@ fn answer(store: &Store, wait: &Wait, waited: WaitOutcome, timeout: Span) -> Res
         request_id: request.to_string(),
         message_id: ask.to_string(),
         reply: None,
+        reason: None,
         hint: None,
         note: None,
         offer: None,
@@ -287,9 +291,15 @@ fn answer(store: &Store, wait: &Wait, waited: WaitOutcome, timeout: Span) -> Res
         }
         WaitOutcome::Ended(state) => return Err(baton_mail::ask::ended_error(ask, state)),
         WaitOutcome::TimedOut => {
+            let options = &call.server.options;
+            // The wait has ended; why it did is only a help.
+            let why = ask::why_no_answer(store, &options.home, ask, &(options.limits)()).ok().flatten();
+            let words = why.as_ref().map(|why| format!(": {} {}", why.from, why.words));
+            output.reason = why.map(|why| why.silence.as_str());
             output.hint = Some(format!(
-                "no answer within {}; it will reach you as a message, or go on waiting: ask_peer with resume {request}",
-                timeout.coarse()
+                "no answer within {}{}; it will reach you as a message, or go on waiting: ask_peer with resume {request}",
+                timeout.coarse(),
+                words.unwrap_or_default()
             ));
         }
     }

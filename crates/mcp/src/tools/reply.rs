@@ -15,7 +15,8 @@ pub(super) const NAME: &str = "reply_to_message";
 #[serde(deny_unknown_fields)]
 #[schemars(crate = "rmcp::schemars")]
 pub(super) struct Input {
-    /// The id of the message that you answer, or of its request.
+    /// The id of the message that you answer, or of its request. A beginning that fits one of your
+    /// messages is enough.
     message_id: String,
     /// The text, at most 64 KiB. For more, send the path of a file.
     body: String,

@@ -7,7 +7,7 @@ use baton_core::body::Body;
 use baton_core::frame::defuse;
 use baton_core::time::Span;
 use baton_core::wake::{Attention, Outcome};
-use baton_mail::post::{self, Draft};
+use baton_mail::post::{self, Draft, Everyone};
 use baton_store::Accepted;
 use rmcp::model::Tool;
 use rmcp::schemars::JsonSchema;
@@ -21,8 +21,14 @@ pub(super) const NAME: &str = "send_message";
 #[schemars(crate = "rmcp::schemars")]
 pub(super) struct Input {
     /// A name or session id from who; agent:codex for the only running Codex session; #tag for
-    /// every session with that tag; project:name; user for the person.
+    /// every session with that tag; PROJECT:NAME; user for the person; * for every session here.
     to: String,
+    /// Further recipients of the same message.
+    #[serde(default)]
+    also_to: Vec<String>,
+    /// Say true if * is meant: it interrupts every session of the project.
+    #[serde(default)]
+    to_all: bool,
     /// The text, at most 64 KiB. For more, send the path of a file.
     body: String,
     /// The id of a message that this refers to. To answer one, use reply_to_message.
@@ -80,8 +86,10 @@ pub(super) fn tool() -> Tool {
 pub(super) async fn run(call: &Call<'_>, input: Input) -> Result<Output, Error> {
     let body = Body::from_text(input.body)?;
     let ttl = non_empty(input.ttl.as_ref()).map(Span::parse).transpose()?;
+    let to: Vec<&str> = std::iter::once(&input.to).chain(&input.also_to).map(String::as_str).collect();
     let draft = Draft {
-        to: &input.to,
+        to: &to,
+        everyone: if input.to_all { Everyone::Meant } else { Everyone::NotSaid },
         body: &body,
         reply_to: non_empty(input.reply_to.as_ref()),
         thread: non_empty(input.thread.as_ref()),

@@ -10,7 +10,7 @@ use baton_core::mail::{Delivery, proof};
 use baton_core::name;
 use baton_core::wake::Attention;
 use baton_mail::identity::{Identity, Kind};
-use baton_mail::post::{self, Draft};
+use baton_mail::post::{self, Draft, Everyone};
 use baton_mail::reconcile;
 use baton_store::{Role, Store};
 use baton_testkit::agents::{Agent, Session};
@@ -48,7 +48,8 @@ impl Person {
         let identity = Identity { participant, kind: Kind::Person, project };
         let body = Body::from_text(text.to_owned()).expect("a body");
         let draft = Draft {
-            to: session,
+            to: &[session],
+            everyone: Everyone::NotSaid,
             body: &body,
             reply_to: None,
             thread: None,

@@ -188,3 +188,30 @@ fn a_question_that_expires_has_its_own_code() {
     let resumed = claude.call("ask_peer", json!({"resume": asked["request_id"]}));
     assert_eq!(resumed.code(), "ask-expired");
 }
+
+#[test]
+fn an_ask_that_would_close_a_ring_is_refused_at_once() {
+    let (world, mut claude, mut codex) = World::with_two();
+    let (request, id) =
+        ask(&world, &mut claude, json!({"to": CODEX, "body": "mine first?", "timeout": "10m"}));
+    let refused = codex.call("ask_peer", json!({"to": CLAUDE, "body": "no, mine?", "timeout": "10m"}));
+    let refused = refused.result.to_string();
+    assert!(refused.contains("would-deadlock") && refused.contains(&id), "{refused}");
+    assert!(bodies(&claude.call("read_messages", json!({})).ok()).is_empty(), "nothing was sent");
+    reply(&mut codex, &id, "yours");
+    assert_eq!(claude.finish(request).ok()["reply"]["body"], "yours");
+    // Claude waits no more.
+    let (request, id) = {
+        let request = codex.begin("ask_peer", json!({"to": CLAUDE, "body": "now mine?"}));
+        let mut read = claude.call("read_messages", json!({})).ok();
+        until("the question is there", || {
+            if read["messages"].as_array().is_none_or(Vec::is_empty) {
+                read = claude.call("read_messages", json!({})).ok();
+            }
+            !read["messages"].as_array().is_none_or(Vec::is_empty)
+        });
+        (request, read["messages"][0]["message_id"].as_str().expect("an id").to_owned())
+    };
+    reply(&mut claude, &id, "sure");
+    assert_eq!(codex.finish(request).ok()["reply"]["body"], "sure");
+}
