@@ -15,6 +15,7 @@ pub mod mcp;
 pub mod review;
 pub mod send;
 pub mod setup;
+pub mod status;
 pub mod wake;
 pub mod who;
 

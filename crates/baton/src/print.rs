@@ -113,6 +113,14 @@ impl Out {
         }
     }
 
+    /// A mistake that did not stop the command, with `--json` too.
+    pub fn warn(self, error: &Error) {
+        eprintln!("warning: {}", Foreign::new(error.message()));
+        if let Some(hint) = error.hint_text() {
+            eprintln!("hint: {}", Foreign::new(hint));
+        }
+    }
+
     /// The result of what was recorded after the answer. The answer is out, so a failure is only a
     /// warning.
     pub fn afterwards(self, noted: Result<(), Error>) {
@@ -133,6 +141,19 @@ impl Out {
         Ok(Exit::NotYet)
     }
 
+    /// Help of the command line. Its headings are toned.
+    pub fn help(self, document: &Value, text: String) {
+        let mut shown = Text::default();
+        for line in text.lines() {
+            let is_heading = line.ends_with(':') && !line.starts_with(' ');
+            let line = Text::from(line.to_owned());
+            shown.push(if is_heading { line.toned(Tone::Bold) } else { line });
+            shown.push("\n");
+        }
+        // No one is left to tell if the output is closed.
+        self.data(document, || shown).ok();
+    }
+
     /// Prints a failure: `error:` and `hint:` on stderr, and with `--json` a document on stdout.
     pub fn fail(self, error: &Error) -> u8 {
         self.trouble(error.message(), error.hint_text());
@@ -147,12 +168,6 @@ impl Out {
 
 fn described(error: &Error) -> Value {
     json!({"code": error.code().as_str(), "message": error.message(), "hint": error.hint_text()})
-}
-
-/// Help of the command line.
-pub fn help(text: String) {
-    // Nobody is left to tell if the output is closed.
-    write(&Text::from(text).written(false)).ok();
 }
 
 /// Whether a person sees the data.

@@ -152,6 +152,7 @@ pub const SEND_URGENT: Right = argument("send", "urgent", "--urgent", ONLY_PERSO
 /// Every right there is.
 pub const TABLE: &[Right] = &[
     ACT_AS,
+    command("status", ANYONE, "`baton` alone too"),
     command("who", ANYONE, ""),
     command("whoami", ANYONE, ""),
     command("name", NO_SUBAGENT, "for a session"),
@@ -199,6 +200,8 @@ pub const TABLE: &[Right] = &[
     command("setup", PERSON_OR_SCRIPT, ""),
     argument("setup", "dry_run", "--dry-run", ANYONE, "changes nothing"),
     command("demo", ANYONE, "in a home of its own"),
+    command("help", ANYONE, ""),
+    command("version", ANYONE, ""),
     command("mcp", Who::Programs, ""),
     command("link", Who::Programs, ""),
     command("hook", Who::Programs, ""),

@@ -53,6 +53,7 @@ mod rights;
 mod selfprotection;
 mod senders;
 mod setup;
+mod status;
 mod unknown;
 mod upkeep;
 mod wake;
