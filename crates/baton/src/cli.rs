@@ -5,7 +5,7 @@ pub mod help;
 pub mod wrong;
 
 use crate::commands::{self, CommandContext};
-use crate::print::{self, Out};
+use crate::print::{self, Colour, Out};
 use baton_core::error::Exit;
 use baton_core::guard::OwnLine;
 use baton_core::rights::{self, Right, Surface};
@@ -30,6 +30,17 @@ pub struct Global {
     /// Act as this participant (only the person at a terminal may)
     #[arg(long = "as", global = true, value_name = "NAME", display_order = 902)]
     pub acting_as: Option<String>,
+    /// Use colours: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true,
+        display_order = 903
+    )]
+    pub color: Colour,
 }
 
 // Deferred: clap does not build the arguments of the other commands.
@@ -122,9 +133,9 @@ pub fn run() -> u8 {
     let json = std::env::args_os().any(|argument| argument == "--json");
     let (command, global, needed) = match parse() {
         Ok(parsed) => parsed,
-        Err(error) => return unparsed(&error, &Out::new(json)),
+        Err(error) => return unparsed(&error, &Out::new(json, Colour::Auto)),
     };
-    let out = Out::new(global.json);
+    let out = Out::new(global.json, global.color);
     match dispatch(command, global, &needed, &out) {
         Ok(exit) => exit as u8,
         Err(error) => out.fail(&error),

@@ -10,7 +10,8 @@
 //! | `BATON_READ_ONLY` | the guard allows no change; set in jobs that only read |
 //! | `BATON_JOB`, `BATON_JOB_DEPTH`, `BATON_SERVER` | mark the processes of a job |
 //! | `BATON_PI_MODE` | how Pi was started; baton's extension sets it for the hook that it runs |
-//! | `NO_COLOR` | no colours |
+//! | `NO_COLOR`, `CLICOLOR_FORCE`, `TERM` | no colours, colours in pipes too, a terminal without them |
+//! | `TZ` | the time zone; the C library reads it |
 //! | `TMPDIR` | where doctor makes a home for programs that write files when they print their version |
 //! | `PATH` | where the agents' programs are |
 //! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `COPILOT_HOME` | where those agents keep their files, for setup and doctor |

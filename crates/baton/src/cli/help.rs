@@ -158,6 +158,7 @@ Environment:
   BATON_HOME       the folder with baton's state (default: ~/.local/share/baton)
   BATON_CONFIG     another config.toml; it can only make the guard stricter
   NO_COLOR         no colours
+  CLICOLOR_FORCE   colours in files and pipes too
 
 `baton help COMMAND` says more about one command. `--json` prints documents for programs.";
 

@@ -54,6 +54,8 @@ mod selfprotection;
 mod senders;
 mod setup;
 mod status;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod unknown;
 mod upkeep;
 mod wake;
