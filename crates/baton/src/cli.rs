@@ -88,8 +88,8 @@ enum Command {
     Log(commands::log::Log),
     /// Show and change the rules that the guard checks tool calls against
     Guard(commands::guard::Guard),
-    /// Show every setting, its value and where it comes from
-    Config,
+    /// Show every setting and where it comes from, or change one
+    Config(commands::config::Config),
     /// Check the installation; exit 1 if something fails
     Doctor(commands::doctor::Doctor),
     /// Install hooks and the MCP entry for the named or all detected agents, or remove them
@@ -263,7 +263,7 @@ fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> R
         Command::Help { .. } | Command::Version => return print::done(),
         Command::Status => commands::status::run(&context, out),
         Command::Guard(guard) => guard.run(&context, out),
-        Command::Config => return commands::config::run(&context, out),
+        Command::Config(config) => return config.run(&context, out),
         Command::Doctor(doctor) => return doctor.run(&context, out),
         Command::Setup(setup) => return setup.run(&context, out),
         Command::Demo(demo) => return demo.run(&context, out),
@@ -393,6 +393,10 @@ mod tests {
         assert_eq!(allowed("guard --home=/x disable block-sudo"), ["person"]);
         assert_eq!(allowed("approve --as user x"), ["person"]);
         assert_eq!(allowed("approve x"), ["person", "agent"]);
+        assert_eq!(allowed("config wake").len(), Caller::ALL.len());
+        for line in ["config wake auto", "config --unset wake", "config --edit"] {
+            assert_eq!(allowed(line), ["person"], "{line}");
+        }
         assert_eq!(allowed("setup --remove"), ["person", "script"]);
         assert_eq!(allowed("setup --remove --dry-run").len(), Caller::ALL.len());
         assert_eq!(allowed("who").len(), Caller::ALL.len());

@@ -110,6 +110,16 @@ impl Out {
         io::stderr().flush().ok();
     }
 
+    /// Asks the person; `None` where there is no terminal to ask in.
+    pub fn agrees(self, question: impl Into<Text>) -> Option<bool> {
+        if !io::stdin().is_terminal() || !stderr_is_terminal() {
+            return None;
+        }
+        self.prompt(question);
+        let mut line = String::new();
+        Some(io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes"))
+    }
+
     /// Rings the bell of the terminal.
     pub fn ring(self) {
         eprint!("\x07");

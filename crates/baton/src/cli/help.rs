@@ -139,7 +139,15 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("doctor", &[("doctor", "check the installation")]),
-    ("config", &[("config", "every setting")]),
+    (
+        "config",
+        &[
+            ("config", "every setting"),
+            ("config limits.hops", "one"),
+            ("config limits.hops 4", "set it in your file"),
+            ("config --unset limits.hops", "back to the default"),
+        ],
+    ),
     ("demo", &[("demo", "15 seconds, in a temporary home")]),
     ("help", &[("help", "the commands"), ("help job start", "one command")]),
     ("version", &[("version", "which baton this is")]),

@@ -8,7 +8,8 @@ use std::time::Duration;
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Something that takes as long as it takes; `None` where stderr is no terminal that can redraw a line.
+    /// Something that takes as long as it takes; `None` where stderr is no terminal that can redraw
+    /// a line.
     pub fn spinner() -> Option<Self> {
         stderr_can_redraw().then(|| {
             let spinner = ProgressBar::new_spinner();

@@ -19,6 +19,7 @@ mod approvals_rules;
 mod asks;
 mod budget;
 mod chaos;
+mod config;
 mod contention;
 mod crowd;
 mod damaged;
