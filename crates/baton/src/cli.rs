@@ -1,7 +1,11 @@
-//! The command line: its parser, and the dispatch to the commands.
+//! The command line: its parser, and the dispatch to the commands. What help says is in [`help`],
+//! what a wrong line is told in [`wrong`].
+
+pub mod help;
+pub mod wrong;
 
 use crate::commands::{self, CommandContext, Missing};
-use crate::print::{self, Out};
+use crate::print::{self, Colour, Out};
 use baton_core::error::Exit;
 use baton_core::guard::OwnLine;
 use baton_core::rights::{self, Right, Surface};
@@ -9,19 +13,12 @@ use baton_core::{Code, Error};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args as _, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 /// Never drop the baton: mail between coding agents that is never lost and never doubled.
 #[derive(Debug, Parser)]
-#[command(
-    name = "baton",
-    version = crate::version::LINE,
-    disable_help_subcommand = true,
-    max_term_width = 100,
-    subcommand_required = true,
-    arg_required_else_help = true
-)]
+#[command(name = "baton", version = crate::version::LINE, disable_help_subcommand = true, max_term_width = 100)]
 pub struct Global {
     // The help lists these options below those of the command itself.
     /// Print one JSON document instead of text
@@ -33,12 +30,25 @@ pub struct Global {
     /// Act as this participant (only the person at a terminal may)
     #[arg(long = "as", global = true, value_name = "NAME", display_order = 902)]
     pub acting_as: Option<String>,
+    /// Use colours: auto, always or never
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        hide_default_value = true,
+        hide_possible_values = true,
+        display_order = 903
+    )]
+    pub color: Colour,
 }
 
 // Deferred: clap does not build the arguments of the other commands.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 enum Command {
+    /// Show who is here, what waits for you, and what to do next
+    Status,
     /// List participants, what they do, and how much mail waits for them
     Who(commands::who::Who),
     /// Show who I am
@@ -78,8 +88,8 @@ enum Command {
     Log(commands::log::Log),
     /// Show and change the rules that the guard checks tool calls against
     Guard(commands::guard::Guard),
-    /// Show every setting, its value and where it comes from
-    Config,
+    /// Show every setting and where it comes from, or change one
+    Config(commands::config::Config),
     /// Check the installation; exit 1 if something fails
     Doctor(commands::doctor::Doctor),
     /// Install hooks and the MCP entry for the named or all detected agents, or remove them
@@ -88,9 +98,19 @@ enum Command {
     Update,
     /// Show what baton does, with two scripted agents in a temporary home
     Demo(commands::demo::Demo),
+    /// Show the commands, or one of them with examples
+    Help {
+        /// The command, such as `job start`
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
+    },
+    /// Show which baton this is
+    Version,
     /// Run the MCP server on stdio, one per agent session
+    #[command(hide = true)]
     Mcp(commands::mcp::Mcp),
     /// For the agents' plugins: events and answers as JSON lines
+    #[command(hide = true)]
     Link(commands::link::Link),
     /// The process that watches a job; started by `baton job start`
     #[command(hide = true)]
@@ -105,6 +125,7 @@ enum Command {
     #[command(hide = true)]
     FollowMail(commands::wake::FollowMail),
     /// For the agents' hooks: one native payload on stdin, one native answer on stdout
+    #[command(hide = true)]
     Hook,
 }
 
@@ -125,7 +146,7 @@ impl Command {
             | Self::Deny(_)
             | Self::Log(_) => Missing::Refuse,
             Self::Job(job) if !job.starts_a_job() => Missing::Refuse,
-            Self::Whoami => Missing::Ignore,
+            Self::Whoami | Self::Status | Self::Update => Missing::Ignore,
             _ => Missing::Create,
         }
     }
@@ -136,7 +157,10 @@ impl Command {
             self,
             Self::Log(_)
                 | Self::Guard(_)
-                | Self::Config
+                | Self::Config(_)
+                | Self::Help { .. }
+                | Self::Version
+                | Self::Update
                 | Self::Doctor(_)
                 | Self::Setup(_)
                 | Self::Demo(_)
@@ -152,6 +176,8 @@ impl Command {
             self,
             Self::Inbox(_)
                 | Self::Demo(_)
+                // It says so itself.
+                | Self::Status
                 | Self::Mcp(_)
                 | Self::Link(_)
                 | Self::JobWorker(_)
@@ -169,30 +195,56 @@ pub fn run() -> u8 {
     let json = std::env::args_os().any(|argument| argument == "--json");
     let (command, global, needed) = match parse() {
         Ok(parsed) => parsed,
-        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
-            print::help(error.render().to_string());
-            return 0;
-        }
-        Err(error) => return Out::new(json).fail(&usage(&error)),
+        Err(error) => return unparsed(&error, &Out::new(json, Colour::Auto)),
     };
-    let out = Out::new(global.json);
+    let out = Out::new(global.json, global.color);
     match dispatch(command, global, &needed, &out) {
         Ok(exit) => exit as u8,
         Err(error) => out.fail(&error),
     }
 }
 
-fn parse() -> Result<(Command, Global, Vec<&'static Right>), clap::Error> {
-    let mut arguments = std::env::args_os().skip(1);
-    let named = arguments.next();
-    let wants_help = arguments.any(|argument| argument == "-h" || argument == "--help");
-    let parser = match named.as_deref().and_then(OsStr::to_str) {
-        Some(name) if !wants_help => parser_of(name),
-        _ => None,
+/// The answer to a line that names no command to run: help, the version, or what is wrong.
+fn unparsed(error: &clap::Error, out: &Out) -> u8 {
+    let arguments = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let named = help::named(whole_parser(), &arguments.collect::<Vec<_>>());
+    let shown = match error.kind() {
+        // A group of commands alone shows them, as `gh` and `cargo` do.
+        ErrorKind::DisplayHelp
+        | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        | ErrorKind::MissingSubcommand => show_help(&named, out),
+        ErrorKind::DisplayVersion => show_version(out),
+        _ => Err(wrong::usage(error, &named)),
     };
+    match shown {
+        Ok(exit) => exit as u8,
+        Err(error) => out.fail(&error),
+    }
+}
+
+fn show_help(words: &[String], out: &Out) -> Result<Exit, Error> {
+    let help = help::of(whole_parser(), words)?;
+    out.help(&help.document, help.text);
+    print::done()
+}
+
+fn show_version(out: &Out) -> Result<Exit, Error> {
+    let line = Global::command().render_version();
+    let version = line.trim().trim_start_matches("baton ").to_owned();
+    out.data(&serde_json::json!({"version": version}), || line.clone())?;
+    print::done()
+}
+
+fn parse() -> Result<(Command, Global, Vec<&'static Right>), clap::Error> {
+    let named: Option<OsString> = std::env::args_os().nth(1);
+    let parser = named.as_deref().and_then(OsStr::to_str).and_then(parser_of);
     let matches = parser.unwrap_or_else(whole_parser).try_get_matches()?;
     let needed = needed(&matches);
-    Ok((Command::from_arg_matches(&matches)?, Global::from_arg_matches(&matches)?, needed))
+    let command = match matches.subcommand_name() {
+        Some(_) => Command::from_arg_matches(&matches)?,
+        None => Command::Status,
+    };
+    Ok((command, Global::from_arg_matches(&matches)?, needed))
 }
 
 /// The rights that these words need as baton's command line; see [`rights`]. `None` if baton would
@@ -207,7 +259,8 @@ fn needed_by_words(words: &[&str]) -> Option<Vec<&'static Right>> {
         Err(error) => match error.kind() {
             ErrorKind::DisplayHelp
             | ErrorKind::DisplayVersion
-            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Some(Vec::new()),
+            | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+            | ErrorKind::MissingSubcommand => Some(Vec::new()),
             _ => None,
         },
     }
@@ -224,6 +277,9 @@ pub fn own_line(words: &[&str]) -> OwnLine {
     }
 }
 
+/// The command that `baton` alone means.
+const ALONE: &str = "status";
+
 /// The rights that a command line needs. If the table does not name an action, only the person may
 /// do it.
 fn needed(matches: &ArgMatches) -> Vec<&'static Right> {
@@ -236,7 +292,8 @@ fn needed(matches: &ArgMatches) -> Vec<&'static Right> {
     let has = |name: &str| {
         last.ids().any(|id| id.as_str() == name) && last.value_source(name) == Some(ValueSource::CommandLine)
     };
-    rights::needed(Surface::Command, &words.join(" "), &has).unwrap_or_else(|| vec![&rights::ACT_AS])
+    let action = if words.is_empty() { ALONE.to_owned() } else { words.join(" ") };
+    rights::needed(Surface::Command, &action, &has).unwrap_or_else(|| vec![&rights::ACT_AS])
 }
 
 fn whole_parser() -> clap::Command {
@@ -257,6 +314,11 @@ fn parser_of(name: &str) -> Option<clap::Command> {
 }
 
 fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> Result<Exit, Error> {
+    match command {
+        Command::Help { words } => return show_help(&words, out),
+        Command::Version => return show_version(out),
+        _ => {}
+    }
     let context = CommandContext::new(global, command.missing_home())?;
     context.refuse_missing_home()?;
     context.permit(needed).map_err(commands::sandboxed)?;
@@ -277,8 +339,10 @@ fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> R
 
 fn carry_out(command: Command, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
     let done = match command {
+        Command::Help { .. } | Command::Version => return print::done(),
+        Command::Status => commands::status::run(context, out),
         Command::Guard(guard) => guard.run(context, out),
-        Command::Config => return commands::config::run(context, out),
+        Command::Config(config) => return config.run(context, out),
         Command::Doctor(doctor) => return doctor.run(context, out),
         Command::Setup(setup) => return setup.run(context, out),
         Command::Update => return commands::update::run(out),
@@ -312,21 +376,6 @@ fn carry_out(command: Command, context: &CommandContext, out: &Out) -> Result<Ex
     done.map_err(commands::sandboxed)
 }
 
-fn usage(error: &clap::Error) -> Error {
-    let text = error.render().to_string();
-    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
-    let first = lines.next().unwrap_or("wrong usage").trim_start_matches("error: ").to_owned();
-    let details: Vec<_> =
-        lines.take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more")).collect();
-    let message = if details.is_empty() || first.ends_with('.') {
-        first
-    } else {
-        format!("{first} {}", details.join(" "))
-    };
-    Error::new(Code::Usage, message)
-        .hint("`baton --help` lists the commands, `baton COMMAND --help` their options")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,6 +394,42 @@ mod tests {
                 leaves(below, &path, found);
             } else {
                 found.push((path, below.clone()));
+            }
+        }
+    }
+
+    #[test]
+    fn every_public_command_is_in_one_group_of_the_help_and_has_examples_that_parse() {
+        let mut whole = whole_parser();
+        whole.build();
+        let grouped: Vec<&str> = help::GROUPS.iter().flat_map(|(_, names)| names.iter().copied()).collect();
+        let public = whole.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut public: Vec<&str> = public.map(clap::Command::get_name).collect();
+        let mut sorted = grouped.clone();
+        public.sort_unstable();
+        sorted.sort_unstable();
+        assert_eq!(sorted, public);
+        let mut found = Vec::new();
+        leaves(&whole, "", &mut found);
+        let groups = found.iter().filter_map(|(path, _)| Some(path.split_once(' ')?.0.to_owned()));
+        let named: BTreeSet<String> = found.iter().map(|(path, _)| path.clone()).chain(groups).collect();
+        for path in named.iter().filter(|path| grouped.contains(&path.split(' ').next().unwrap_or_default()))
+        {
+            assert!(help::EXAMPLES.iter().any(|(known, _)| known == path), "`{path}` has no example");
+        }
+        for (path, lines) in help::EXAMPLES {
+            assert!(path.is_empty() || named.contains(*path), "no command is `{path}`");
+            for (line, _) in *lines {
+                assert!(line.starts_with(path), "`{line}` is no example of `{path}`");
+                // Quotes hold words together.
+                let words: Vec<&str> = line
+                    .split('\'')
+                    .enumerate()
+                    .flat_map(
+                        |(at, part)| if at % 2 == 1 { vec![part] } else { part.split_whitespace().collect() },
+                    )
+                    .collect();
+                assert!(needed_by_words(&words).is_some(), "`{line}` does not parse");
             }
         }
     }
@@ -388,9 +473,15 @@ mod tests {
         assert_eq!(allowed("guard --home=/x disable block-sudo"), ["person"]);
         assert_eq!(allowed("approve --as user x"), ["person"]);
         assert_eq!(allowed("approve x"), ["person", "agent"]);
+        assert_eq!(allowed("config wake").len(), Caller::ALL.len());
+        for line in ["config wake auto", "config --unset wake", "config --edit"] {
+            assert_eq!(allowed(line), ["person"], "{line}");
+        }
         assert_eq!(allowed("setup --remove"), ["person", "script"]);
         assert_eq!(allowed("setup --remove --dry-run").len(), Caller::ALL.len());
         assert_eq!(allowed("who").len(), Caller::ALL.len());
+        assert_eq!(allowed("--json").len(), Caller::ALL.len(), "`baton` alone");
+        assert_eq!(allowed("--as user"), ["person"]);
         assert_eq!(allowed("inbox"), ["person", "script", "agent", "job", "stranger"]);
         assert!(needed_by_words(&["aprove", "x"]).is_none());
         assert_eq!(needed_by_words(&["approve", "--help"]), Some(Vec::new()));

@@ -15,6 +15,7 @@ pub mod mcp;
 pub mod review;
 pub mod send;
 pub mod setup;
+pub mod status;
 pub mod update;
 pub mod wake;
 pub mod who;
@@ -52,6 +53,8 @@ pub enum Missing {
 pub struct CommandContext {
     /// Where the store is.
     pub home: PathBuf,
+    /// What decided that, for people.
+    pub home_from: &'static str,
     /// The folder in which the command runs.
     pub cwd: PathBuf,
     acting_as: Option<String>,
@@ -66,9 +69,11 @@ impl CommandContext {
     pub fn new(global: Global, missing: Missing) -> Result<Self, Error> {
         let cwd = std::env::current_dir()
             .map_err(|error| Error::new(Code::Usage, format!("the present folder can't be used: {error}")))?;
+        let home_from = environment::home_from(global.home.as_deref());
         let home = environment::home(global.home)?;
         Ok(Self {
             home,
+            home_from,
             cwd,
             acting_as: global.acting_as,
             missing,

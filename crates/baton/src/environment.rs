@@ -10,7 +10,9 @@
 //! | `BATON_READ_ONLY` | the guard allows no change; set in jobs that only read |
 //! | `BATON_JOB`, `BATON_JOB_DEPTH`, `BATON_SERVER` | mark the processes of a job |
 //! | `BATON_PI_MODE` | how Pi was started; baton's extension sets it for the hook that it runs |
-//! | `NO_COLOR` | no colours |
+//! | `VISUAL`, `EDITOR` | the editor of `baton config --edit` |
+//! | `NO_COLOR`, `CLICOLOR_FORCE`, `TERM` | no colours, colours in pipes too, a terminal without them |
+//! | `TZ` | the time zone; the C library reads it |
 //! | `TMPDIR` | where doctor makes a home for programs that write files when they print their version |
 //! | `PATH` | where the agents' programs are |
 //! | `CLAUDE_CONFIG_DIR`, `CODEX_HOME`, `COPILOT_HOME` | where those agents keep their files, for setup and doctor |
@@ -32,6 +34,17 @@ use std::sync::OnceLock;
 /// Reads one variable. An empty one counts as unset.
 pub fn get(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The person's editor.
+pub fn editor() -> OsString {
+    get("VISUAL").or_else(|| get("EDITOR")).unwrap_or_else(|| "vi".into())
+}
+
+/// What decided where baton keeps its state, for people.
+pub fn home_from(flag: Option<&Path>) -> &'static str {
+    let set = ["BATON_HOME", "XDG_DATA_HOME"].into_iter().find(|name| get(name).is_some());
+    flag.map_or(set.unwrap_or("default"), |_| "--home")
 }
 
 /// Where baton keeps its state: the flag, else `BATON_HOME`, else the user's data folder.

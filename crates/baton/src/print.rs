@@ -10,12 +10,20 @@
     reason = "the one place for all commands; what it prints is Text or JSON"
 )]
 
+mod colour;
 mod progress;
+mod table;
 mod text;
+mod time;
+mod width;
 
+pub use colour::Colour;
 pub use progress::Progress;
+pub use table::{table, table_of_sentences};
 pub(crate) use text::text;
 pub use text::{Text, Tone};
+pub use time::when;
+pub use width::columns;
 
 use baton_core::Error;
 use baton_core::error::{Code, Exit};
@@ -29,14 +37,17 @@ use std::os::fd::AsFd;
 #[derive(Clone, Copy, Debug)]
 pub struct Out {
     json: bool,
+    /// Colours on standard output.
     colour: bool,
+    /// Colours on standard error.
+    colour_words: bool,
 }
 
 impl Out {
     /// Output for this run.
-    pub fn new(json: bool) -> Self {
-        let colour = io::stdout().is_terminal() && crate::environment::get("NO_COLOR").is_none();
-        Self { json, colour }
+    pub fn new(json: bool, colour: Colour) -> Self {
+        let is_terminal = (io::stdout().is_terminal(), io::stderr().is_terminal());
+        Self { json, colour: colour.is_for(is_terminal.0), colour_words: colour.is_for(is_terminal.1) }
     }
 
     /// Whether JSON was asked for.
@@ -83,13 +94,13 @@ impl Out {
     /// Words about what happened, for people.
     pub fn say(self, text: impl Into<Text>) {
         if !self.json {
-            eprintln!("{}", text.into().written(self.colour));
+            eprintln!("{}", text.into().written(self.colour_words));
         }
     }
 
     /// Words that the person must see before an answer counts, with `--json` too.
     pub fn insist(self, text: impl Into<Text>) {
-        eprintln!("{}", text.into().written(self.colour));
+        eprintln!("{}", text.into().written(self.colour_words));
     }
 
     /// Words that the person answers on the same line.
@@ -97,6 +108,16 @@ impl Out {
         eprint!("{}", text.into().written(false));
         // The answer is read either way.
         io::stderr().flush().ok();
+    }
+
+    /// Asks the person; `None` where there is no terminal to ask in.
+    pub fn agrees(self, question: impl Into<Text>) -> Option<bool> {
+        if !io::stdin().is_terminal() || !stderr_is_terminal() {
+            return None;
+        }
+        self.prompt(question);
+        let mut line = String::new();
+        Some(io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes"))
     }
 
     /// Rings the bell of the terminal.
@@ -107,9 +128,23 @@ impl Out {
     /// What went wrong and what to do about it, for people: one line each, and what a message has
     /// more is indented.
     pub fn trouble(self, message: &str, hint: Option<&str>) {
-        eprintln!("error: {}", Text::indented(message, "  ").to_string().trim_start());
+        self.worded("error:", Tone::Bad, message);
         if let Some(hint) = hint {
-            eprintln!("hint: {}", Text::indented(hint, "  ").to_string().trim_start());
+            self.worded("hint:", Tone::Dim, hint);
+        }
+    }
+
+    /// A word about what follows, and the rest.
+    fn worded(self, word: &'static str, tone: Tone, rest: &str) {
+        let word = Text::from(word).toned(tone).written(self.colour_words);
+        eprintln!("{word} {}", Text::indented(rest, "  ").to_string().trim_start());
+    }
+
+    /// A mistake that did not stop the command, with `--json` too.
+    pub fn warn(self, error: &Error) {
+        self.worded("warning:", Tone::Warn, error.message());
+        if let Some(hint) = error.hint_text() {
+            self.worded("hint:", Tone::Dim, hint);
         }
     }
 
@@ -117,7 +152,7 @@ impl Out {
     /// warning.
     pub fn afterwards(self, noted: Result<(), Error>) {
         if let Err(error) = noted {
-            eprintln!("warning: {}", Foreign::new(error.message()));
+            self.worded("warning:", Tone::Warn, error.message());
         }
     }
 
@@ -131,6 +166,19 @@ impl Out {
         document["error"] = described(error);
         self.data(&document, String::new)?;
         Ok(Exit::NotYet)
+    }
+
+    /// Help of the command line. Its headings are toned.
+    pub fn help(self, document: &Value, text: String) {
+        let mut shown = Text::default();
+        for line in text.lines() {
+            let is_heading = line.ends_with(':') && !line.starts_with(' ');
+            let line = Text::from(line.to_owned());
+            shown.push(if is_heading { line.toned(Tone::Bold) } else { line });
+            shown.push("\n");
+        }
+        // No one is left to tell if the output is closed.
+        self.data(document, || shown).ok();
     }
 
     /// Prints a failure: `error:` and `hint:` on stderr, and with `--json` a document on stdout.
@@ -149,12 +197,6 @@ fn described(error: &Error) -> Value {
     json!({"code": error.code().as_str(), "message": error.message(), "hint": error.hint_text()})
 }
 
-/// Help of the command line.
-pub fn help(text: String) {
-    // Nobody is left to tell if the output is closed.
-    write(&Text::from(text).written(false)).ok();
-}
-
 /// Whether a person sees the data.
 pub fn stdout_is_terminal() -> bool {
     io::stdout().is_terminal()
@@ -163,6 +205,11 @@ pub fn stdout_is_terminal() -> bool {
 /// Whether a person sees the words about it.
 pub fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
+}
+
+/// Whether a line on stderr can be drawn again and again.
+fn stderr_can_redraw() -> bool {
+    stderr_is_terminal() && crate::environment::get("TERM").is_none_or(|terminal| terminal != "dumb")
 }
 
 /// A bug ends the command with its message, which may quote text that is foreign.
@@ -195,34 +242,6 @@ pub fn done() -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
-/// A table with aligned columns; the first row is its head. Cells are foreign, each on one line,
-/// and toned by column.
-pub fn table(head: &[&'static str], rows: &[Vec<String>], tones: &[Option<Tone>]) -> Text {
-    let rows: Vec<Vec<Text>> = rows.iter().map(|row| row.iter().map(|cell| text![cell]).collect()).collect();
-    let width = |column: usize| {
-        rows.iter().map(|row| row[column].width()).chain([head[column].len()]).max().unwrap_or(0)
-    };
-    let widths: Vec<_> = (0..head.len()).map(width).collect();
-    let line = |cells: Vec<(Text, Option<Tone>)>| -> Text {
-        let last = cells.len() - 1;
-        let mut line = Text::default();
-        for (at, (cell, tone)) in cells.into_iter().enumerate() {
-            let padding = if at == last { 0 } else { widths[at].saturating_sub(cell.width()) + 2 };
-            line.push(match tone {
-                Some(tone) => cell.toned(tone),
-                None => cell,
-            });
-            line.push(" ".repeat(padding));
-        }
-        text![line.trim_end(), "\n"]
-    };
-    let mut text = line(head.iter().map(|cell| (Text::from(*cell), Some(Tone::Dim))).collect());
-    for row in rows {
-        text.push(line(row.into_iter().zip(tones.iter().copied().chain(std::iter::repeat(None))).collect()));
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -233,12 +252,5 @@ mod tests {
         let shown = json_line(&document);
         assert!(!shown.contains(foreign::is_unprintable), "{shown}");
         assert_eq!(serde_json::from_str::<Value>(&shown).expect("JSON"), document);
-    }
-
-    #[test]
-    fn s17_a_cell_makes_no_row() {
-        let rows = [vec!["a\nFAKE ROW\u{1b}[2J".to_owned(), String::new()]];
-        let shown = table(&["A", "B"], &rows, &[]).to_string();
-        assert_eq!(shown, format!("{:20}B\na\\nFAKE ROW\\x1b[2J\n", "A"));
     }
 }

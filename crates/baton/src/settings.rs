@@ -1,7 +1,10 @@
 //! Settings: the defaults, the user's file, and the project's, which may only lower limits.
 //!
 //! A setting is a row of [`TABLE`]: its key, what it means, and its field in [`Limits`]. Everything
-//! that shows or reads settings goes through the table, so a new one is one row.
+//! that shows or reads settings goes through the table, so a new one is one row. [`edit`] changes
+//! the person's file.
+
+pub mod edit;
 
 use crate::environment;
 use baton_core::job::Allow;
@@ -26,6 +29,8 @@ pub enum Origin {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd)]
 enum Setting {
     Count(u64),
+    /// Bytes.
+    Size(u64),
     Length(Span),
     /// Off or on, and the word for the latter.
     Switch(bool, &'static str),
@@ -37,9 +42,28 @@ impl std::fmt::Display for Setting {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Count(count) => write!(f, "{count}"),
-            Self::Length(span) => f.write_str(&span.coarse()),
+            Self::Size(bytes) => match SIZES.into_iter().find(|(unit, _)| bytes % unit == 0 && *bytes > 0) {
+                Some((unit, name)) => write!(f, "{} {name}", bytes / unit),
+                None => write!(f, "{bytes}"),
+            },
+            Self::Length(span) => f.write_str(&span.exact()),
             Self::Switch(on, word) => f.write_str(if *on { word } else { "off" }),
             Self::Word(at, words) => f.write_str(words[*at]),
+        }
+    }
+}
+
+/// Units of sizes, the largest first.
+const SIZES: [(u64, &str); 3] = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+
+/// `200 MiB`, or bytes.
+fn size(text: &str) -> Option<u64> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let count: u64 = text[..digits].parse().ok()?;
+    match text[digits..].trim() {
+        "" => Some(count),
+        name => {
+            SIZES.into_iter().find(|(_, known)| *known == name).and_then(|(unit, _)| count.checked_mul(unit))
         }
     }
 }
@@ -182,13 +206,19 @@ const TABLE: &[Row] = &[
         (Span::days(1), Span::days(3650)),
         "how long seen mail and the trail are kept"
     ),
-    count!(
-        "store.keep_bytes",
-        keep_bytes,
-        u64,
-        (1 << 20, 1_u64 << 40),
-        "size of the store above which seen mail is trimmed early"
-    ),
+    Row {
+        key: "store.keep_bytes",
+        meaning: "size of the store above which seen mail is trimmed early",
+        range: (Setting::Size(1 << 20), Setting::Size(1 << 40)),
+        setter: Setter::Anybody,
+        is_right: false,
+        get: |limits| Setting::Size(limits.keep_bytes),
+        set: |limits, value| {
+            if let Setting::Size(bytes) = value {
+                limits.keep_bytes = bytes;
+            }
+        },
+    },
     switch!("wake", wake, "auto", "whether idle sessions are woken when mail comes"),
     switch!(
         "wake_unattended",
@@ -324,9 +354,14 @@ pub struct Settings {
 }
 
 impl Settings {
+    /// What counts if no file says anything.
+    pub fn defaults() -> Self {
+        Self { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] }
+    }
+
     /// Reads the user's file and the project's.
     pub fn load(cwd: &Path) -> Result<Self, Error> {
-        let mut settings = Self { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] };
+        let mut settings = Self::defaults();
         settings.read_users_files()?;
         if let Some(file) = baton_guard_runtime::project_file(cwd) {
             settings.read(&file, true)?;
@@ -359,7 +394,7 @@ impl Settings {
 
     /// Lowers what gives agents more to what this file says.
     fn cap_rights(&mut self, file: Option<&Path>) -> Result<(), Error> {
-        let mut given = Self { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] };
+        let mut given = Self::defaults();
         if let Some(file) = file {
             given.read(file, false)?;
         }
@@ -390,9 +425,14 @@ impl Settings {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(malformed(file, &format!("can't be read: {error}"))),
         };
-        let document: Document<String> = Document::parse(text.clone()).map_err(|error| {
+        self.take(file, &text, only_lower)
+    }
+
+    /// Takes what a file says.
+    fn take(&mut self, file: &Path, text: &str, only_lower: bool) -> Result<(), Error> {
+        let document: Document<&str> = Document::parse(text).map_err(|error| {
             let at = error.span().map_or(0, |span| span.start);
-            malformed(file, &format!("line {}: {}", line_of(&text, at), error.message()))
+            malformed(file, &format!("line {}: {}", line_of(text, at), error.message()))
         })?;
         // What is set about the guard, and who may answer what, is read where it is used, and
         // checked there.
@@ -408,10 +448,10 @@ impl Settings {
                     continue;
                 }
                 let Some(at) = TABLE.iter().position(|row| row.key == key) else {
-                    return Err(unknown(file, &text, item, &key));
+                    return Err(unknown(file, text, item, &key));
                 };
                 let value = value_of(&TABLE[at], item)
-                    .map_err(|why| malformed(file, &format!("line {}: {key} {why}", place(&text, item))))?;
+                    .map_err(|why| malformed(file, &format!("line {}: {key} {why}", place(text, item))))?;
                 self.apply(at, value, file, only_lower);
             }
         }
@@ -435,6 +475,12 @@ fn value_of(row: &Row, item: &Item) -> Result<Setting, String> {
         (Setting::Count(_), Some(Value::Integer(number))) => {
             Setting::Count(u64::try_from(*number.value()).map_err(|_| "must not be negative".to_owned())?)
         }
+        (Setting::Size(_), Some(Value::Integer(bytes))) => {
+            Setting::Size(u64::try_from(*bytes.value()).map_err(|_| "must not be negative".to_owned())?)
+        }
+        (Setting::Size(_), Some(Value::String(text))) => {
+            Setting::Size(size(text.value()).ok_or("must be a size such as \"200 MiB\"")?)
+        }
         (Setting::Length(_), Some(Value::String(text))) => Setting::Length(
             Span::parse(text.value()).map_err(|_| "must be a duration such as \"10m\"".to_owned())?,
         ),
@@ -450,11 +496,12 @@ fn value_of(row: &Row, item: &Item) -> Result<Setting, String> {
             let at = text.and_then(|text| words.iter().position(|word| *word == text));
             Setting::Word(at.ok_or_else(|| format!("must be one of {}", words.join(", ")))?, words)
         }
+        (Setting::Size(_), _) => return Err("must be a size such as \"200 MiB\"".to_owned()),
         (Setting::Count(_), _) => return Err("must be a whole number".to_owned()),
         (Setting::Length(_), _) => return Err("must be a duration such as \"10m\"".to_owned()),
     };
     if value < row.range.0 || value > row.range.1 {
-        return Err(format!("must lie between {} and {}", row.range.0, row.range.1));
+        return Err(format!("must be between {} and {}", row.range.0, row.range.1));
     }
     Ok(value)
 }
@@ -487,8 +534,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("config.toml");
         std::fs::write(&file, text).unwrap();
-        let mut settings =
-            Settings { limits: Limits::default(), origins: vec![Origin::Default; TABLE.len()] };
+        let mut settings = Settings::defaults();
         settings.read(&file, only_lower)?;
         Ok(settings)
     }
@@ -498,6 +544,12 @@ mod tests {
         let settings = read("[limits]\nhops = 3\n[mail]\nttl = \"2h\"\n", false).unwrap();
         assert_eq!(settings.limits.hops, 3);
         assert_eq!(settings.limits.ttl, Span::minutes(120));
+        for text in ["\"300 MiB\"", "\"300MiB\"", "314572800"] {
+            let settings = read(&format!("[store]\nkeep_bytes = {text}\n"), false).unwrap();
+            assert_eq!(settings.limits.keep_bytes, 300 << 20);
+            let row = TABLE.iter().find(|row| row.key == "store.keep_bytes").unwrap();
+            assert_eq!((row.get)(&settings.limits).to_string(), "300 MiB");
+        }
         for bad in [
             "[limits]\nhops = \"3\"",
             "[limits]\nhops = 0",
@@ -507,6 +559,8 @@ mod tests {
             "[mail]\nttl = \"-1s\"",
             "wake = true",
             "wake = \"never\"",
+            "[store]\nkeep_bytes = \"200 MB\"",
+            "[store]\nkeep_bytes = \"1 KiB\"",
             "[limits",
         ] {
             let error = read(bad, false).unwrap_err();

@@ -159,6 +159,15 @@ impl Span {
         std::time::Duration::from_millis(u64::try_from(self.0).unwrap_or(0))
     }
 
+    /// Exactly, as [`parse`](Self::parse) reads it: `90s`, `4h`, `7d`.
+    pub fn exact(self) -> String {
+        const UNITS: [(i64, &str); 4] = [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s")];
+        match UNITS.into_iter().find(|(unit, _)| self.0 % unit == 0) {
+            Some((unit, name)) => format!("{}{name}", self.0 / unit),
+            None => format!("{}ms", self.0),
+        }
+    }
+
     /// The largest whole unit: `3m`, `2h`, `5d`.
     pub fn coarse(self) -> String {
         let seconds = self.0 / 1000;
@@ -212,6 +221,17 @@ mod tests {
         assert_eq!((there.clock().as_str(), there.short(&here).as_str()), ("00:31:48", "Nov 16 00:31"));
         let west = Moment(0).civil(Span::minutes(-60));
         assert_eq!(west.short(&here), "Dec 31 1969 23:00");
+    }
+
+    #[test]
+    fn an_exact_duration_reads_back() {
+        for (text, shown) in
+            [("90s", "90s"), ("120s", "2m"), ("24h", "1d"), ("36h", "36h"), ("250ms", "250ms")]
+        {
+            let span = Span::parse(text).unwrap();
+            assert_eq!(span.exact(), shown);
+            assert_eq!(Span::parse(shown).unwrap(), span);
+        }
     }
 
     #[test]

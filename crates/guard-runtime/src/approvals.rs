@@ -103,7 +103,7 @@ impl ApprovalSettings {
     }
 
     /// Reads a file's section.
-    fn read(file: &Path, text: &str) -> Result<Self, Error> {
+    pub fn read(file: &Path, text: &str) -> Result<Self, Error> {
         let document = parsed(file, text)?;
         let mut policy = Self { file: Some(file.to_owned()), ..Self::default() };
         let Some(section) = document.get(SECTION_NAME).and_then(Item::as_table_like) else {

@@ -136,6 +136,12 @@ pub(crate) fn text(file: &Path) -> Result<Option<String>, Error> {
     }
 }
 
+/// Checks what a person's file says about the guard and its rules, before it is written.
+pub fn check(file: &Path, text: &str) -> Result<(), Error> {
+    let text = Settings::default().read(file, text, Owner::User)?;
+    rules(&[RuleFile { path: file.to_owned(), text, owner: Owner::User }]).map(drop)
+}
+
 /// A file with rules.
 #[derive(Clone, Debug)]
 pub(crate) struct RuleFile {

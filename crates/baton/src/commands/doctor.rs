@@ -117,7 +117,7 @@ impl Doctor {
 
     fn home(&self, home: &Path) -> Check {
         let Ok(metadata) = std::fs::metadata(home) else {
-            return Check::new("home", CheckLevel::Warn, format!("{} does not exist yet", home.display()))
+            return Check::new("home", CheckLevel::Note, format!("{} does not exist yet", home.display()))
                 .hint("baton makes it when it first needs it");
         };
         if self.fix {
@@ -161,7 +161,7 @@ impl Doctor {
 
     fn store(&self, context: &CommandContext, heard: &mut Vec<Heard>) -> Vec<Check> {
         if !Store::path(&context.home).exists() {
-            let check = Check::new("store", CheckLevel::Warn, "there is none yet");
+            let check = Check::new("store", CheckLevel::Note, "there is none yet");
             return vec![check.hint("baton makes it when it first needs it")];
         }
         let mut store = match Store::open(&context.home, Role::Command) {

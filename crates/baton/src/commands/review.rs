@@ -2,7 +2,7 @@
 
 use super::CommandContext;
 use super::job::{Limit, Style, broke_off, host, report, watch};
-use crate::print::{Out, Text, Tone, done, text};
+use crate::print::{Out, Text, Tone, columns, done, text};
 use baton_core::error::Exit;
 use baton_core::frame;
 use baton_core::job::Status;
@@ -131,9 +131,13 @@ fn show_raw(
     Ok(Exit::Failed)
 }
 
+/// Columns before what a finding says.
+const FINDING_INDENT: usize = 10;
+
 fn in_words(review: &Opinions, out: &Out) -> Text {
     let tone = if review.opinion == Opinion::Approve { Tone::Good } else { Tone::Bad };
-    let mut text = text![out.tone(tone, review.opinion.as_str()), "  ", line(&review.summary), "\n"];
+    let head = text![out.tone(tone, review.opinion.as_str()), "  ", line(&review.summary)];
+    let mut text = text![head.filled(0, columns()), "\n"];
     for finding in &review.findings {
         let tone = match finding.severity {
             Severity::Critical | Severity::High => Tone::Bad,
@@ -142,11 +146,13 @@ fn in_words(review: &Opinions, out: &Out) -> Text {
         };
         let severity = out.tone(tone, &format!("{:<8}", finding.severity.as_str()));
         let sure = out.tone(Tone::Dim, &format!("({:.0} % sure)", finding.confidence * 100.0));
-        let place = format!("  {}  {} ", finding.place(), line(&finding.title));
-        text.push(text!["\n", severity, place, sure, "\n"]);
-        text.push(text!["          ", line(&finding.body), "\n"]);
+        let place = format!("{}  {} ", finding.place(), line(&finding.title));
+        let filled = |text: Text| text.filled(FINDING_INDENT, columns());
+        text.push(text!["\n", severity, "  ", filled(text![place, sure]), "\n"]);
+        text.push(text!["          ", filled(text![line(&finding.body)]), "\n"]);
         if !finding.recommendation.trim().is_empty() {
-            text.push(text!["          → ", line(&finding.recommendation), "\n"]);
+            let what = text!["→ ", line(&finding.recommendation)];
+            text.push(text!["          ", filled(what), "\n"]);
         }
     }
     text

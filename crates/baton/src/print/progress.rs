@@ -1,6 +1,6 @@
 //! How far something is, on the person's terminal. What is shown there is [`Text`] too.
 
-use super::{Text, stderr_is_terminal};
+use super::{Text, stderr_can_redraw};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::time::Duration;
 
@@ -8,9 +8,10 @@ use std::time::Duration;
 pub struct Progress(ProgressBar);
 
 impl Progress {
-    /// Something that takes as long as it takes; `None` where stderr is no terminal.
+    /// Something that takes as long as it takes; `None` where stderr is no terminal that can redraw
+    /// a line.
     pub fn spinner() -> Option<Self> {
-        stderr_is_terminal().then(|| {
+        stderr_can_redraw().then(|| {
             let spinner = ProgressBar::new_spinner();
             if let Ok(look) = ProgressStyle::with_template("{spinner} {elapsed} {wide_msg}") {
                 spinner.set_style(look);
@@ -22,7 +23,7 @@ impl Progress {
 
     /// So many conversations.
     pub fn conversations(whose: &'static str, length: usize) -> Self {
-        if !stderr_is_terminal() {
+        if !stderr_can_redraw() {
             return Self(ProgressBar::hidden());
         }
         let bar = Self(ProgressBar::new(length as u64));

@@ -5,8 +5,12 @@
 //! every character that a terminal acts on. Colours are kept beside the words and become escape
 //! sequences only where [`super::Out`] writes them, so no text brings its own.
 
+use super::width;
 use baton_core::foreign::{Foreign, LINE_CHARS, Lines, OneLine};
 use std::fmt;
+
+/// The narrowest that filled text becomes, however deep its indent.
+const MIN_FILLED: usize = 20;
 
 /// A colour for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,9 +77,89 @@ impl Text {
         text
     }
 
-    /// Characters that it takes on its line.
+    /// Columns that it takes on its line.
     pub fn width(&self) -> usize {
-        self.0.iter().map(|(_, words)| words.chars().count()).sum()
+        self.0.iter().map(|(_, words)| width::of(words)).sum()
+    }
+
+    /// On one line of at most this many columns; `…` stands for what is left out.
+    pub fn cut(self, most: usize) -> Self {
+        if self.width() <= most {
+            return self;
+        }
+        let mut left = most.saturating_sub(1);
+        let mut cut = Self::default();
+        for (tone, c) in self.characters() {
+            let Some(rest) = left.checked_sub(width::of_char(c)) else { break };
+            left = rest;
+            cut.add_character(tone, c);
+        }
+        let tone = cut.0.last().and_then(|(tone, _)| *tone);
+        let mut cut = cut.trim_end();
+        cut.add(tone, "…".to_owned());
+        cut
+    }
+
+    /// On lines of at most this many columns, broken at blanks where that is possible.
+    pub fn wrapped(self, most: usize) -> Vec<Self> {
+        let (mut lines, mut line, mut word) = (Vec::new(), Self::default(), Self::default());
+        let most = most.max(1);
+        for (tone, c) in self.characters() {
+            let word_width = word.width();
+            match c {
+                ' ' | '\n' => {
+                    if line.width() + word_width > most {
+                        lines.push(std::mem::take(&mut line).trim_end());
+                    }
+                    line.push(std::mem::take(&mut word));
+                    match c {
+                        '\n' => lines.push(std::mem::take(&mut line).trim_end()),
+                        _ => line.add_character(tone, c),
+                    }
+                }
+                c => {
+                    // A word that is longer than a line is broken.
+                    if word_width + width::of_char(c) > most {
+                        if line.width() > 0 {
+                            lines.push(std::mem::take(&mut line).trim_end());
+                        }
+                        lines.push(std::mem::take(&mut word));
+                    }
+                    word.add_character(tone, c);
+                }
+            }
+        }
+        if line.width() + word.width() > most {
+            lines.push(std::mem::take(&mut line).trim_end());
+        }
+        line.push(word);
+        lines.push(line.trim_end());
+        lines
+    }
+
+    /// Behind an indent, with further lines behind the same one where a terminal is too narrow.
+    pub fn filled(self, indent: usize, columns: Option<usize>) -> Self {
+        let Some(columns) = columns else { return self };
+        let mut text = Self::default();
+        for (at, line) in self.wrapped(columns.saturating_sub(indent).max(MIN_FILLED)).into_iter().enumerate()
+        {
+            if at > 0 {
+                text.add(None, format!("\n{:indent$}", ""));
+            }
+            text.push(line);
+        }
+        text
+    }
+
+    fn characters(&self) -> impl Iterator<Item = (Option<Tone>, char)> {
+        self.0.iter().flat_map(|(tone, words)| words.chars().map(|c| (*tone, c)))
+    }
+
+    fn add_character(&mut self, tone: Option<Tone>, c: char) {
+        match self.0.last_mut() {
+            Some((last, words)) if *last == tone => words.push(c),
+            _ => self.0.push((tone, c.to_string())),
+        }
     }
 
     /// Without blanks at its end.
@@ -232,5 +316,22 @@ mod tests {
     fn blanks_at_the_end_go_wherever_they_are() {
         let text = text!["a ", text!["b"].toned(Tone::Dim), "  ", " "].trim_end();
         assert_eq!((text.to_string(), text.width()), ("a b".to_owned(), 3));
+    }
+
+    #[test]
+    fn text_is_cut_and_wrapped_by_columns_and_keeps_its_tones() {
+        let text = || text![text!["one two"].toned(Tone::Bold), " three"];
+        assert_eq!(text().cut(13), text());
+        assert_eq!(text().cut(9).written(true), "\u{1b}[1mone two\u{1b}[0m…");
+        assert_eq!(Text::from("東京都").cut(5).to_string(), "東京…");
+        let lines = |text: Text, most| text.wrapped(most).iter().map(Text::to_string).collect::<Vec<_>>();
+        assert_eq!(lines(text(), 8), ["one two", "three"]);
+        assert_eq!(lines(Text::from("a\n\nlongerthan x"), 6), ["a", "", "longer", "than x"]);
+        assert_eq!(lines(Text::default(), 6), [""]);
+        assert_eq!(text().filled(2, Some(22)).to_string(), "one two three");
+        assert_eq!(
+            Text::from("aaaaaaaaaa bbbbbbbbbbbbb").filled(2, Some(22)).to_string(),
+            "aaaaaaaaaa\n  bbbbbbbbbbbbb"
+        );
     }
 }

@@ -77,8 +77,8 @@ fn errors_of_usage() {
         &["inbox", "--limit", "many"],
         &["mail", "--limit", "-1"],
         &["name"],
-        &["tag"],
-        &[],
+        &["tag", "ad"],
+        &["help", "fly"],
     ];
     for words in wrong {
         both(&ada, words, 64, "usage");

@@ -189,7 +189,7 @@ fn g3_only_the_person_s_own_file_loosens() {
     assert_eq!(held, "ask");
     assert!(why.contains("line 2"), "{why}");
     assert_eq!(log(&world).last().unwrap()["rule"], "");
-    world.script(&["config", "--json"]).expect_error(1, "config-malformed");
+    world.script(&["guard", "list", "--json"]).expect_error(1, "config-malformed");
 }
 
 #[test]

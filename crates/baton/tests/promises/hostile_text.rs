@@ -89,12 +89,11 @@ impl Shown {
             let rest = help.split_once(&format!("\n{name}:\n")).map_or("", |(_, rest)| rest);
             rest.split("\n\n").next().unwrap_or_default().to_owned()
         };
-        // What is indented further goes on with a description.
-        let first = |line: &str| {
-            let name = line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '))?;
-            name.split_whitespace().next().map(str::to_owned)
-        };
-        let commands = section("Commands").lines().filter_map(first).collect();
+        let arguments: Vec<&str> =
+            ["help"].into_iter().chain(words.iter().map(String::as_str)).chain(["--json"]).collect();
+        let document = world.script(&arguments).expect(0).json();
+        let below = document["commands"].as_array().into_iter().flatten();
+        let commands = below.filter_map(|one| one["name"].as_str().map(str::to_owned)).collect();
         let option = |line: &str| {
             let (name, _) = line.trim().split_once(" <")?;
             name.split(", ").last().filter(|name| name.starts_with("--")).map(str::to_owned)

@@ -19,6 +19,7 @@ mod approvals_rules;
 mod asks;
 mod budget;
 mod chaos;
+mod config;
 mod contention;
 mod crowd;
 mod damaged;
@@ -54,6 +55,9 @@ mod rings;
 mod selfprotection;
 mod senders;
 mod setup;
+mod status;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod unknown;
 mod upkeep;
 mod version;

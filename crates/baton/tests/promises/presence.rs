@@ -289,7 +289,7 @@ fn s5_a_damaged_record_lets_no_environment_choose_the_configuration() {
         hook.env("HOME", world.path("evil"));
         let said = run(hook, payload.to_string().as_bytes()).expect(0).stdout;
         assert!(said.contains("permissionDecision") && said.contains("config-path"), "{kind}: {said}");
-        for words in [&["config", "--json"][..], &["guard", "list", "--json"]] {
+        for words in [&["config", "--path", "--json"][..], &["guard", "list", "--json"]] {
             let mut command = world.as_script(words);
             command.env("HOME", world.path("evil"));
             let refused = run(command, b"");

@@ -7,6 +7,7 @@ use std::path::Path;
 /// Every command; a new one that is missing here is missing in the reference, and `--help` tells.
 const COMMANDS: &[&[&str]] = &[
     &[],
+    &["status"],
     &["who"],
     &["whoami"],
     &["name"],
@@ -52,29 +53,27 @@ const COMMANDS: &[&[&str]] = &[
     &["setup"],
     &["update"],
     &["demo"],
+    &["help"],
+    &["version"],
     &["mcp"],
     &["link"],
     &["hook"],
 ];
 
-/// `docs/cli-reference.txt` is what `--help` says. To write it again: `BATON_WRITE_REFERENCE=1
+/// `docs/cli-reference.txt` is what `baton help` says. To write it again: `BATON_WRITE_REFERENCE=1
 /// cargo test -p baton reference`.
 #[test]
 fn the_reference_is_what_help_says() {
     let world = World::new();
     let mut text = String::new();
     for words in COMMANDS {
-        let words: Vec<&str> = words.iter().copied().chain(["--help"]).collect();
-        // `hook` is taken before the command line is read.
-        let words = if words[0] == "hook" { vec!["--json", "hook", "--help"] } else { words };
-        let mut command = world.baton(&words);
+        let mut command = world.baton(&[&["help"], *words].concat());
         command.env("COLUMNS", "100");
-        let shown: Vec<&str> = words.iter().copied().filter(|word| !word.starts_with("--")).collect();
         let help = run(command, b"").expect(0).stdout;
         let lines: Vec<&str> = help.lines().map(str::trim_end).collect();
         text.push_str(&format!(
-            "$ {} --help\n\n{}\n\n",
-            [&["baton"], &shown[..]].concat().join(" "),
+            "$ {}\n\n{}\n\n",
+            [&["baton", "help"], *words].concat().join(" "),
             lines.join("\n").trim()
         ));
     }
@@ -92,18 +91,57 @@ fn the_reference_is_what_help_says() {
 #[test]
 fn every_command_of_help_is_in_the_reference() {
     let world = World::new();
-    let help = run(world.baton(&["--help"]), b"").expect(0).stdout;
-    let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
-    for line in commands.lines() {
-        let name = line.split_whitespace().next().unwrap();
-        assert!(COMMANDS.iter().any(|words| words.first() == Some(&name)), "{name}");
+    let mut groups = vec![Vec::new()];
+    let mut seen = 0;
+    while let Some(above) = groups.pop() {
+        let words: Vec<&str> = [vec!["help"], above.clone(), vec!["--json"]].concat();
+        let help = world.script(&words).expect(0).json();
+        for below in help["commands"].as_array().unwrap() {
+            let name: &'static str = below["name"].as_str().unwrap().to_owned().leak();
+            let path = [above.clone(), vec![name]].concat();
+            assert!(COMMANDS.contains(&&path[..]), "{path:?}");
+            seen += 1;
+            groups.push(path);
+        }
     }
+    assert!(seen > 40, "{seen}");
+}
+
+#[test]
+fn the_main_help_shows_no_internals_and_says_what_scripts_need() {
+    let world = World::new();
+    let help = world.script(&["help"]).expect(0).stdout;
+    for internal in ["mcp", "link", "hook", "job-worker", "keep-server", "tell-waiting", "follow-mail"] {
+        assert!(!help.contains(&format!("\n  {internal} ")), "{internal}");
+    }
+    for part in ["Mail:", "Examples:", "Exit codes:", "  64  wrong usage", "Environment:", "BATON_HOME"] {
+        assert!(help.contains(part), "{part}");
+    }
+    assert_eq!(world.script(&["--help"]).expect(0).stdout, help);
+    assert_eq!(
+        world.script(&["help", "send"]).expect(0).stdout,
+        world.script(&["send", "-h"]).expect(0).stdout
+    );
+    for group in ["job", "guard", "dnd", "tag"] {
+        let alone = world.script(&[group]).expect(0);
+        assert_eq!(alone.stdout, world.script(&["help", group]).expect(0).stdout);
+        assert_eq!(alone.stderr, "");
+        assert!(world.script(&[group, "--json"]).expect(0).json()["commands"].as_array().unwrap().len() > 1);
+    }
+    assert_eq!(world.script(&["version"]).expect(0).stdout, world.script(&["--version"]).expect(0).stdout);
+    let hint = world.script(&["snd", "otter", "x", "--json"]).expect_error(64, "usage");
+    assert_eq!(hint, "did you mean `baton send`? `baton help` lists the commands");
+    let hint = world.script(&["help", "job", "strat", "--json"]).expect_error(64, "usage");
+    assert_eq!(hint, "did you mean `baton job start`? `baton help job` lists the commands");
+    assert!(!world.home().exists(), "and nothing is made");
 }
 
 #[test]
 fn help_and_version_need_no_home_and_go_to_stdout() {
     let world = World::new();
-    for words in [&["--help"][..], &["send", "--help"], &["--version"]] {
+    for words in
+        [&["--help"][..], &["send", "--help"], &["--version"], &["help", "job", "start"], &["version"]]
+    {
         let mut command = world.baton(words);
         command.env_clear();
         let done = run(command, b"").expect(0);

@@ -7,7 +7,7 @@
 //! demo closes its standard input.
 
 use super::broken;
-use crate::print::{Out, done};
+use crate::print::{Colour, Out, done};
 use baton_core::Error;
 use baton_core::error::Exit;
 use rustix::fs::{OFlags, fcntl_setfl};
@@ -27,7 +27,7 @@ const WAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Carries out orders until there are no more.
 pub fn run() -> Result<Exit, Error> {
-    let out = Out::new(true);
+    let out = Out::new(true, Colour::Never);
     let mut stand_in = StandIn::default();
     for order in std::io::stdin().lines() {
         let order = order.map_err(|error| broken("read an order", error))?;

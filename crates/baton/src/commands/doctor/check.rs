@@ -1,9 +1,12 @@
 //! One check, and how checks are shown: for people in one block per agent, as data in one list.
 
-use crate::print::{Out, Text, Tone, text};
+use crate::print::{Out, Text, Tone, columns, text};
 use baton_agents::Agent;
 use baton_core::Error;
 use serde_json::{Value, json};
+
+/// Columns before a detail, in addition to the name of its check.
+const INDENT: usize = 10;
 
 /// How a check ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,9 +105,10 @@ pub fn shown(out: Out, blocks: &[Block]) -> Text {
         for check in &block.checks {
             let verdict = out.tone(check.verdict.tone(), check.verdict.as_str());
             let name = format_args!("  {:width$}  ", check.name);
-            text.push(text!["  ", verdict, name, &check.detail, "\n"]);
+            let detail = text![&check.detail].filled(width + INDENT, columns());
+            text.push(text!["  ", verdict, name, detail, "\n"]);
             if let Some(hint) = &check.hint {
-                let hint = out.tone(Tone::Dim, &format!("hint: {hint}"));
+                let hint = out.tone(Tone::Dim, &format!("hint: {hint}")).filled(width + INDENT, columns());
                 text.push(text!["        ", format_args!("{:width$}  ", ""), hint, "\n"]);
             }
         }
@@ -112,7 +116,7 @@ pub fn shown(out: Out, blocks: &[Block]) -> Text {
     let absent: Vec<_> = blocks.iter().filter(|block| block.absent).filter_map(|block| block.agent).collect();
     if !absent.is_empty() {
         let titles: Vec<_> = absent.iter().map(|agent| agent.title()).collect();
-        text.push(text!["not installed: ", titles.join(", "), "\n"]);
+        text.push(text![text!["not installed: ", titles.join(", ")].filled(2, columns()), "\n"]);
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use super::CommandContext;
 use crate::guard;
-use crate::print::{Out, Tone, done, table};
+use crate::print::{Out, Tone, done, table_of_sentences};
 use baton_core::Error;
 use baton_core::error::Exit;
 use serde_json::{Value, json};
@@ -33,7 +33,7 @@ pub fn run(context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         }));
     }
     out.data(&Value::Array(documents), || {
-        table(&["RULE", "STATE", "WHEN", "ABOUT"], &rows, &[Some(Tone::Bold)])
+        table_of_sentences(&["RULE", "STATE", "WHEN", "ABOUT"], &rows, &[Some(Tone::Bold)])
     })?;
     done()
 }

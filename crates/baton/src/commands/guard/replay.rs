@@ -1,7 +1,7 @@
 //! `guard replay`: what the rules of today would have said about the calls of past conversations.
 
 use super::CommandContext;
-use crate::print::{Out, Progress, Text, Tone, done, table, text};
+use crate::print::{Out, Progress, Text, Tone, done, table, text, when};
 use crate::{environment, guard};
 use baton_agents::history::{History, HistoryReader, Past};
 use baton_agents::{ALL, Agent};
@@ -203,7 +203,8 @@ impl Tally {
 fn in_words(tallies: &[(&dyn Agent, Tally)]) -> Text {
     let mut rows = Vec::new();
     let mut sums = Vec::new();
-    for (agent, tally) in tallies {
+    let found = |(_, tally): &&(&dyn Agent, Tally)| tally.conversations > 0 || tally.trouble.is_some();
+    for (agent, tally) in tallies.iter().filter(found) {
         for ((id, decision), rule) in &tally.by_rule {
             rows.push(vec![
                 agent.name().to_owned(),
@@ -211,7 +212,7 @@ fn in_words(tallies: &[(&dyn Agent, Tally)]) -> Text {
                 id.clone(),
                 rule.calls.to_string(),
                 rule.sessions.len().to_string(),
-                rule.last.map_or_else(|| "–".to_owned(), Moment::to_rfc3339),
+                rule.last.map_or_else(|| "–".to_owned(), when),
                 rule.example.clone(),
             ]);
         }
@@ -230,6 +231,9 @@ fn in_words(tallies: &[(&dyn Agent, Tally)]) -> Text {
     }
     let head = ["AGENT", "DECISION", "RULE", "CALLS", "SESSIONS", "LAST", "FOR EXAMPLE"];
     let tones = [None, Some(Tone::Bold), None, None, None, Some(Tone::Dim)];
+    if sums.is_empty() {
+        return Text::from("no agent has kept a conversation from that time here");
+    }
     let sums = Text::join(sums, "\n");
     if rows.is_empty() { sums } else { text![table(&head, &rows, &tones).trim_end(), "\n\n", sums] }
 }

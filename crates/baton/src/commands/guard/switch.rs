@@ -4,6 +4,7 @@
 use super::{CommandContext, rule};
 use crate::environment;
 use crate::print::{Out, Text, Tone, done, text};
+use crate::settings::edit;
 use baton_core::error::Exit;
 use baton_core::{Code, Error};
 use baton_guard::Rule;
@@ -11,8 +12,6 @@ use baton_guard_runtime::PROJECT_FILE;
 use baton_machine::project;
 use clap::Args;
 use serde_json::json;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use toml_edit::{Array, DocumentMut, Item, Table, Value};
 
@@ -39,16 +38,12 @@ impl Switch {
     pub fn run(&self, to: To, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let rule = rule(&self.rule)?;
         let file = self.file(context)?;
-        let before = match baton_machine::files::text(&file, baton_core::limits::CONFIG_BYTES) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            Err(error) => return Err(unusable(&file, &error.to_string())),
-        };
+        let (snapshot, before) = edit::read(&file)?;
         let after =
             if self.project { switched_in_project(&before, rule, to) } else { switched(&before, rule, to) }
                 .map_err(|why| unusable(&file, &why))?;
         if after != before {
-            write(&file, &after).map_err(|error| unusable(&file, &error.to_string()))?;
+            edit::write(&snapshot, &after)?;
         }
         let state = if to == To::On { "on" } else { "off" };
         let document = json!({"rule": rule.id, "state": state, "file": file, "changed": after != before});
@@ -141,25 +136,6 @@ fn put_in(document: &mut DocumentMut, name: &str, id: &str) -> Result<(), String
     let guard = guard.as_table_like_mut().ok_or("guard is no section")?;
     guard.insert(name, toml_edit::value(Array::from_iter([id])));
     Ok(())
-}
-
-/// Writes a file at once or not at all.
-fn write(file: &Path, text: &str) -> io::Result<()> {
-    if let Some(folder) = file.parent() {
-        fs::create_dir_all(folder)?;
-    }
-    let draft = file.with_extension(format!("baton-{}", std::process::id()));
-    let written = fs::write(&draft, text)
-        .and_then(|()| match fs::metadata(file) {
-            Ok(old) => fs::set_permissions(&draft, old.permissions()),
-            Err(_) => Ok(()),
-        })
-        .and_then(|()| fs::rename(&draft, file));
-    if written.is_err() {
-        // It may not even be there.
-        fs::remove_file(&draft).ok();
-    }
-    written
 }
 
 #[cfg(test)]
