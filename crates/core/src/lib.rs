@@ -27,5 +27,6 @@ pub mod session;
 pub mod time;
 pub mod tool;
 pub mod wake;
+pub mod words;
 
 pub use error::{Code, Error};

@@ -2,10 +2,11 @@
 
 use super::CommandContext;
 use super::job::{Limit, Style, broke_off, host, report, watch};
-use crate::print::{Out, Text, Tone, done, text};
+use crate::print::{Out, Text, Tone, text};
 use baton_core::error::Exit;
 use baton_core::frame;
 use baton_core::job::Status;
+use baton_core::words::counted;
 use baton_core::{Code, Error};
 use baton_jobs::describe;
 use baton_jobs::review::changes::{Changes, Diff, Repository};
@@ -31,8 +32,7 @@ pub struct Review {
 }
 
 impl Review {
-    /// Has it reviewed, and shows what was found. Findings are data: the exit status is 0 with them
-    /// too.
+    /// Has it reviewed, and shows what was found. The exit status says whether it approved.
     pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let limit = self.max_wait.as_deref().map(Limit::parse).transpose()?;
         let host = host(context)?;
@@ -57,8 +57,8 @@ impl Review {
         out.say(out.tone(
             Tone::Dim,
             &format!(
-                "{agent} reviews {} files changed since {}{how} (job {})",
-                changes.files.len(),
+                "{agent} reviews {} changed since {}{how} (job {})",
+                counted(changes.files.len(), "file"),
                 changes.base_name,
                 job.id
             ),
@@ -106,7 +106,10 @@ fn show(jobs: &mut Jobs, row: &JobRow, agent: &str, changes: &Changes, out: &Out
     out.data(&document, || in_words(&review, out))?;
     out.afterwards(jobs.set_read(&row.id, baton_machine::clock::now()));
     jobs.tidy();
-    done()
+    Ok(match review.opinion {
+        Opinion::Approve => Exit::Done,
+        Opinion::RequestChanges => Exit::Failed,
+    })
 }
 
 /// What is no review is shown as it came.

@@ -75,13 +75,13 @@ impl Jobs {
         run(self.command(&[arguments, &["--json"]].concat()), b"")
     }
 
-    fn start(&self, prompt: &str) -> String {
+    pub fn start(&self, prompt: &str) -> String {
         let started = self.run(&["job", "start", "claude", prompt]).expect(0).json();
         assert_eq!(started["status"], "queued");
         started["job_id"].as_str().unwrap().to_owned()
     }
 
-    fn status(&self, id: &str) -> Value {
+    pub fn status(&self, id: &str) -> Value {
         self.run(&["job", "status", id]).expect(0).json()
     }
 

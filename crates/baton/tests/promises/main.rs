@@ -11,6 +11,8 @@ mod moments;
 mod paper;
 mod processes;
 mod puppet;
+#[cfg(target_os = "linux")]
+mod terminal;
 mod world;
 
 #[cfg(target_os = "linux")]
@@ -36,6 +38,8 @@ mod hostile_text;
 mod identity;
 mod jobs;
 mod jobs_mcp;
+#[cfg(target_os = "linux")]
+mod jobs_person;
 #[cfg(target_os = "linux")]
 mod killed;
 mod life;

@@ -11,7 +11,7 @@ use baton_core::Code;
 use baton_core::approval::{Answer, Question, QuestionKind};
 use baton_core::job::judge::{self, JobVerdict, Now, Patience};
 use baton_core::job::watch::Watch;
-use baton_core::job::{Channel, Fault, Observation, Snapshot, Status};
+use baton_core::job::{Channel, Fault, Observation, Snapshot, Status, ToolState};
 use baton_core::process::Process;
 use baton_core::time::Span;
 use baton_guard_runtime::approvals::{Access, Opinion};
@@ -538,7 +538,14 @@ fn phase(watch: &Watch) -> &'static str {
 fn in_words(seen: &Observation) -> Option<String> {
     match seen {
         Observation::Session(id) => Some(format!("session {id}")),
-        Observation::Tool(tool) => Some(format!("{:?} {}", tool.state, head(&tool.what, 200)).to_lowercase()),
+        Observation::Tool(tool) => {
+            let what = head(&tool.what, 200).to_lowercase();
+            Some(match tool.state {
+                ToolState::Pending => format!("is to run {what}"),
+                ToolState::Running => what,
+                ToolState::Ended => format!("ended {what}"),
+            })
+        }
         Observation::Said(said) => Some(format!("said: {}", head(&said.text, 200))),
         Observation::Asked(question) => Some(format!("asks: {}", question.subject.head())),
         Observation::Settled(_) => Some("answered".to_owned()),

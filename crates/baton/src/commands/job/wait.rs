@@ -1,5 +1,6 @@
 //! `job wait`, and what `run` does after the start.
 
+use super::changes::say_changes;
 use super::{CommandContext, host};
 use crate::print::{Out, Progress, Text, Tone, text};
 use baton_core::error::Exit;
@@ -201,33 +202,21 @@ fn result_text(row: &JobRow, several: bool, out: &Out) -> Option<Text> {
 /// What a person should know besides the result.
 pub fn say_trouble(row: &JobRow, out: &Out) {
     if !row.status.is_end() {
-        out.say(text!["job ", format_args!("{} is {} ({})", row.id, row.status, crumb(row))]);
+        let so_far = describe::elapsed(row).coarse();
+        out.say(text![
+            "job ",
+            format_args!("{} goes on after {so_far}: {} ({})", row.id, row.status, crumb(row))
+        ]);
+        out.say(out.tone(Tone::Dim, &format!("wait for it again with: baton job wait {}", row.id)));
         return;
     }
-    if let Some(changes) = row.changes.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-        out.say(changes_in_words(&changes));
-    }
+    say_changes(row, out);
     if row.status == Status::Completed {
         return;
     }
     if let Some(fault) = &row.fault {
         let message = format!("job {} {}: {}", row.id, row.status, fault.error.message());
         out.trouble(&message, fault.error.hint_text());
-    }
-}
-
-fn changes_in_words(changes: &Value) -> Text {
-    let files = changes["files"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|file| Some(format!("  {} {}", file["status"].as_str()?, file["path"].as_str()?)));
-    match changes["path"].as_str() {
-        Some(path) => {
-            let branch = changes["branch"].as_str().unwrap_or("?");
-            text!["branch ", format_args!("{branch} in {path}"), "\n", Text::join(files, "\n")]
-        }
-        None => text!["it changed nothing; its worktree was removed"],
     }
 }
 
@@ -317,11 +306,11 @@ impl<'a> View<'a> {
         let ran_out = Instant::now() >= self.deadline && verdict(rows, until) == Exit::NotYet;
         if self.style.follow && ran_out {
             for row in rows.iter().filter(|row| !row.status.is_end()) {
-                let words = text![
-                    "TERMINAL=timeout job ",
-                    format_args!("{} is {}", row.id, row.status),
-                    " and goes on"
-                ];
+                let so_far = describe::elapsed(row).coarse();
+                let words = text![format_args!(
+                    "TERMINAL=timeout job {} after {so_far}: it is {} and goes on",
+                    row.id, row.status
+                )];
                 self.print(&json!({"event": "timeout", "job": describe::not_yet(self.host, row)}), words);
             }
         }
