@@ -2,6 +2,7 @@
 
 pub mod approve;
 pub mod ask;
+mod asking;
 pub mod config;
 pub mod demo;
 pub mod doctor;
@@ -16,6 +17,7 @@ pub mod review;
 pub mod send;
 pub mod setup;
 pub mod wake;
+mod watch;
 pub mod who;
 
 use crate::cli::Global;

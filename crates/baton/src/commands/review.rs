@@ -1,6 +1,7 @@
 //! `review`: another agent reviews what has changed, and changes nothing.
 
 use super::CommandContext;
+use super::asking::{Asking, Numbers};
 use super::job::{Limit, Style, broke_off, host, report, watch};
 use crate::print::{Out, Text, Tone, text};
 use baton_core::error::Exit;
@@ -68,6 +69,10 @@ impl Review {
             Err(error) => return broke_off(std::slice::from_ref(&job.id), &error, out),
         };
         let style = Style { out: *out, follow: false };
+        let mut asking = match Asking::of_person(context, &host, *out, Numbers::None) {
+            Ok(asking) => asking,
+            Err(error) => return broke_off(std::slice::from_ref(&job.id), &error, out),
+        };
         let watched = watch(
             &host,
             &mut jobs,
@@ -75,6 +80,7 @@ impl Review {
             Until::All,
             limit.map(|limit| limit.after(began)),
             style,
+            asking.as_mut(),
         );
         let watched = match watched {
             Ok(watched) => watched,

@@ -97,6 +97,16 @@ impl Terminal {
         found.expect("it runs")
     }
 
+    /// The first process below that one.
+    pub fn below(&self) -> Pid {
+        let pid = self.pid().as_raw_nonzero();
+        let found = wait::poll(wait::HANG, || {
+            let below = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
+            below.split_whitespace().next()?.parse().ok().and_then(Pid::from_raw)
+        });
+        found.expect("it runs something")
+    }
+
     /// Waits for its end; gives the exit code. `None` if it was killed.
     #[track_caller]
     pub fn end(&mut self) -> Option<i32> {

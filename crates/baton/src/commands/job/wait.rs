@@ -2,20 +2,22 @@
 
 use super::changes::say_changes;
 use super::{CommandContext, host};
+use crate::commands::asking::{Asking, Numbers};
+use crate::keys::Interrupts;
 use crate::print::{Out, Progress, Text, Tone, text};
+use baton_approvals::inbox;
 use baton_core::error::Exit;
 use baton_core::foreign::Foreign;
 use baton_core::id::JobId;
 use baton_core::job::Status;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
-use baton_jobs::wait::{self, Until};
+use baton_jobs::wait::{self, SWEEP_INTERVAL, Until, Watcher};
 use baton_jobs::{Runtime, describe, start};
 use baton_store::{Activity, JobRow, Jobs};
 use clap::Args;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// How much of a result the last line of a followed job shows.
@@ -97,7 +99,8 @@ impl Wait {
         }
         let until = if self.any { Until::Any } else { Until::All };
         let style = Style { out: *out, follow: self.follow };
-        let watched = match watch(&host, &mut jobs, &ids, until, Some(limit), style) {
+        let mut asking = Asking::of_person(context, &host, *out, Numbers::None)?;
+        let watched = match watch(&host, &mut jobs, &ids, until, Some(limit), style, asking.as_mut()) {
             Ok(watched) => watched,
             Err(error) => return broke_off(&ids, &error, out),
         };
@@ -120,22 +123,63 @@ pub fn watch(
     until: Until,
     limit: Option<Limit>,
     style: Style,
+    asking: Option<&mut Asking<'_>>,
 ) -> Result<Watched, Error> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted));
     // Past any timeout that a job may have.
     let longest = limit.map_or(Duration::from_secs(8 * 24 * 3600), |limit| limit.0);
     let deadline = Instant::now() + longest;
-    let mut view = View::new(host, style, deadline);
-    let rows = wait::wait(host, jobs, ids, until, deadline, &mut |rows| {
-        view.show(rows);
-        !interrupted.load(Ordering::Relaxed)
-    })?;
-    view.close(&rows, until);
-    if let Ok(handler) = handler {
-        signal_hook::low_level::unregister(handler);
+    let view = View::new(host, style, deadline);
+    let mut person = AtTerminal { view, asking, interrupts: Interrupts::listen(), interrupted: false };
+    let rows = wait::wait_with(host, jobs, ids, until, deadline, &mut person);
+    if let Some(asking) = &mut person.asking {
+        asking.end(&inbox::of_jobs(rows.as_deref().unwrap_or_default()));
     }
-    Ok(Watched { rows, interrupted: interrupted.load(Ordering::Relaxed) })
+    let rows = rows?;
+    person.view.close(&rows, until);
+    Ok(Watched { rows, interrupted: person.interrupted })
+}
+
+/// The one who waits: sees how the jobs go on, answers what they ask, and may press Ctrl-C.
+struct AtTerminal<'v, 'a> {
+    view: View<'v>,
+    asking: Option<&'v mut Asking<'a>>,
+    interrupts: Option<&'static Interrupts>,
+    interrupted: bool,
+}
+
+impl Watcher for AtTerminal<'_, '_> {
+    fn changed(&mut self, rows: &[JobRow]) -> bool {
+        self.interrupted |= self.interrupts.is_some_and(Interrupts::take);
+        if self.interrupted {
+            return false;
+        }
+        if let Some(asking) = &mut self.asking {
+            // What was typed is about what is on the screen, so it comes before what is new.
+            asking.take_keys();
+            let waiting = inbox::of_jobs(rows);
+            if !asking.is_open() && asking.would_ask(&waiting) {
+                self.view.hush();
+            }
+            asking.look(&waiting);
+            if asking.is_open() {
+                return true;
+            }
+        }
+        self.view.show(rows);
+        true
+    }
+
+    fn also(&self) -> Vec<BorrowedFd<'_>> {
+        let keys = self.asking.as_ref().and_then(|asking| asking.fd());
+        keys.into_iter().chain(self.interrupts.map(Interrupts::fd)).collect()
+    }
+
+    fn longest(&self) -> Duration {
+        match &self.asking {
+            Some(asking) if asking.is_open() => asking.longest(),
+            _ => SWEEP_INTERVAL,
+        }
+    }
 }
 
 /// The jobs go on, whatever became of the wait for them.
@@ -249,7 +293,9 @@ pub fn crumb(row: &JobRow) -> String {
 struct View<'a> {
     host: &'a Runtime,
     style: Style,
+    /// There is one while nothing else is on the terminal.
     spinner: Option<Progress>,
+    spins: bool,
     last: Vec<(JobId, String)>,
     spoke: Instant,
     deadline: Instant,
@@ -258,11 +304,20 @@ struct View<'a> {
 impl<'a> View<'a> {
     fn new(host: &'a Runtime, style: Style, deadline: Instant) -> Self {
         let spins = !style.out.is_json() && !style.follow;
-        let spinner = spins.then(Progress::spinner).flatten();
-        Self { host, style, spinner, last: Vec::new(), spoke: Instant::now(), deadline }
+        Self { host, style, spinner: None, spins, last: Vec::new(), spoke: Instant::now(), deadline }
+    }
+
+    /// Leaves the terminal to a question.
+    fn hush(&mut self) {
+        if let Some(spinner) = self.spinner.take() {
+            spinner.clear();
+        }
     }
 
     fn show(&mut self, rows: &[JobRow]) {
+        if self.spinner.is_none() && self.spins {
+            self.spinner = Progress::spinner();
+        }
         if let Some(spinner) = &self.spinner {
             let open: Vec<&JobRow> = rows.iter().filter(|row| !row.status.is_end()).collect();
             let words = match open.as_slice() {
