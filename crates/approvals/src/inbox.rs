@@ -10,7 +10,7 @@ use baton_core::time::{Moment, Span};
 use baton_core::{Code, Error, frame};
 use baton_jobs::{Runtime, approve};
 use baton_mail::directory;
-use baton_store::{ApprovalRow, Approvals, CHANGED_NOTE, Jobs, Participant, Role, Store};
+use baton_store::{ApprovalRow, Approvals, CHANGED_NOTE, JobRow, Jobs, Participant, Role, Store};
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
@@ -152,6 +152,11 @@ pub fn pending(runtime: &Runtime) -> Result<Vec<Pending>, Error> {
     Ok(waiting)
 }
 
+/// The open questions of these jobs.
+pub fn of_jobs(rows: &[JobRow]) -> Vec<Pending> {
+    approve::questions(rows.to_vec()).into_iter().map(|one| Pending::Job(Box::new(one))).collect()
+}
+
 /// The same by the records alone, without reconciling them, for callers that only look.
 pub fn glance(runtime: &Runtime) -> Result<Vec<Pending>, Error> {
     let mut waiting = Vec::new();
@@ -191,11 +196,42 @@ fn shown(runtime: &Runtime, told: &[Pending]) -> Result<Vec<Pending>, Error> {
     Ok(everybody.into_iter().map(|one| Pending::Shown(Box::new(one), question())).collect())
 }
 
+/// How a closed question ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct End {
+    pub state: State,
+    /// Who answered it.
+    pub by: Option<String>,
+}
+
 /// How a closed question ended; `None` if nothing is kept of it.
-pub fn end_of(runtime: &Runtime, pending: &Pending) -> Result<Option<String>, Error> {
-    let Pending::Session(row, _) = pending else { return Ok(None) };
-    let row = Approvals::open(&runtime.home, Role::Command)?.get(&row.id)?;
-    Ok(row.map(|row| row.state.as_str().to_owned()))
+pub fn end_of(runtime: &Runtime, pending: &Pending) -> Result<Option<End>, Error> {
+    match pending {
+        Pending::Session(row, _) => {
+            let row = Approvals::open(&runtime.home, Role::Command)?.get(&row.id)?;
+            Ok(row.map(|row| End { state: row.state, by: row.by }))
+        }
+        Pending::Job(one) => {
+            let jobs = Jobs::open(&runtime.home)?;
+            let job = &one.job.id;
+            if let Some((word, by)) = jobs.taken_answer(job, &one.question.id, &one.digest())? {
+                let state = Answer::read(&word, "").map_or(State::Elsewhere, |answer| taken_as(&answer));
+                return Ok(Some(End { state, by: Some(by) }));
+            }
+            let has_ended = jobs.get(job)?.is_none_or(|row| row.status.is_end());
+            Ok(Some(End { state: if has_ended { State::Gone } else { State::Elsewhere }, by: None }))
+        }
+        Pending::Shown(..) => Ok(None),
+    }
+}
+
+/// The end of a question of which the agent has taken this answer.
+fn taken_as(answer: &Answer) -> State {
+    match answer {
+        Answer::Deny(_) => State::Denied,
+        Answer::Words(_) => State::Replied,
+        Answer::Allow | Answer::AllowAlways => State::Approved,
+    }
 }
 
 /// The question that a text means, by its id or the beginning of it. For a question that is closed,
@@ -295,12 +331,11 @@ pub fn answer(
             let job = approve::answer(runtime, &mut jobs, waiting, shown, answer, by)?;
             let said = format!("{} by {by}", answer.in_words().0);
             trail::note_job(&runtime.home, job.asker, &pending.id(), &said, &pending.line().text);
-            let state = match answer {
-                Answer::Deny(_) => State::Denied,
-                Answer::Words(_) => State::Replied,
-                Answer::Allow | Answer::AllowAlways => State::Approved,
-            };
-            Ok(Effect { id: pending.id(), state, job: Some(job.status.as_str().to_owned()) })
+            Ok(Effect {
+                id: pending.id(),
+                state: taken_as(answer),
+                job: Some(job.status.as_str().to_owned()),
+            })
         }
         Pending::Session(row, _) => {
             let mut bell = crate::listen(&runtime.home)?;

@@ -23,21 +23,17 @@ use baton_core::approval::{AskedBy, Digest, Line, Question, Subject};
 use baton_machine::bell::{self, Bell};
 use baton_machine::project;
 use baton_store::ApprovalRow;
-use std::path::{Path, PathBuf};
-
-fn changed(home: &Path) -> PathBuf {
-    home.join("bell").join("approvals")
-}
+use std::path::Path;
 
 /// Rings: a question was asked, answered or closed.
 pub fn ring(home: &Path) {
-    bell::ring_at(&changed(home));
+    bell::ring_at(&bell::inbox(home));
 }
 
 /// Listens to that bell. Earlier rings are not heard, so read the store after this and before the
 /// first wait.
 pub fn listen(home: &Path) -> Result<Bell, baton_core::Error> {
-    Bell::listen_at(&changed(home))
+    Bell::listen_at(&bell::inbox(home))
 }
 
 /// Identifies what a row asks.

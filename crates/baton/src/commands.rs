@@ -2,6 +2,7 @@
 
 pub mod approve;
 pub mod ask;
+mod asking;
 pub mod config;
 pub mod demo;
 pub mod doctor;
@@ -18,6 +19,7 @@ pub mod setup;
 pub mod status;
 pub mod update;
 pub mod wake;
+mod watch;
 pub mod who;
 
 use crate::cli::Global;

@@ -12,6 +12,7 @@ mod entry;
 mod environment;
 mod guard;
 mod hook;
+mod keys;
 mod print;
 mod settings;
 mod started;

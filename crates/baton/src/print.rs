@@ -120,6 +120,11 @@ impl Out {
         Some(io::stdin().read_line(&mut line).is_ok() && matches!(line.trim(), "y" | "Y" | "yes"))
     }
 
+    /// Takes back the last character of what the person types.
+    pub fn rub_out(self) {
+        eprint!("\x08 \x08");
+    }
+
     /// Rings the bell of the terminal.
     pub fn ring(self) {
         eprint!("\x07");
@@ -215,6 +220,7 @@ fn stderr_can_redraw() -> bool {
 /// A bug ends the command with its message, which may quote text that is foreign.
 pub fn announce_panics() {
     std::panic::set_hook(Box::new(|panic| {
+        baton_machine::tty::put_back();
         eprintln!("error: baton has a bug: {}", Foreign::new(panic.to_string()));
     }));
 }

@@ -17,6 +17,7 @@
 //! A release withdraws an answer that the holder has not taken: the holder has ended, so it never
 //! will. An ended question stays ended.
 
+pub mod keys;
 pub mod subject;
 
 pub use subject::{AskedBy, Digest, Extent, Line, Part, Subject, in_a_list, in_one_line};

@@ -179,6 +179,8 @@ codes! {
     /// baton does not keep all of the question because it is too long, so it can't be approved
     /// here.
     QuestionTooLarge = "question-too-large", Refused;
+    /// The person was asked once more, and did not say yes. Nothing was done.
+    Declined = "declined", Failed;
     /// There is no exact rule that "always" would grant.
     NoSuchRule = "no-such-rule", Refused;
     /// The agent is not named as a reviewer for that project.

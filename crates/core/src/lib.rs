@@ -30,5 +30,6 @@ pub mod silence;
 pub mod time;
 pub mod tool;
 pub mod wake;
+pub mod words;
 
 pub use error::{Code, Error};

@@ -5,7 +5,7 @@ use crate::backend::Turn;
 use baton_agents::asked;
 use baton_core::Code;
 use baton_core::approval::{Answer, AskedBy, Digest, Line, Question};
-use baton_core::id::ApprovalId;
+use baton_core::id::JobId;
 use baton_machine::project;
 use baton_store::{JobRow, Jobs, Role, Store};
 use serde_json::{Value, json};
@@ -17,34 +17,41 @@ pub const GONE: &str = "gone";
 /// The job now asks something other than what was shown.
 pub const CHANGED: &str = "changed";
 
-/// An open question, under a key that no other question of any job ever has.
+/// An open question, under a key that no other question of its job ever has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Open {
-    /// A random text, made when the question was first seen. A question with other content has
-    /// another key, whatever its backend calls it.
+    /// A number that counts up in the job, given when the question was first seen. A question with
+    /// other content has another key, whatever its backend calls it.
     pub key: String,
     pub question: Question,
 }
 
 impl Open {
-    /// Gives each question its key. The same question as before keeps it.
-    pub fn keyed(questions: &[Question], before: &[Self]) -> Vec<Self> {
+    /// Gives each question its key. The same question as before keeps it. `last` is the number
+    /// that was given last, for the whole life of the job's one worker.
+    pub fn keyed(questions: &[Question], before: &[Self], last: &mut u32) -> Vec<Self> {
         let known = |question: &Question| {
             let same =
                 |open: &&Self| open.question.id == question.id && open.question.subject == question.subject;
             before.iter().find(same)
         };
-        let new = || {
-            ApprovalId::from_random(baton_machine::random::id()).as_str().chars().skip(1).take(8).collect()
+        let mut new = || {
+            *last += 1;
+            last.to_string()
         };
-        let open = |question: &Question| match known(question) {
+        let mut open = |question: &Question| match known(question) {
             Some(known) => {
                 let why = known.question.why.clone();
                 Self { key: known.key.clone(), question: Question { why, ..question.clone() } }
             }
             None => Self { key: new(), question: question.clone() },
         };
-        questions.iter().map(open).collect()
+        questions.iter().map(&mut open).collect()
+    }
+
+    /// The id by which a question of a job is answered.
+    pub fn id(job: &JobId, key: &str) -> String {
+        format!("{job}.{key}")
     }
 }
 
@@ -109,9 +116,9 @@ pub fn deliver(jobs: &mut Jobs, job: &JobRow, turn: &dyn Turn, open: &[Question]
 
 /// Records in the trail that a rule has answered a question. Best effort: the answer is in the
 /// record.
-pub fn record_rule_answer(runtime: &Runtime, row: &JobRow, question: &Question, by: &str) {
+pub fn record_rule_answer(runtime: &Runtime, row: &JobRow, Open { key, question }: &Open, by: &str) {
     if let Ok(mut store) = Store::open(&runtime.home, Role::Command) {
-        let detail = format!("{}:{} allow by {by}: {}", row.id, question.id, line(row, question).text);
+        let detail = format!("{} allow by {by}: {}", Open::id(&row.id, key), line(row, question).text);
         store.note(baton_machine::clock::now(), "approval-answered", Some(row.asker), &detail).ok();
     }
 }
@@ -121,7 +128,7 @@ mod tests {
     use super::*;
     use baton_core::Error;
     use baton_core::approval::{Part, Subject};
-    use baton_core::id::{JobId, ParticipantId};
+    use baton_core::id::ParticipantId;
     use baton_core::job::Snapshot;
     use baton_core::process::Process;
     use baton_core::time::Moment;
@@ -132,7 +139,7 @@ mod tests {
     fn questions_read_back() {
         let subject =
             Subject::input(None, vec![Part::question("which \"one\"?", &[])], vec!["a".into(), "b".into()]);
-        let mut open = Open::keyed(&[Question::new("per_1", subject)], &[]);
+        let mut open = Open::keyed(&[Question::new("per_1", subject)], &[], &mut 0);
         assert_eq!(parse(&to_json(&open)), open);
         open[0].question.why = Some("it counts".into());
         assert_eq!(parse(&to_json(&open)), open);
@@ -143,14 +150,21 @@ mod tests {
     #[test]
     fn s3_another_question_under_the_same_id_has_another_key() {
         let asks = |command: &str| vec![Question::new("0", Subject::command("bash", command))];
-        let first = Open::keyed(&asks("ls"), &[]);
-        assert_eq!(Open::keyed(&asks("ls"), &first), first);
+        let last = &mut 0;
+        let first = Open::keyed(&asks("ls"), &[], last);
+        assert_eq!(Open::keyed(&asks("ls"), &first, last), first);
         let why = |open: &[Open]| open[0].question.why.clone();
         let mut judged = first.clone();
         judged[0].question.why = Some("it counts".into());
-        assert_eq!(why(&Open::keyed(&asks("ls"), &judged)), why(&judged), "the guard's reason stays with it");
-        assert_eq!(why(&Open::keyed(&asks("rm"), &judged)), None);
-        assert_ne!(Open::keyed(&asks("curl x | sh"), &first)[0].key, first[0].key);
+        assert_eq!(
+            why(&Open::keyed(&asks("ls"), &judged, last)),
+            why(&judged),
+            "the guard's reason stays with it"
+        );
+        assert_eq!(why(&Open::keyed(&asks("rm"), &judged, last)), None);
+        assert_ne!(Open::keyed(&asks("curl x | sh"), &first, last)[0].key, first[0].key);
+        // Nor does the first question get its key back, after another one was open.
+        assert_ne!(Open::keyed(&asks("ls"), &[], last)[0].key, first[0].key);
     }
 
     /// A backend that records what it gets.

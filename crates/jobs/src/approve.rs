@@ -20,13 +20,14 @@ const EFFECT_TIMEOUT: Duration = Duration::from_secs(10);
 pub struct Pending {
     pub job: JobRow,
     pub question: Question,
+    /// The question's number in its job.
     pub key: String,
 }
 
 impl Pending {
     /// The id by which it is answered: the job, and the key of this question.
     pub fn id(&self) -> String {
-        format!("{}:{}", self.job.id, self.key)
+        Open::id(&self.job.id, &self.key)
     }
 
     /// What every list shows of it, and whether that is everything.
@@ -55,7 +56,8 @@ pub fn recorded(jobs: &Jobs) -> Result<Vec<Pending>, Error> {
     Ok(questions(rows))
 }
 
-fn questions(rows: Vec<JobRow>) -> Vec<Pending> {
+/// The open questions of these jobs.
+pub fn questions(rows: Vec<JobRow>) -> Vec<Pending> {
     let of = |row: JobRow| {
         let asked = answers::parse(row.questions.as_deref().unwrap_or_default());
         asked
@@ -66,13 +68,18 @@ fn questions(rows: Vec<JobRow>) -> Vec<Pending> {
     rows.into_iter().filter(|row| !row.status.is_end()).flat_map(of).collect()
 }
 
-/// The question that a text means: its whole id, the job's id, or the beginning of either.
+/// The question that a text means: its whole id, the job's id, or the beginning of the job's id
+/// with or without the question's number. The number itself has no beginning: `.1` is never `.11`.
 pub fn find(runtime: &Runtime, jobs: &mut Jobs, text: &str) -> Result<Pending, Error> {
     let typed = text.trim();
     let waiting = pending(runtime, jobs)?;
+    let (job, key) = parted(typed);
+    let is_meant = |one: &Pending| {
+        one.job.id.as_str().starts_with(job) && key.is_none_or(|key| one.key == key) && job.len() > 1
+    };
     let mut found: Vec<Pending> = waiting.iter().filter(|one| one.id() == typed).cloned().collect();
-    if found.is_empty() && typed.len() > 1 {
-        found = waiting.into_iter().filter(|one| one.id().starts_with(typed)).collect();
+    if found.is_empty() {
+        found = waiting.into_iter().filter(is_meant).collect();
     }
     match found.len() {
         1 => found.pop().ok_or_else(|| unknown(text)),
@@ -81,7 +88,7 @@ pub fn find(runtime: &Runtime, jobs: &mut Jobs, text: &str) -> Result<Pending, E
             let ids: Vec<String> = found.iter().map(Pending::id).collect();
             Err(Error::new(
                 Code::AmbiguousJob,
-                format!("several questions begin with that: {}", ids.join(", ")),
+                format!("several questions are meant by that: {}", ids.join(", ")),
             )
             .hint("write the whole id"))
         }
@@ -93,10 +100,14 @@ fn unknown(text: &str) -> Error {
         .hint("`baton approvals` lists what waits")
 }
 
+/// A job, and one of its questions.
+fn parted(typed: &str) -> (&str, Option<&str>) {
+    typed.split_once(['.', ':']).map_or((typed, None), |(job, key)| (job, Some(key)))
+}
+
 /// Why an existing job has no such question.
 fn no_question(runtime: &Runtime, jobs: &mut Jobs, typed: &str) -> Option<Error> {
-    let job = typed.split(':').next()?;
-    let row = crate::start::find(runtime, jobs, job).ok()?;
+    let row = crate::start::find(runtime, jobs, parted(typed).0).ok()?;
     if row.status.is_end() {
         return Some(
             Error::new(

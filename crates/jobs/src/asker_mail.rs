@@ -36,10 +36,11 @@ pub fn send_end(runtime: &Runtime, jobs: &mut Jobs, id: &JobId) {
 pub fn send_questions(runtime: &Runtime, row: &JobRow, questions: &[Open]) {
     for Open { key, question } in questions {
         let body = format!(
-            "Job {2} ({0}) waits for an answer: {1}. `baton approvals {2}:{key}` shows all of it; the person answers with `baton approve {2}:{key}` or `baton deny {2}:{key}`.",
+            "Job {2} ({0}) waits for an answer: {1}. `baton approvals {id}` shows all of it; the person answers with `baton approve {id}` or `baton deny {id}`.",
             row.agent,
             answers::line(row, question).text,
             row.id,
+            id = Open::id(&row.id, key),
         );
         send(runtime, row, &format!("job:{}:asks:{key}", row.id), &body);
     }

@@ -83,7 +83,7 @@ fn questions(row: &JobRow) -> Vec<Value> {
         .map(|Open { key, question }| {
             let (subject, line) = (&question.subject, answers::line(row, question));
             json!({
-                "id": format!("{}:{key}", row.id), "kind": subject.kind().as_str(), "what": line.text, "what_is_whole": line.is_whole, "detail": subject.text(),
+                "id": Open::id(&row.id, key), "kind": subject.kind().as_str(), "what": line.text, "what_is_whole": line.is_whole, "detail": subject.text(),
                 "why": question.why,
                 "choices": subject.choices(),
             })

@@ -9,11 +9,11 @@ use baton_machine::bell::Bell;
 use baton_machine::process;
 use baton_store::{JobRow, Jobs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 /// A ring or an end may get lost, so the jobs are checked this often.
-const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
+pub const SWEEP_INTERVAL: Duration = Duration::from_secs(5);
 
 /// What to wait for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +21,32 @@ pub enum Until {
     All,
     /// At least one of them has ended.
     Any,
+}
+
+/// A caller that waits for jobs, and what else may end its sleep.
+pub trait Watcher {
+    /// Gets the jobs whenever they may have changed, and after each sleep. Returns whether to go
+    /// on.
+    fn changed(&mut self, rows: &[JobRow]) -> bool;
+
+    /// What ends a sleep when it can be read.
+    fn also(&self) -> Vec<BorrowedFd<'_>> {
+        Vec::new()
+    }
+
+    /// The longest sleep.
+    fn longest(&self) -> Duration {
+        SWEEP_INTERVAL
+    }
+}
+
+/// A caller that waits for nothing else.
+struct Simple<'a>(&'a mut dyn FnMut(&[JobRow]) -> bool);
+
+impl Watcher for Simple<'_> {
+    fn changed(&mut self, rows: &[JobRow]) -> bool {
+        (self.0)(rows)
+    }
 }
 
 /// Waits for jobs. `changed` gets their rows whenever they may have changed, and returns whether to
@@ -33,6 +59,18 @@ pub fn wait(
     deadline: Instant,
     changed: &mut dyn FnMut(&[JobRow]) -> bool,
 ) -> Result<Vec<JobRow>, Error> {
+    wait_with(runtime, jobs, ids, until, deadline, &mut Simple(changed))
+}
+
+/// The same for a caller that has something else to wait for.
+pub fn wait_with(
+    runtime: &Runtime,
+    jobs: &mut Jobs,
+    ids: &[JobId],
+    until: Until,
+    deadline: Instant,
+    watcher: &mut dyn Watcher,
+) -> Result<Vec<JobRow>, Error> {
     // It listens before it looks, so a change in between rings.
     let mut bells: Vec<Option<Bell>> =
         ids.iter().map(|id| Bell::listen_at(&Place::of(&runtime.home, id).bell()).ok()).collect();
@@ -44,7 +82,7 @@ pub fn wait(
             Ok(found) => reconcile::all(runtime, jobs, found.into_iter().flatten().collect()),
             // Another process writes for very long. The jobs go on.
             Err(error) if error.code() == Code::StoreLocked && !left.is_zero() => {
-                sleep(&mut bells, &endings, left.min(SWEEP_INTERVAL));
+                sleep(&mut bells, &endings, &watcher.also(), left.min(watcher.longest()));
                 continue;
             }
             Err(error) => return Err(error),
@@ -54,7 +92,7 @@ pub fn wait(
             Until::All => ended == rows.len(),
             Until::Any => ended > 0 || rows.is_empty(),
         };
-        let go_on = changed(&rows);
+        let go_on = watcher.changed(&rows);
         let left = deadline.saturating_duration_since(Instant::now());
         if done || !go_on || left.is_zero() {
             return Ok(rows);
@@ -67,16 +105,22 @@ pub fn wait(
                 *ending = None;
             }
         }
-        sleep(&mut bells, &endings, left.min(SWEEP_INTERVAL));
+        sleep(&mut bells, &endings, &watcher.also(), left.min(watcher.longest()));
     }
 }
 
-fn sleep(bells: &mut [Option<Bell>], endings: &[Option<OwnedFd>], longest: Duration) {
+fn sleep(
+    bells: &mut [Option<Bell>],
+    endings: &[Option<OwnedFd>],
+    also: &[BorrowedFd<'_>],
+    longest: Duration,
+) {
     let timeout =
         Timespec { tv_sec: longest.as_secs().cast_signed(), tv_nsec: i64::from(longest.subsec_nanos()) };
     let mut fds: Vec<PollFd<'_>> =
         bells.iter().flatten().map(|bell| PollFd::new(bell.watch(), PollFlags::IN)).collect();
     fds.extend(endings.iter().flatten().map(|ending| PollFd::new(ending, PollFlags::IN)));
+    fds.extend(also.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
     // Even if it was interrupted, the caller looks again.
     poll(&mut fds, Some(&timeout)).ok();
     bells.iter_mut().flatten().for_each(Bell::drain);

@@ -88,6 +88,7 @@ pub fn run(runtime: &Runtime, id: &JobId, _lock: OwnedFd) -> Result<(), Error> {
     let changes = worktree.and_then(|worktree| worktree.finish().ok());
     finish(runtime, &mut jobs, id, &ending, changes.as_deref(), began);
     bell::ring_at(&place.bell());
+    bell::ring_at(&bell::inbox(&runtime.home));
     Ok(())
 }
 

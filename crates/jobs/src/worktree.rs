@@ -65,6 +65,9 @@ impl Worktree {
             .or_else(|_| git(&self.path, &["rev-list", "--count", "HEAD", &since]))?
             .parse()
             .unwrap_or(0);
+        // What has to be committed before the branch can be merged, and what is checked out.
+        let loose = git(&self.path, &["status", "--porcelain", "--untracked-files=all"])?;
+        let head = git(&self.path, &["rev-parse", "--abbrev-ref", "HEAD"])?;
         let kept = !files.is_empty() || commits > 0 || !ignored.is_empty();
         if !kept {
             remove(&self.repository, &self.path, &self.branch)?;
@@ -72,8 +75,11 @@ impl Worktree {
         let files: Vec<Value> =
             files.iter().map(|(status, path)| json!({"status": status, "path": path})).collect();
         let place = kept.then(|| self.path.to_string_lossy().into_owned());
-        Ok(json!({"branch": self.branch, "path": place, "base": self.base, "commits": commits, "files": files, "ignored": ignored})
-            .to_string())
+        Ok(json!({
+            "branch": self.branch, "path": place, "base": self.base, "commits": commits, "files": files, "ignored": ignored,
+            "uncommitted": !loose.is_empty(), "on_branch": head == self.branch,
+        })
+        .to_string())
     }
 }
 

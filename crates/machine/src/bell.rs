@@ -35,6 +35,12 @@ pub fn ring(home: &Path, participant: ParticipantId) {
     ring_at(&file(home, participant));
 }
 
+/// The bell of the inbox: a question was asked, answered or closed, or a job has ended. There are
+/// never many, so one bell is enough for all of them.
+pub fn inbox(home: &Path) -> PathBuf {
+    home.join("bell").join("approvals")
+}
+
 /// Rings the bell with this file, if a process has ever listened there.
 pub fn ring_at(file: &Path) {
     if let Ok(mut bell) = own::write_existing(file) {

@@ -18,3 +18,4 @@ pub mod process;
 pub mod program;
 pub mod project;
 pub mod random;
+pub mod tty;

@@ -425,6 +425,25 @@ impl Jobs {
         rows.map(|row| row.map_err(failure)).collect()
     }
 
+    /// The answer that a question's agent has taken, and who gave it.
+    pub fn taken_answer(
+        &self,
+        id: &JobId,
+        question: &str,
+        shown: &Digest,
+    ) -> Result<Option<(String, String)>, Error> {
+        self.0
+            .conn
+            .query_row(
+                "SELECT a.answer, a.by FROM answer a JOIN job j ON j.id = a.job WHERE j.public = ?1 AND a.question = ?2
+                 AND a.digest = ?3 AND a.outcome = 'delivered' ORDER BY a.id DESC LIMIT 1",
+                (id.as_str(), question, shown.as_str()),
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()
+            .map_err(failure)
+    }
+
     /// Records what became of an answer.
     pub fn settle_answer(&mut self, answer: i64, outcome: &str) -> Result<(), Error> {
         let tx = self.0.begin()?;

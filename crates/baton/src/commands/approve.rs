@@ -1,19 +1,20 @@
 //! `approvals`, `approve` and `deny`: what agents wait for, and the person's answer.
 
-use super::CommandContext;
+use super::asking::NO_REASON;
 use super::job::host;
+use super::{CommandContext, watch};
 use crate::print::{Out, Text, Tone, done, stderr_is_terminal, table, text};
-use baton_approvals::inbox::{self, Pending};
-use baton_approvals::watch::Watcher;
+use baton_approvals::inbox::{self, Effect, Pending};
 use baton_approvals::{notify, reviewers};
 use baton_core::approval::{Answer, Digest, State, in_one_line};
 use baton_core::error::Exit;
-use baton_core::{Code, Error, limits};
+use baton_core::{Code, Error};
 use baton_jobs::Runtime;
+use baton_mail::identity::Identity;
+use baton_store::Store;
 use clap::Args;
 use serde_json::{Value, json};
 use std::io::IsTerminal as _;
-use std::time::{Duration, Instant};
 
 // `baton approvals`
 #[derive(Debug, Args)]
@@ -52,7 +53,7 @@ pub struct Deny {
     /// The question, or the job that waits for one
     id: String,
     /// The reason that the agent gets
-    #[arg(long, default_value = "the person said no", value_name = "TEXT")]
+    #[arg(long, default_value = NO_REASON, value_name = "TEXT")]
     reason: String,
 }
 
@@ -60,11 +61,11 @@ impl Approvals {
     pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let host = host(context)?;
         if self.watch {
-            return watch(&host, out);
+            return watch::watch(context, &host, out);
         }
         if let Some(id) = &self.id {
             let one = inbox::find(&host, id)?;
-            out.data(&inbox::describe(&one), || in_full(out, &one))?;
+            out.data(&inbox::describe(&one), || in_full(out, &one, Extent::WithDigest))?;
             return done();
         }
         let waiting = inbox::pending(&host)?;
@@ -97,53 +98,17 @@ impl Approvals {
     }
 }
 
-/// Shows each question when it comes and when it is over. A document a line for programs.
-fn watch(host: &Runtime, out: &Out) -> Result<Exit, Error> {
-    let mut bell = baton_approvals::listen(&host.home)?;
-    let _watcher = Watcher::begin(&host.home)
-        .map_err(|error| Error::new(Code::StoreUnavailable, format!("can't watch: {error}")))?;
-    let mut known: Vec<Pending> = Vec::new();
-    let mut rung: Option<Instant> = None;
-    loop {
-        let waiting = inbox::pending(host)?;
-        let is_new = |one: &Pending| !known.iter().any(|old| old.id() == one.id());
-        if waiting.iter().any(is_new)
-            && rung.is_none_or(|rung| rung.elapsed() >= BELL_INTERVAL)
-            && rings(host)
-        {
-            rung = Some(Instant::now());
-            out.ring();
-        }
-        for one in &waiting {
-            let before = known.iter().find(|old| old.id() == one.id());
-            if before.is_none_or(|before| before.state() != one.state()) {
-                let mut document = inbox::describe(one);
-                document["event"] = json!(if before.is_none() { "asked" } else { "changed" });
-                out.data(&document, || in_full(out, one))?;
-            }
-        }
-        for gone in known.iter().filter(|old| !waiting.iter().any(|one| one.id() == old.id())) {
-            let end = inbox::end_of(host, gone)?;
-            out.data(&json!({"event": "over", "id": gone.id(), "state": end}), || {
-                let end = end.as_deref().unwrap_or("over").to_owned();
-                text![out.tone(Tone::Bold, &gone.id()), "  ", end]
-            })?;
-        }
-        known = waiting;
-        bell.wait(Instant::now() + limits::SWEEP_INTERVAL.to_std());
-    }
-}
-
-/// The bell of the terminal rings this often at most.
-const BELL_INTERVAL: Duration = Duration::from_secs(5);
-
-/// Whether the bell is wanted, and stderr is a terminal.
-fn rings(host: &Runtime) -> bool {
-    stderr_is_terminal() && host.guard().approvals().is_ok_and(|policy| policy.notify.bell)
+/// What is shown of a question beside what it asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Extent {
+    /// With the digest, by which an answer can name what was shown.
+    WithDigest,
+    /// What a person reads who answers with a key.
+    ForPerson,
 }
 
 /// Everything about one question, for people: nothing of it is cut.
-fn in_full(out: &Out, one: &Pending) -> Text {
+pub fn in_full(out: &Out, one: &Pending, extent: Extent) -> Text {
     let mut text = text![
         out.tone(Tone::Bold, &one.id()),
         format_args!("  {} ({}) in ", one.who(), one.agent()),
@@ -158,7 +123,7 @@ fn in_full(out: &Out, one: &Pending) -> Text {
         line(&format!("why: {}", in_one_line(why)));
     }
     one.question().subject.in_full().iter().for_each(|part| line(part));
-    if let Some(digest) = one.digest() {
+    if let Some(digest) = one.digest().filter(|_| extent == Extent::WithDigest) {
         line(&format!("digest: {digest}"));
     }
     text
@@ -204,19 +169,43 @@ fn give(context: &CommandContext, out: &Out, id: &str, answer: &Answer, seen: &S
     let me = context.identity(&mut store)?;
     let host = host(context)?;
     let pending = inbox::find(&host, id)?;
-    reviewers::check(&host, &store, &me, &pending, answer)?;
-    inbox::check(&pending, answer)?;
+    check(&host, &store, &me, &pending, answer)?;
     let digest = pending
         .digest()
         .ok_or_else(|| Error::new(Code::UnknownApproval, "this question can't be answered here"))?;
     show(out, id, &pending, (&digest, answer), seen)?;
-    let effect = inbox::answer(&host, &pending, &digest, answer, &me.participant.name)?;
+    let effect = answer_shown(&host, &store, &me, &pending, &digest, answer)?;
     let word = effect.state.as_str();
     let document = json!({
         "id": effect.id, "answer": word, "effective": true, "job_status": effect.job, "digest": digest.to_string(),
     });
     out.data(&document, || format!("{word}: {}", pending.line().text))?;
     done()
+}
+
+/// An error unless this caller may give that answer, and the question takes it.
+fn check(
+    host: &Runtime,
+    store: &Store,
+    me: &Identity,
+    pending: &Pending,
+    answer: &Answer,
+) -> Result<(), Error> {
+    reviewers::check(host, store, me, pending, answer)?;
+    inbox::check(pending, answer)
+}
+
+/// Gives an answer to what was shown: every answer of a command goes through here.
+pub fn answer_shown(
+    host: &Runtime,
+    store: &Store,
+    me: &Identity,
+    pending: &Pending,
+    shown: &Digest,
+    answer: &Answer,
+) -> Result<Effect, Error> {
+    check(host, store, me, pending, answer)?;
+    inbox::answer(host, pending, shown, answer, &me.participant.name)
 }
 
 /// Shows what is granted, and asks where it is not certain that the caller has seen this very
@@ -244,17 +233,17 @@ fn show(
         Seen::Unknown => !always && typed.trim() == pending.id() && pending.line().is_whole,
     };
     if is_certain {
-        out.say(in_full(out, pending));
+        out.say(in_full(out, pending, Extent::WithDigest));
         return Ok(());
     }
-    out.insist(in_full(out, pending));
+    out.insist(in_full(out, pending, Extent::WithDigest));
     if always {
         let rule = in_one_line(subject.always().unwrap_or_default());
         out.insist(format!("this allows from now on: {rule}"));
     }
     match agreed(out) {
         Some(true) => Ok(()),
-        Some(false) => Err(Error::new(Code::Usage, "nothing was answered").hint("say y to go on")),
+        Some(false) => Err(Error::new(Code::Declined, "nothing was answered").hint("say y to go on")),
         None => Err(Error::new(Code::NotShown, "not all of this question was shown to you").hint(format!(
             "read `baton approvals {0}`, then `baton approve {0} --digest …` with what it prints",
             pending.id()

@@ -1,5 +1,6 @@
 //! `job` and `run`: hand tasks to other agents, and look after them.
 
+mod changes;
 mod look;
 mod start;
 mod wait;

@@ -1,11 +1,13 @@
 //! `review`: another agent reviews what has changed, and changes nothing.
 
 use super::CommandContext;
+use super::asking::{Asking, Numbers};
 use super::job::{Limit, Style, broke_off, host, report, watch};
-use crate::print::{Out, Text, Tone, columns, done, text};
+use crate::print::{Out, Text, Tone, columns, text};
 use baton_core::error::Exit;
 use baton_core::frame;
 use baton_core::job::Status;
+use baton_core::words::counted;
 use baton_core::{Code, Error};
 use baton_jobs::describe;
 use baton_jobs::review::changes::{Changes, Diff, Repository};
@@ -31,8 +33,7 @@ pub struct Review {
 }
 
 impl Review {
-    /// Has it reviewed, and shows what was found. Findings are data: the exit status is 0 with them
-    /// too.
+    /// Has it reviewed, and shows what was found. The exit status says whether it approved.
     pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let limit = self.max_wait.as_deref().map(Limit::parse).transpose()?;
         let host = host(context)?;
@@ -57,8 +58,8 @@ impl Review {
         out.say(out.tone(
             Tone::Dim,
             &format!(
-                "{agent} reviews {} files changed since {}{how} (job {})",
-                changes.files.len(),
+                "{agent} reviews {} changed since {}{how} (job {})",
+                counted(changes.files.len(), "file"),
                 changes.base_name,
                 job.id
             ),
@@ -68,6 +69,10 @@ impl Review {
             Err(error) => return broke_off(std::slice::from_ref(&job.id), &error, out),
         };
         let style = Style { out: *out, follow: false };
+        let mut asking = match Asking::of_person(context, &host, *out, Numbers::None) {
+            Ok(asking) => asking,
+            Err(error) => return broke_off(std::slice::from_ref(&job.id), &error, out),
+        };
         let watched = watch(
             &host,
             &mut jobs,
@@ -75,6 +80,7 @@ impl Review {
             Until::All,
             limit.map(|limit| limit.after(began)),
             style,
+            asking.as_mut(),
         );
         let watched = match watched {
             Ok(watched) => watched,
@@ -106,7 +112,10 @@ fn show(jobs: &mut Jobs, row: &JobRow, agent: &str, changes: &Changes, out: &Out
     out.data(&document, || in_words(&review, out))?;
     out.afterwards(jobs.set_read(&row.id, baton_machine::clock::now()));
     jobs.tidy();
-    done()
+    Ok(match review.opinion {
+        Opinion::Approve => Exit::Done,
+        Opinion::RequestChanges => Exit::Failed,
+    })
 }
 
 /// What is no review is shown as it came.

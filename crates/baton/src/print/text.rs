@@ -162,6 +162,12 @@ impl Text {
         }
     }
 
+    /// Lines that it takes on a terminal with so many columns.
+    pub fn height(&self, columns: usize) -> usize {
+        let lines = self.to_string();
+        lines.lines().map(|line| 1 + line.chars().count().saturating_sub(1) / columns.max(1)).sum()
+    }
+
     /// Without blanks at its end.
     pub fn trim_end(mut self) -> Self {
         while let Some((_, last)) = self.0.last_mut() {

@@ -29,7 +29,24 @@ case "$prompt" in
 *"TOOL-AND-DIE"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make all"}}],"stop_reason":"tool_use"}}'; touch "$HOME/began"; while [ ! -e "$HOME/go" ]; do sleep 0.05; done; echo 'last words' >&2; exit 3 ;;
 *"TOOL-WITHOUT-PROCESS"*) echo '{"type":"assistant","message":{"id":"m1","content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"make"}}],"stop_reason":"tool_use"}}' ;;
 *"SAY-NOTHING"*) ;;
+*"ASK-AND-WITHDRAW"*)
+  echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r target"},"tool_use_id":"t1"}}'
+  while [ ! -e "$HOME/go" ]; do sleep 0.05; done
+  echo '{"type":"control_cancel_request","request_id":"r1"}'
+  while [ ! -e "$HOME/go-on" ]; do sleep 0.05; done; say "went"; end "went" ;;
+*"ASK-LONG"*)
+  lines='#'; i=0; while [ $i -lt 80 ]; do lines="$lines\\nrm -r target-$i"; i=$((i + 1)); done
+  printf '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"%s"},"tool_use_id":"t1"}}\n' "$lines"
+  read -r answer
+  printf '%s\n' "$answer" > "$HOME/answer"
+  say "went on"; end "went on" ;;
+*"ASK-WITH-RULE"*)
+  echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r target"},"tool_use_id":"t1","permission_suggestions":[{"type":"addRules","rules":[{"toolName":"Bash","ruleContent":"rm:*"}],"behavior":"allow","destination":"session"}]}}'
+  read -r answer
+  printf '%s\n' "$answer" > "$HOME/answer"
+  say "went on"; end "went on" ;;
 *"ASK-FIRST"*)
+  case "$prompt" in *AFTER-GO*) while [ ! -e "$HOME/go" ]; do sleep 0.05; done ;; esac
   echo '{"type":"control_request","request_id":"r1","request":{"subtype":"can_use_tool","tool_name":"Bash","input":{"command":"rm -r target"},"tool_use_id":"t1"}}'
   read -r answer
   printf '%s\n' "$answer" > "$HOME/answer"
@@ -75,13 +92,13 @@ impl Jobs {
         run(self.command(&[arguments, &["--json"]].concat()), b"")
     }
 
-    fn start(&self, prompt: &str) -> String {
+    pub fn start(&self, prompt: &str) -> String {
         let started = self.run(&["job", "start", "claude", prompt]).expect(0).json();
         assert_eq!(started["status"], "queued");
         started["job_id"].as_str().unwrap().to_owned()
     }
 
-    fn status(&self, id: &str) -> Value {
+    pub fn status(&self, id: &str) -> Value {
         self.run(&["job", "status", id]).expect(0).json()
     }
 

@@ -7,6 +7,8 @@
 #![expect(clippy::disallowed_macros, reason = "a test says why it was skipped")]
 #![expect(clippy::unwrap_used, reason = "a helper of tests may fail the test")]
 
+#[cfg(target_os = "linux")]
+mod keyboard;
 mod moments;
 mod paper;
 mod processes;
@@ -37,6 +39,8 @@ mod hostile_text;
 mod identity;
 mod jobs;
 mod jobs_mcp;
+#[cfg(target_os = "linux")]
+mod jobs_person;
 #[cfg(target_os = "linux")]
 mod killed;
 mod life;

@@ -104,7 +104,7 @@ const GATE: &str = "[review]\ngate = \"on\"\nagent = \"claude\"\n";
 fn review_shows_what_another_agent_found_the_worst_first() {
     let reviews = Reviews::new();
     reviews.change("HAS-A-BUG\n");
-    let found = reviews.review(&["--json"]).expect(0).json();
+    let found = reviews.review(&["--json"]).expect(1).json();
     assert_eq!(
         (&found["verdict"], &found["agent"]),
         (&"request-changes".into(), &"claude".into()),
@@ -113,15 +113,11 @@ fn review_shows_what_another_agent_found_the_worst_first() {
     let first = &found["findings"][0];
     assert_eq!((&first["severity"], &first["lines"]), (&"high".into(), &json!({"first": 1, "last": 2})));
     assert_eq!(found["findings"][1]["title"], "taste");
-    let shown = reviews.review(&[]).expect(0);
+    let shown = reviews.review(&[]).expect(1);
     let lines: Vec<&str> = shown.stdout.lines().collect();
     assert_eq!(lines[0], "request-changes  one bug");
     assert!(lines[2].starts_with("high      a.txt:1-2  the bug (90 % sure)"), "{}", shown.stdout);
-    assert!(
-        shown.stderr.contains("claude reviews 1 files changed since the last commit"),
-        "{}",
-        shown.stderr
-    );
+    assert!(shown.stderr.contains("claude reviews 1 file changed since the last commit"), "{}", shown.stderr);
     // It could only read.
     let arguments = fs::read_to_string(reviews.world.path("home/arguments")).unwrap();
     assert!(arguments.lines().all(|line| line.contains("--tools=Read,")), "{arguments}");

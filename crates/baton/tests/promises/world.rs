@@ -16,7 +16,7 @@ use std::thread;
 use std::time::Duration;
 
 /// No call of baton may take longer; only a broken one does.
-const LIMIT: Duration = Duration::from_secs(60);
+pub const LIMIT: Duration = Duration::from_secs(60);
 
 /// What a call left behind.
 #[derive(Clone, Debug)]

@@ -10,6 +10,7 @@
 
 use super::QuestionKind;
 use crate::limits::{HEAD_CHARS, SUBJECT_BYTES};
+use crate::words::counted;
 use crate::{foreign, frame};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -294,17 +295,15 @@ impl Subject {
         let own = first.lines().count().saturating_sub(1);
         // A part without text takes a line too.
         let lines = own + others.iter().map(|part| part.text.lines().count().max(1)).sum::<usize>();
-        let plural =
-            |count: usize, noun: &str| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
         let mut left = Vec::new();
         if lines > 0 {
-            left.push(format!("+{}", plural(lines, "line")));
+            left.push(format!("+{}", counted(lines, "line")));
         }
         if characters > 0 {
-            left.push(format!("{characters} more character{}", if characters == 1 { "" } else { "s" }));
+            left.push(counted(characters, "more character"));
         }
         if self.beyond > 0 {
-            left.push(format!("{} too many to keep", plural(self.beyond, "byte")));
+            left.push(format!("{} too many to keep", counted(self.beyond, "byte")));
         }
         if self.extent == Extent::NoMore {
             left.push("the agent does not say more".to_owned());

@@ -11,7 +11,7 @@ use baton_core::Code;
 use baton_core::approval::{Answer, Question, QuestionKind};
 use baton_core::job::judge::{self, JobVerdict, Now, Patience};
 use baton_core::job::watch::Watch;
-use baton_core::job::{Channel, Fault, Observation, Snapshot, Status};
+use baton_core::job::{Channel, Fault, Observation, Snapshot, Status, ToolState};
 use baton_core::process::Process;
 use baton_core::time::Span;
 use baton_guard_runtime::approvals::{Access, Opinion};
@@ -65,6 +65,8 @@ pub(super) struct Work<'a> {
     cancelled: bool,
     /// The open questions, each under its own key.
     open: Vec<Open>,
+    /// The key that was given last.
+    last_key: u32,
     /// The keys of the questions that were checked against the user's rules.
     ruled: HashSet<String>,
     /// The keys of the questions that a rule has answered.
@@ -119,6 +121,7 @@ impl<'a> Work<'a> {
             stopping: None,
             cancelled: false,
             open: Vec::new(),
+            last_key: 0,
             ruled: HashSet::new(),
             by_rule: HashSet::new(),
         }
@@ -268,7 +271,7 @@ impl<'a> Work<'a> {
 
     /// Answers questions that the user's own rules allow. Each answer is recorded.
     fn answer_by_rule(&mut self) {
-        self.open = Open::keyed(&self.watch.questions, &self.open);
+        self.open = Open::keyed(&self.watch.questions, &self.open, &mut self.last_key);
         if self.stopping.is_some() || self.open.iter().all(|one| self.ruled.contains(&one.key)) {
             return;
         }
@@ -297,9 +300,9 @@ impl<'a> Work<'a> {
             let outcome = self.jobs.outcome_of(left).ok().flatten();
             log(self.began.elapsed(), "by rule", &format!("{rule}: {}", question.subject.head()));
             if outcome.as_deref() == Some(answers::DELIVERED) {
-                self.by_rule.insert(key);
+                self.by_rule.insert(key.clone());
             }
-            answers::record_rule_answer(self.runtime, self.row, &question, &by);
+            answers::record_rule_answer(self.runtime, self.row, &Open { key, question }, &by);
         }
     }
 
@@ -455,7 +458,7 @@ impl<'a> Work<'a> {
     /// Records what has changed.
     fn note(&mut self) {
         let status = self.watch.status();
-        self.open = Open::keyed(&self.watch.questions, &self.open);
+        self.open = Open::keyed(&self.watch.questions, &self.open, &mut self.last_key);
         let questions = answers::to_json(&self.open);
         let backend = self.turn.as_ref().and_then(|turn| turn.root());
         let crumb = self.watch.crumb.as_ref().map(|crumb| crumb.what.clone());
@@ -482,6 +485,7 @@ impl<'a> Work<'a> {
         // longer.
         if self.jobs.record_progress(&self.row.id, &progress).is_ok() {
             let asked = status == Status::Blocked && self.noted.questions != questions;
+            let before = std::mem::take(&mut self.noted.questions);
             self.noted = Noted {
                 status: Some(status),
                 session: self.watch.session.clone(),
@@ -491,6 +495,9 @@ impl<'a> Work<'a> {
                 crumb_at: Some(Instant::now()),
             };
             bell::ring_at(&self.place.bell());
+            if self.noted.questions != before {
+                bell::ring_at(&bell::inbox(&self.runtime.home));
+            }
             let waits: Vec<Open> =
                 self.open.iter().filter(|one| !self.by_rule.contains(&one.key)).cloned().collect();
             if asked && !waits.is_empty() {
@@ -538,7 +545,14 @@ fn phase(watch: &Watch) -> &'static str {
 fn in_words(seen: &Observation) -> Option<String> {
     match seen {
         Observation::Session(id) => Some(format!("session {id}")),
-        Observation::Tool(tool) => Some(format!("{:?} {}", tool.state, head(&tool.what, 200)).to_lowercase()),
+        Observation::Tool(tool) => {
+            let what = head(&tool.what, 200).to_lowercase();
+            Some(match tool.state {
+                ToolState::Pending => format!("is to run {what}"),
+                ToolState::Running => what,
+                ToolState::Ended => format!("ended {what}"),
+            })
+        }
         Observation::Said(said) => Some(format!("said: {}", head(&said.text, 200))),
         Observation::Asked(question) => Some(format!("asks: {}", question.subject.head())),
         Observation::Settled(_) => Some("answered".to_owned()),

@@ -1,10 +1,13 @@
 //! Looking after jobs: list, status, result, logs, cancel, heal, prune.
 
-use super::wait::{crumb, report, say_trouble};
+use super::changes::say_changes;
+use super::wait::{crumb, report};
 use super::{CommandContext, host};
 use crate::print::{Out, Text, Tone, done, table, text};
 use baton_core::error::Exit;
+use baton_core::job;
 use baton_core::time::Span;
+use baton_core::words::counted;
 use baton_core::{Code, Error};
 use baton_jobs::place::Place;
 use baton_jobs::wait::Until;
@@ -20,6 +23,8 @@ use std::time::{Duration, Instant};
 
 /// The longest list.
 const MAX_JOBS_SHOWN: usize = 200;
+/// How much of a result `job status` shows.
+const RESULT_CHARS: usize = 200;
 
 // `baton job list`
 #[derive(Debug, Args)]
@@ -111,13 +116,24 @@ fn show(host: &Runtime, rows: &[JobRow], out: &Out, nothing: &'static str) -> Re
                     describe::elapsed(row).coarse(),
                     row.asker_name.clone(),
                     head(&row.prompt, 32),
-                    head(&crumb(row), 60),
+                    head(&last(row), 60),
                 ]
             })
             .collect();
         let heads = ["JOB", "AGENT", "STATUS", "TIME", "BY", "TASK", "LAST"];
         table(&heads, &lines, &[Some(Tone::Bold)])
     })
+}
+
+/// The last thing of a job: why it failed, else what it did, else what it said.
+fn last(row: &JobRow) -> String {
+    match (&row.fault, crumb(row)) {
+        (Some(fault), _) if row.status.is_end() && row.status != job::Status::Completed => {
+            fault.error.message().to_owned()
+        }
+        (_, crumb) if crumb.is_empty() => row.result.clone().unwrap_or_default(),
+        (_, crumb) => crumb,
+    }
 }
 
 impl List {
@@ -144,7 +160,7 @@ impl Status {
         let row = start::find(&host, &mut jobs, job)?;
         out.data(&describe::job(&host, &row), || in_full(&host, &row, out))?;
         if row.status.is_end() {
-            say_trouble(&row, out);
+            say_changes(&row, out);
         }
         done()
     }
@@ -169,6 +185,11 @@ fn in_full(host: &Runtime, row: &JobRow, out: &Out) -> Text {
     for question in document["questions"].as_array().into_iter().flatten() {
         line("waits for", question["what"].as_str().unwrap_or_default());
     }
+    if let Some(fault) = row.fault.as_ref().filter(|_| row.status != job::Status::Completed) {
+        line("why", &format!("{} ({})", fault.error.message(), fault.error.code()));
+        line("hint", fault.error.hint_text().unwrap_or_default());
+    }
+    line("said", &head(row.result.as_deref().unwrap_or_default(), RESULT_CHARS));
     line("folder", row.worktree.as_deref().unwrap_or(&row.cwd));
     line("session", row.session.as_deref().unwrap_or_default());
     line("by", &row.asker_name);
@@ -256,8 +277,12 @@ impl Heal {
         });
         out.data(&document, || {
             let lines = healed.iter().map(|row| format!("{} {} {}", row.id, row.agent, row.status));
-            let verb = if self.dry_run { "would be ended" } else { "were ended" };
-            let head = format!("{looked} looked at, {} {verb}", healed.len());
+            let verb = match (self.dry_run, healed.len()) {
+                (true, _) => "would be ended",
+                (false, 1) => "was ended",
+                (false, _) => "were ended",
+            };
+            let head = format!("{} looked at, {} {verb}", counted(looked, "job"), healed.len());
             Text::join([head].into_iter().chain(lines), "\n")
         })?;
         done()
@@ -291,8 +316,9 @@ impl Prune {
         let document = json!({"forgotten": forgotten, "unread": unread, "worktrees_removed": worktrees});
         out.data(&document, || {
             format!(
-                "{} removed, {unread} kept because they have not been read, {worktrees} worktrees removed",
-                forgotten.len()
+                "{} removed, {unread} kept with unread results, {} removed",
+                counted(forgotten.len(), "job"),
+                counted(worktrees, "worktree")
             )
         })?;
         done()

@@ -2,6 +2,8 @@
 
 use super::wait::{Limit, Style, broke_off, report, watch};
 use super::{CommandContext, host};
+use crate::commands::asking::{Asking, Numbers};
+use crate::keys::{Interrupts, Keys};
 use crate::print::{Out, Tone, done, text};
 use baton_core::error::Exit;
 use baton_core::id::JobId;
@@ -12,11 +14,13 @@ use baton_jobs::place::Place;
 use baton_jobs::start::{self, Accepted, JobSpec, PROMPT_BYTES};
 use baton_jobs::wait::Until;
 use baton_jobs::{Runtime, cancel};
+use baton_machine::tty;
 use baton_store::Jobs;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::io::{IsTerminal as _, Read as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
 // What a job is started with.
 #[derive(Debug, Args)]
@@ -141,9 +145,13 @@ impl Run {
             Ok(jobs) => jobs,
             Err(error) => return broke_off(&ids, &error, out),
         };
+        let mut asking = match Asking::of_person(context, &host, *out, Numbers::None) {
+            Ok(asking) => asking,
+            Err(error) => return broke_off(&ids, &error, out),
+        };
         loop {
             let style = Style { out: *out, follow: false };
-            match watch(&host, &mut jobs, &ids, Until::All, limit, style) {
+            match watch(&host, &mut jobs, &ids, Until::All, limit, style, asking.as_mut()) {
                 Err(error) => return broke_off(&ids, &error, out),
                 Ok(watched) if !watched.interrupted => {
                     return report(&host, &mut jobs, watched.rows, Until::All, out);
@@ -166,14 +174,12 @@ fn after_interrupt(host: &Runtime, jobs: &mut Jobs, id: &JobId, out: &Out) -> Re
         ));
         Ok(Some(Exit::NotYet))
     };
-    if !std::io::stdin().is_terminal() {
-        return left();
-    }
+    let Some(keys) = Keys::open() else { return left() };
     out.prompt(format!("\ncancel job {id}, leave it running, or go on waiting? [c/l/W] "));
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer).ok();
-    match answer.trim().to_ascii_lowercase().as_str() {
-        "c" | "cancel" => {
+    let chosen = choice(keys);
+    out.prompt("\n");
+    match chosen {
+        Choice::Cancel => {
             if let Some(row) = jobs.get(id)? {
                 let row = cancel::cancel(host, jobs, row)?;
                 let how = row.exit.as_deref().unwrap_or("it had ended");
@@ -181,10 +187,43 @@ fn after_interrupt(host: &Runtime, jobs: &mut Jobs, id: &JobId, out: &Out) -> Re
             }
             Ok(Some(Exit::Failed))
         }
-        "l" | "leave" => left(),
-        _ => Ok(None),
+        Choice::Leave => left(),
+        Choice::Wait => Ok(None),
     }
 }
+
+/// What the person wants after Ctrl-C.
+enum Choice {
+    Cancel,
+    Leave,
+    Wait,
+}
+
+/// Takes the key. Another Ctrl-C leaves, and so does the end of the terminal.
+fn choice(mut keys: Keys) -> Choice {
+    let interrupts = Interrupts::listen();
+    keys.drawn();
+    loop {
+        let Some(keyboard) = keys.fd() else { return Choice::Leave };
+        let fds: Vec<_> = std::iter::once(keyboard).chain(interrupts.map(Interrupts::fd)).collect();
+        tty::readable(&fds, KEY_INTERVAL);
+        if interrupts.is_some_and(Interrupts::take) || keys.is_lost() {
+            return Choice::Leave;
+        }
+        for key in keys.typed() {
+            match key {
+                'c' | 'C' => return Choice::Cancel,
+                // Ctrl-D.
+                'l' | 'L' | 'q' | '\u{4}' => return Choice::Leave,
+                'w' | 'W' | '\n' | '\r' => return Choice::Wait,
+                _ => {}
+            }
+        }
+    }
+}
+
+/// How often a prompt looks whether its terminal is still there.
+const KEY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The prompt: the argument, a file, or stdin.
 fn prompt(argument: Option<String>, file: Option<PathBuf>) -> Result<String, Error> {

@@ -1,20 +1,23 @@
 //! `job wait`, and what `run` does after the start.
 
+use super::changes::say_changes;
 use super::{CommandContext, host};
+use crate::commands::asking::{Asking, Numbers};
+use crate::keys::Interrupts;
 use crate::print::{Out, Progress, Text, Tone, text};
+use baton_approvals::inbox;
 use baton_core::error::Exit;
 use baton_core::foreign::Foreign;
 use baton_core::id::JobId;
 use baton_core::job::Status;
 use baton_core::time::Span;
 use baton_core::{Code, Error};
-use baton_jobs::wait::{self, Until};
+use baton_jobs::wait::{self, SWEEP_INTERVAL, Until, Watcher};
 use baton_jobs::{Runtime, describe, start};
 use baton_store::{Activity, JobRow, Jobs};
 use clap::Args;
 use serde_json::{Value, json};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// How much of a result the last line of a followed job shows.
@@ -96,7 +99,8 @@ impl Wait {
         }
         let until = if self.any { Until::Any } else { Until::All };
         let style = Style { out: *out, follow: self.follow };
-        let watched = match watch(&host, &mut jobs, &ids, until, Some(limit), style) {
+        let mut asking = Asking::of_person(context, &host, *out, Numbers::None)?;
+        let watched = match watch(&host, &mut jobs, &ids, until, Some(limit), style, asking.as_mut()) {
             Ok(watched) => watched,
             Err(error) => return broke_off(&ids, &error, out),
         };
@@ -119,22 +123,63 @@ pub fn watch(
     until: Until,
     limit: Option<Limit>,
     style: Style,
+    asking: Option<&mut Asking<'_>>,
 ) -> Result<Watched, Error> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    let handler = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&interrupted));
     // Past any timeout that a job may have.
     let longest = limit.map_or(Duration::from_secs(8 * 24 * 3600), |limit| limit.0);
     let deadline = Instant::now() + longest;
-    let mut view = View::new(host, style, deadline);
-    let rows = wait::wait(host, jobs, ids, until, deadline, &mut |rows| {
-        view.show(rows);
-        !interrupted.load(Ordering::Relaxed)
-    })?;
-    view.close(&rows, until);
-    if let Ok(handler) = handler {
-        signal_hook::low_level::unregister(handler);
+    let view = View::new(host, style, deadline);
+    let mut person = AtTerminal { view, asking, interrupts: Interrupts::listen(), interrupted: false };
+    let rows = wait::wait_with(host, jobs, ids, until, deadline, &mut person);
+    if let Some(asking) = &mut person.asking {
+        asking.end(&inbox::of_jobs(rows.as_deref().unwrap_or_default()));
     }
-    Ok(Watched { rows, interrupted: interrupted.load(Ordering::Relaxed) })
+    let rows = rows?;
+    person.view.close(&rows, until);
+    Ok(Watched { rows, interrupted: person.interrupted })
+}
+
+/// The one who waits: sees how the jobs go on, answers what they ask, and may press Ctrl-C.
+struct AtTerminal<'v, 'a> {
+    view: View<'v>,
+    asking: Option<&'v mut Asking<'a>>,
+    interrupts: Option<&'static Interrupts>,
+    interrupted: bool,
+}
+
+impl Watcher for AtTerminal<'_, '_> {
+    fn changed(&mut self, rows: &[JobRow]) -> bool {
+        self.interrupted |= self.interrupts.is_some_and(Interrupts::take);
+        if self.interrupted {
+            return false;
+        }
+        if let Some(asking) = &mut self.asking {
+            // What was typed is about what is on the screen, so it comes before what is new.
+            asking.take_keys();
+            let waiting = inbox::of_jobs(rows);
+            if !asking.is_open() && asking.would_ask(&waiting) {
+                self.view.hush();
+            }
+            asking.look(&waiting);
+            if asking.is_open() {
+                return true;
+            }
+        }
+        self.view.show(rows);
+        true
+    }
+
+    fn also(&self) -> Vec<BorrowedFd<'_>> {
+        let keys = self.asking.as_ref().and_then(|asking| asking.fd());
+        keys.into_iter().chain(self.interrupts.map(Interrupts::fd)).collect()
+    }
+
+    fn longest(&self) -> Duration {
+        match &self.asking {
+            Some(asking) if asking.is_open() => asking.longest(),
+            _ => SWEEP_INTERVAL,
+        }
+    }
 }
 
 /// The jobs go on, whatever became of the wait for them.
@@ -201,33 +246,21 @@ fn result_text(row: &JobRow, several: bool, out: &Out) -> Option<Text> {
 /// What a person should know besides the result.
 pub fn say_trouble(row: &JobRow, out: &Out) {
     if !row.status.is_end() {
-        out.say(text!["job ", format_args!("{} is {} ({})", row.id, row.status, crumb(row))]);
+        let so_far = describe::elapsed(row).coarse();
+        out.say(text![
+            "job ",
+            format_args!("{} goes on after {so_far}: {} ({})", row.id, row.status, crumb(row))
+        ]);
+        out.say(out.tone(Tone::Dim, &format!("wait for it again with: baton job wait {}", row.id)));
         return;
     }
-    if let Some(changes) = row.changes.as_deref().and_then(|text| serde_json::from_str::<Value>(text).ok()) {
-        out.say(changes_in_words(&changes));
-    }
+    say_changes(row, out);
     if row.status == Status::Completed {
         return;
     }
     if let Some(fault) = &row.fault {
         let message = format!("job {} {}: {}", row.id, row.status, fault.error.message());
         out.trouble(&message, fault.error.hint_text());
-    }
-}
-
-fn changes_in_words(changes: &Value) -> Text {
-    let files = changes["files"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(|file| Some(format!("  {} {}", file["status"].as_str()?, file["path"].as_str()?)));
-    match changes["path"].as_str() {
-        Some(path) => {
-            let branch = changes["branch"].as_str().unwrap_or("?");
-            text!["branch ", format_args!("{branch} in {path}"), "\n", Text::join(files, "\n")]
-        }
-        None => text!["it changed nothing; its worktree was removed"],
     }
 }
 
@@ -260,7 +293,9 @@ pub fn crumb(row: &JobRow) -> String {
 struct View<'a> {
     host: &'a Runtime,
     style: Style,
+    /// There is one while nothing else is on the terminal.
     spinner: Option<Progress>,
+    spins: bool,
     last: Vec<(JobId, String)>,
     spoke: Instant,
     deadline: Instant,
@@ -269,11 +304,20 @@ struct View<'a> {
 impl<'a> View<'a> {
     fn new(host: &'a Runtime, style: Style, deadline: Instant) -> Self {
         let spins = !style.out.is_json() && !style.follow;
-        let spinner = spins.then(Progress::spinner).flatten();
-        Self { host, style, spinner, last: Vec::new(), spoke: Instant::now(), deadline }
+        Self { host, style, spinner: None, spins, last: Vec::new(), spoke: Instant::now(), deadline }
+    }
+
+    /// Leaves the terminal to a question.
+    fn hush(&mut self) {
+        if let Some(spinner) = self.spinner.take() {
+            spinner.clear();
+        }
     }
 
     fn show(&mut self, rows: &[JobRow]) {
+        if self.spinner.is_none() && self.spins {
+            self.spinner = Progress::spinner();
+        }
         if let Some(spinner) = &self.spinner {
             let open: Vec<&JobRow> = rows.iter().filter(|row| !row.status.is_end()).collect();
             let words = match open.as_slice() {
@@ -317,11 +361,11 @@ impl<'a> View<'a> {
         let ran_out = Instant::now() >= self.deadline && verdict(rows, until) == Exit::NotYet;
         if self.style.follow && ran_out {
             for row in rows.iter().filter(|row| !row.status.is_end()) {
-                let words = text![
-                    "TERMINAL=timeout job ",
-                    format_args!("{} is {}", row.id, row.status),
-                    " and goes on"
-                ];
+                let so_far = describe::elapsed(row).coarse();
+                let words = text![format_args!(
+                    "TERMINAL=timeout job {} after {so_far}: it is {} and goes on",
+                    row.id, row.status
+                )];
                 self.print(&json!({"event": "timeout", "job": describe::not_yet(self.host, row)}), words);
             }
         }

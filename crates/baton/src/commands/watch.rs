@@ -1,0 +1,121 @@
+//! `approvals --watch`: each question when it comes, once, and how it ended. On the person's
+//! terminal with keys that answer it.
+
+use super::CommandContext;
+use super::approve::{Extent, in_full};
+use super::asking::{Asking, Numbers};
+use crate::keys::Interrupts;
+use crate::print::{Out, done, stderr_is_terminal, text};
+use baton_approvals::inbox::{self, Pending};
+use baton_approvals::watch::Watcher;
+use baton_core::approval::State;
+use baton_core::error::Exit;
+use baton_core::{Code, Error, limits};
+use baton_jobs::Runtime;
+use baton_machine::tty;
+use serde_json::json;
+use std::os::fd::AsFd as _;
+use std::time::{Duration, Instant};
+
+/// The bell of the terminal rings this often at most.
+const BELL_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Shows each question when it comes and when it is over. A document a line for programs.
+pub fn watch(context: &CommandContext, host: &Runtime, out: &Out) -> Result<Exit, Error> {
+    let mut bell = baton_approvals::listen(&host.home)?;
+    let _watcher = Watcher::begin(&host.home)
+        .map_err(|error| Error::new(Code::StoreUnavailable, format!("can't watch: {error}")))?;
+    let mut asking = Asking::of_person(context, host, *out, Numbers::Shown)?;
+    let interrupts = asking.as_ref().and_then(|_| Interrupts::listen());
+    let mut known: Vec<Pending> = Vec::new();
+    let mut rung: Option<Instant> = None;
+    let mut is_first = true;
+    loop {
+        let waiting = inbox::pending(host)?;
+        if std::mem::take(&mut is_first) && waiting.is_empty() {
+            out.say("nothing waits; watching… (Ctrl-C ends it)");
+        }
+        let is_new = |one: &Pending| !known.iter().any(|old| old.id() == one.id());
+        let has_new = waiting.iter().any(is_new);
+        if has_new && rung.is_none_or(|rung| rung.elapsed() >= BELL_INTERVAL) && rings(host) {
+            rung = Some(Instant::now());
+            out.ring();
+        }
+        tell(host, out, asking.as_ref(), &known, &waiting)?;
+        known = waiting;
+        if let Some(asking) = &mut asking {
+            asking.look(&known);
+        }
+        let mut fds = vec![bell.watch().as_fd()];
+        fds.extend(asking.as_ref().and_then(Asking::fd));
+        fds.extend(interrupts.map(Interrupts::fd));
+        let longest = match &asking {
+            Some(asking) if asking.is_open() => asking.longest(),
+            _ => limits::SWEEP_INTERVAL.to_std(),
+        };
+        tty::readable(&fds, longest);
+        bell.drain();
+        if let Some(asking) = &mut asking {
+            if interrupts.is_some_and(Interrupts::take) {
+                asking.close();
+                return done();
+            }
+            asking.take_keys();
+        }
+    }
+}
+
+/// Prints what is new, what changed for programs, and what is over.
+fn tell(
+    host: &Runtime,
+    out: &Out,
+    asking: Option<&Asking<'_>>,
+    known: &[Pending],
+    waiting: &[Pending],
+) -> Result<(), Error> {
+    for one in waiting {
+        let before = known.iter().find(|old| old.id() == one.id());
+        if before.is_some_and(|before| before.state() == one.state()) {
+            continue;
+        }
+        if out.is_json() {
+            let mut document = inbox::describe(one);
+            document["event"] = json!(if before.is_none() { "asked" } else { "changed" });
+            out.data(&document, String::new)?;
+        } else if before.is_none() && asking.is_none() {
+            out.data(&json!({}), || in_full(out, one, Extent::WithDigest))?;
+        } else if one.state() == State::Terminal {
+            let head = asking.map_or_else(
+                || text![format_args!("{}  its own terminal takes the answer", one.id())],
+                |asking| asking.head(one),
+            );
+            out.say(head);
+        }
+    }
+    for gone in known.iter().filter(|old| !waiting.iter().any(|one| one.id() == old.id())) {
+        match asking {
+            // What was on the screen is told there.
+            Some(asking) if asking.has_told(gone) => {}
+            Some(asking) => asking.say_end(gone),
+            None => {
+                let end = inbox::end_of(host, gone)?;
+                let state = end.as_ref().map(|end| end.state.as_str());
+                let by = end.as_ref().and_then(|end| end.by.as_deref());
+                out.data(&json!({"event": "over", "id": gone.id(), "state": state, "by": by}), || {
+                    let by = by.map(|by| format!(" by {by}")).unwrap_or_default();
+                    text![
+                        out.tone(crate::print::Tone::Bold, &gone.id()),
+                        "  ",
+                        format_args!("{}{by}", state.unwrap_or("over"))
+                    ]
+                })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Whether the bell is wanted, and stderr is a terminal.
+fn rings(host: &Runtime) -> bool {
+    stderr_is_terminal() && host.guard().approvals().is_ok_and(|policy| policy.notify.bell)
+}
