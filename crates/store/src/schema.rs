@@ -26,6 +26,7 @@ pub(crate) const MAIL_LAYOUT: Layout = Layout {
         include_str!("schema/v2.sql"),
         include_str!("schema/v3.sql"),
         include_str!("schema/v4.sql"),
+        include_str!("schema/v5.sql"),
     ],
 };
 

@@ -57,6 +57,7 @@ pub fn send(
         id: MessageId::from_random(fresh()),
         sender,
         session: None,
+        by_person: false,
         verb: Verb::Send,
         recipients: recipients.iter().map(|id| store.participant(*id).unwrap().unwrap()).collect(),
         body: &body,
