@@ -8,7 +8,7 @@
 
 use crate::foreign::is_unprintable;
 use crate::id::{MessageId, Nonce};
-use crate::mail::proof;
+use crate::mail::{glance, proof};
 use crate::time::Moment;
 use std::fmt::Write as _;
 
@@ -85,10 +85,12 @@ pub struct Letter {
 }
 
 /// A rendered offer.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Framed {
     /// What to print.
     pub text: String,
+    /// What the person at the terminal may see of it.
+    pub glance: String,
     /// How many of the letters are in it, from the first on.
     pub taken: usize,
 }
@@ -200,7 +202,7 @@ pub fn render(
     }
     text.push_str(&proof::mark(nonce));
     text.push_str("\n</baton-mail>");
-    Framed { text, taken }
+    Framed { text, glance: glance(to.name, &letters[..taken]), taken }
 }
 
 /// Reminds a context that was cleared or compacted of the open asks. It is short and delivers no

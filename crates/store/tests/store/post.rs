@@ -111,7 +111,7 @@ pub fn claim(
     let claimed = store
         .hook_step(&step, &limits, &|_| false, &|offered, _, _| {
             *letters.borrow_mut() = offered.to_vec();
-            Framed { text: String::new(), taken: offered.len() }
+            Framed { taken: offered.len(), ..Framed::default() }
         })
         .unwrap();
     claimed.map(|claimed| Taken { offer: claimed.offer, letters: letters.into_inner() })
