@@ -20,7 +20,7 @@ pub fn payload(agent: &str, data: &[u8]) {
     for named in named {
         if let Ok(event) = agent.parse(data, named) {
             for reply in [Reply::Context("text".to_owned()), Reply::Continue("text".to_owned())] {
-                is_json(&agent.render(&event, &reply));
+                is_json(&agent.render(&event, &reply, None));
             }
         }
         let Ok(Some(mut call)) = agent.call(data, named) else { continue };

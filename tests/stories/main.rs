@@ -14,6 +14,7 @@ mod cost;
 mod delivery;
 mod doctor;
 mod gemini;
+mod glance;
 mod guard;
 mod inbox_user;
 mod jobs;

@@ -25,6 +25,7 @@ mod transcript;
 mod waking;
 
 pub use hook_codec::{ContextLimit, HookCodec};
+pub(crate) use hook_codec::{with_glance, with_system_message};
 pub use identity::{Identity, McpCaller, Shell};
 pub use past_calls::PastCalls;
 pub use profile::Profile;

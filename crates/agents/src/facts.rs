@@ -27,6 +27,8 @@ pub struct Facts {
     pub quirks: Quirks,
     /// What runs baton's code there.
     pub runs: &'static str,
+    /// Where the user sees who wrote what, when mail comes.
+    pub shows: &'static str,
     /// What proves that the model was shown mail.
     pub proof: &'static str,
     /// How hooks, shells and MCP calls know the session's id.

@@ -200,6 +200,12 @@ const TABLE: &[Row] = &[
         (Span::seconds(1), Span::days(365)),
         "how long mail waits for its recipient before it expires"
     ),
+    switch!(
+        "mail.show",
+        show_mail,
+        "on",
+        "whether the person at a session's terminal sees a line for each message that comes"
+    ),
     length!(
         "store.keep",
         keep,

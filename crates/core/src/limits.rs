@@ -95,6 +95,8 @@ pub struct Limits {
     pub pair_messages: u32,
     /// The window of [`Limits::pair_messages`].
     pub pair_window: Span,
+    /// Whether the person at a session's terminal sees a line for each message that comes.
+    pub show_mail: bool,
     /// How long mail waits for its recipient before it expires.
     pub ttl: Span,
     /// How long seen mail and the trail are kept.
@@ -142,6 +144,7 @@ impl Default for Limits {
             hops: 8,
             pair_messages: 60,
             pair_window: Span::minutes(10),
+            show_mail: true,
             ttl: Span::days(7),
             keep: Span::days(30),
             keep_bytes: 200 << 20,

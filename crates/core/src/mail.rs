@@ -18,12 +18,14 @@
 //! executes the plan in one transaction.
 
 pub mod delivery;
+pub mod glance;
 pub mod mailbox;
 pub mod plan;
 pub mod proof;
 pub mod turn;
 
 pub use delivery::Delivery;
+pub use glance::glance;
 pub use mailbox::Mailbox;
 pub use plan::{Facts, Missing, NewOffer, Plan, Settlement, TurnStart, plan, start_of_search};
 pub use proof::{Anchor, Item, MARK, Proof, Search, Turns, mark, proof_in_request};

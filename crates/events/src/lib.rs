@@ -143,7 +143,7 @@ fn judge<S: Surface>(surface: &mut S, event: &Event, payload: &[u8]) -> Option<S
     let (guard, agent) = (surface.guard(), surface.agent());
     let said = match event.kind {
         EventKind::Stop => match guard.holds(agent, event) {
-            Ok(why) => why.map(|why| agent.render(event, &Reply::Continue(why))),
+            Ok(why) => why.map(|why| agent.render(event, &Reply::Continue(why), None)),
             Err(error) => {
                 // If the guard can't find out, the turn may end.
                 surface.log(&format!("{}: {}: {error}", event.native, error.code()));
@@ -171,7 +171,8 @@ fn judge<S: Surface>(surface: &mut S, event: &Event, payload: &[u8]) -> Option<S
 /// Hands the answer over. If the agent did not take all of it, the mail in it goes back to the
 /// queue.
 fn answer<S: Surface>(surface: &mut S, event: &Event, outcome: &Outcome) -> Result<(), Error> {
-    let said = (outcome.reply != Reply::Silent).then(|| surface.agent().render(event, &outcome.reply));
+    let said = (outcome.reply != Reply::Silent)
+        .then(|| surface.agent().render(event, &outcome.reply, outcome.glance.as_deref()));
     let Err(error) = surface.answer(said.as_deref()) else { return Ok(()) };
     if let Some(offer) = outcome.offer {
         surface.with_store(event, |store, _| hook_event::give_back(store, offer))?;

@@ -274,8 +274,9 @@ impl<O: Write> Link<O> {
                 return Ok(());
             }
         };
-        let Pushed { offer, nonce, text, made_at, again } = pushed;
-        let push = Push { session_id: session, text: &text, nonce: &nonce, made_at };
+        let Pushed { offer, nonce, text, glance, made_at, again } = pushed;
+        let push =
+            Push { session_id: session, text: &text, glance: glance.as_deref(), nonce: &nonce, made_at };
         let Some(push) = self.options.agent.push(&push) else {
             self.give_back(&event, offer);
             return Ok(());

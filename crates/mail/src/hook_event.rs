@@ -29,6 +29,8 @@ const OWN_TOOL_PREFIX: &str = "mcp__baton__";
 #[derive(Debug, PartialEq, Eq)]
 pub struct Outcome {
     pub reply: Reply,
+    /// The lines about its mail for the person at the terminal.
+    pub glance: Option<String>,
     /// The offer in the reply. If the reply can't be handed over, pass it to [`give_back`].
     pub offer: Option<OfferId>,
     /// The participant whose bell rings once the reply is out.
@@ -51,7 +53,7 @@ pub struct OpenJobs {
 impl Outcome {
     /// Nothing to say, and nothing to do.
     pub fn silent() -> Self {
-        Self { reply: Reply::Silent, offer: None, rings: None, leaves: None, jobs: None }
+        Self { reply: Reply::Silent, glance: None, offer: None, rings: None, leaves: None, jobs: None }
     }
 }
 
@@ -239,11 +241,13 @@ fn execute(
         None
     };
     let offer = claimed.as_ref().map(|claimed| claimed.offer);
+    let (mail, glance) = claimed.map(|claimed| (claimed.text, claimed.glance)).unzip();
     let leaves = plan.leaves_mail_idle(offer.is_some()) && store.may_be_woken(view.participant)?;
     Ok(Outcome {
         rings: (leaves || plan.rings(offer.is_some())).then_some(view.participant),
         leaves: leaves.then_some(view.participant),
-        reply: plan.reply(claimed.map(|claimed| claimed.text), reminder),
+        reply: plan.reply(mail, reminder),
+        glance: glance.filter(|_| limits.show_mail),
         offer,
         jobs: None,
     })

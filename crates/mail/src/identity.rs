@@ -6,7 +6,7 @@
 //! process was never known and no other agent is above. An uncertain caller is a stranger. This is
 //! a seat belt, not a lock: `docs/trust.md` lists what remains possible.
 
-use crate::{claim, directory, presence};
+use crate::{caller, claim, directory, presence};
 use baton_agents::agent::Env;
 use baton_agents::{ALL, Agent, Shell};
 use baton_core::id::SessionRow;
@@ -98,6 +98,12 @@ impl Identity {
             _ => None,
         }
     }
+
+    /// Whether the person speaks for itself. A person who writes in the name of a session does not.
+    pub fn is_person(&self) -> bool {
+        let Participant { name, .. } = &self.participant;
+        self.kind == Kind::Person && self.participant.is_outsider() && name == name::USER
+    }
 }
 
 /// Finds out who calls. `terminal` says whether a person could be typing.
@@ -123,10 +129,13 @@ pub fn identify(
         }
         Recognised::Stranger(doubt) => (name::SCRIPT, Kind::Stranger(doubt)),
         Recognised::Nobody(_) if !terminal() => (name::SCRIPT, Kind::Script),
-        Recognised::Nobody(above) => match presence::doubt(&above.processes) {
-            Some(doubt) => (name::SCRIPT, Kind::Stranger(doubt)),
-            None => (name::USER, Kind::Person),
-        },
+        Recognised::Nobody(above) => {
+            let below_agent = || caller::is_inside_an_agent(env).then_some(Doubt::BelowAgent);
+            match presence::doubt(&above.processes).or_else(below_agent) {
+                Some(doubt) => (name::SCRIPT, Kind::Stranger(doubt)),
+                None => (name::USER, Kind::Person),
+            }
+        }
     };
     match claimed {
         Some(_) if kind != Kind::Person => {

@@ -146,7 +146,7 @@ fn offer(
         // The first message always goes. Otherwise a long one would block the rest.
         let taken = fitting.count().max(1);
         *shown.borrow_mut() = (letters[..taken].to_vec(), waiting - taken);
-        Framed { text: String::new(), taken }
+        Framed { taken, ..Framed::default() }
     })?;
     let (letters, more) = shown.into_inner();
     Ok(match claimed {

@@ -18,7 +18,7 @@ use baton_core::process::Process;
 use baton_core::time::{Moment, Span};
 use baton_core::wake::Attention;
 use baton_core::{Code, Error, limits, name};
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
 /// What kind of message it is; part of the idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct NewMail<'a> {
     pub sender: ParticipantId,
     /// Set if an agent sends it.
     pub session: Option<SessionRow>,
+    /// Whether the person sends it, by what the processes above the caller have shown.
+    pub by_person: bool,
     pub verb: Verb,
     pub recipients: Vec<Participant>,
     pub body: &'a Body,
@@ -329,11 +331,11 @@ fn recent_between(
 
 fn insert(conn: &Connection, mail: &NewMail<'_>, hops: u32) -> Result<MessageRow, Error> {
     conn.prepare(
-        "INSERT INTO message (public, sender, sender_session, body, thread, reply_to, ask, waiter, waiter_start, hops, verb, key, digest, sent_at, expires_at, attention)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        "INSERT INTO message (public, sender, sender_session, body, thread, reply_to, ask, waiter, waiter_start, hops, verb, key, digest, sent_at, expires_at, attention, by_person)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )
     .and_then(|mut insert| {
-        insert.execute((
+        insert.execute(params![
             mail.id.as_str(),
             mail.sender.0,
             mail.session.map(|session| session.0),
@@ -350,7 +352,8 @@ fn insert(conn: &Connection, mail: &NewMail<'_>, hops: u32) -> Result<MessageRow
             mail.now.0,
             mail.now.plus(mail.ttl).0,
             mail.attention.code(),
-        ))
+            mail.by_person,
+        ])
     })
     .map_err(failure)?;
     Ok(MessageRow(conn.last_insert_rowid()))

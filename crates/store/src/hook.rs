@@ -101,6 +101,8 @@ pub struct Claimed {
     pub offer: OfferId,
     /// What to print.
     pub text: String,
+    /// The lines for the person at the terminal.
+    pub glance: String,
     /// The messages in it.
     pub messages: Vec<MessageId>,
 }
@@ -372,7 +374,7 @@ fn claim_mail(
         .map_err(failure)?;
     }
     let messages = queue.letters.iter().take(framed.taken).map(|letter| letter.id.clone()).collect();
-    Ok(Some(Claimed { offer, text: framed.text, messages }))
+    Ok(Some(Claimed { offer, text: framed.text, glance: framed.glance, messages }))
 }
 
 /// An offer to be inserted.

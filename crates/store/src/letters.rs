@@ -53,7 +53,7 @@ impl<'a> Letters<'a> {
         let reader = person(&mut people, reader.0)?.ok_or_else(|| foreign("a mailbox without an owner"))?;
         let messages = conn
             .prepare(
-                "SELECT public, body, thread, ask, reply_to, sent_at, sender, expires_at, attention FROM message WHERE id = ?1",
+                "SELECT public, body, thread, ask, reply_to, sent_at, sender, expires_at, attention, by_person FROM message WHERE id = ?1",
             )
             .map_err(failure)?;
         Ok(Self { conn, messages, people, parents: None, reader })
@@ -77,9 +77,10 @@ impl<'a> Letters<'a> {
                 row.get::<_, Option<i64>>(6)?,
                 row.get(7).map(Moment)?,
                 row.get::<_, i64>(8)?,
+                row.get(9)?,
             ))
         });
-        let Some((public, body, thread, ask, reply_to, sent_at, sender, expires_at, attention)) =
+        let Some((public, body, thread, ask, reply_to, sent_at, sender, expires_at, attention, by_person)) =
             row.optional().map_err(failure)?
         else {
             return Ok(None);
@@ -94,6 +95,7 @@ impl<'a> Letters<'a> {
             id: MessageId::parse(&public).ok_or_else(|| foreign("a message id"))?,
             from,
             kind,
+            by_person,
             project: Some(theirs).filter(|theirs| !theirs.is_empty() && *theirs != self.reader.project),
             body,
             ask,

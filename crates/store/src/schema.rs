@@ -27,6 +27,7 @@ pub(crate) const MAIL_LAYOUT: Layout = Layout {
         include_str!("schema/v3.sql"),
         include_str!("schema/v4.sql"),
         include_str!("schema/v5.sql"),
+        include_str!("schema/v6.sql"),
     ],
 };
 

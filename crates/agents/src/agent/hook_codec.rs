@@ -6,6 +6,7 @@ use baton_core::Error;
 use baton_core::event::{Event, EventKind, Reply};
 use baton_core::frame::Unit;
 use baton_core::time::Span;
+use serde_json::Value;
 
 /// How much text an agent passes to the model uncut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,6 +27,22 @@ impl ContextLimit {
     }
 }
 
+/// A message to our plugin, with the lines that it shows the user.
+pub(crate) fn with_glance(mut message: Value, lines: Option<&str>) -> Value {
+    if let Some(lines) = lines {
+        message["glance"] = Value::from(lines);
+    }
+    message
+}
+
+/// An answer with lines in `systemMessage`, which several agents show their user and not the model.
+pub(crate) fn with_system_message(mut answer: Value, lines: Option<&str>) -> String {
+    if let Some(lines) = lines {
+        answer["systemMessage"] = Value::from(lines);
+    }
+    answer.to_string()
+}
+
 /// Used whenever a hook runs or a plugin reports an event: translates between the agent's JSON and
 /// baton's events, replies and rulings.
 ///
@@ -39,7 +56,9 @@ pub trait HookCodec: Profile {
     fn parse(&self, payload: &[u8], named: Option<&str>) -> Result<Event, Error>;
 
     /// The reply in the agent's own form, as a command hook prints it. Empty means silence.
-    fn render(&self, event: &Event, reply: &Reply) -> String;
+    /// `glance` is what the agent shows its user about the mail in the reply. The model must not get
+    /// it.
+    fn render(&self, event: &Event, reply: &Reply, glance: Option<&str>) -> String;
 
     /// How much text the agent passes to the model uncut at this event; `None` if it passes on
     /// nothing.

@@ -40,6 +40,7 @@ impl Profile for Minimal {
             calls: &SHAPE,
             quirks: Quirks::USUAL,
             runs: "",
+            shows: "",
             proof: "",
             session: "",
             subagents: "",
@@ -81,7 +82,7 @@ impl HookCodec for Minimal {
         Ok(prompt())
     }
 
-    fn render(&self, _event: &Event, _reply: &Reply) -> String {
+    fn render(&self, _event: &Event, _reply: &Reply, _glance: Option<&str>) -> String {
         String::new()
     }
 

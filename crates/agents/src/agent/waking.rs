@@ -75,6 +75,8 @@ pub struct Push<'a> {
     pub session_id: &'a str,
     /// The framed mail.
     pub text: &'a str,
+    /// The lines about it for the person at the terminal.
+    pub glance: Option<&'a str>,
     /// The offer's nonce. It stays the same when the push is repeated.
     pub nonce: &'a Nonce,
     /// When the offer was made. It stays the same too.

@@ -8,7 +8,7 @@ use super::tools::FAILURE;
 use super::{asked, history, screen, transcript, wake};
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, McpCaller, PastCalls, Profile, Questions, Setup, Shell,
-    Transcript, TranscriptReader, Waking,
+    Transcript, TranscriptReader, Waking, with_system_message,
 };
 use crate::asked::{AgentQuestion, ProcessProbe, QuestionStatus, RecordedQuestion};
 use crate::call::{self, Ruling, ToolCall};
@@ -64,15 +64,15 @@ impl HookCodec for Claude {
         })
     }
 
-    fn render(&self, event: &Event, reply: &Reply) -> String {
-        match reply {
-            Reply::Silent => String::new(),
+    fn render(&self, event: &Event, reply: &Reply, glance: Option<&str>) -> String {
+        let answer = match reply {
+            Reply::Silent => return String::new(),
             Reply::Context(text) | Reply::Continue(text) => {
                 json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
-                    .to_string()
             }
-            Reply::Block(reason) => json!({"decision": "block", "reason": reason}).to_string(),
-        }
+            Reply::Block(reason) => json!({"decision": "block", "reason": reason}),
+        };
+        with_system_message(answer, glance)
     }
 
     fn context_limit(&self, event: EventKind) -> Option<ContextLimit> {

@@ -21,6 +21,7 @@ pub const FACTS: Facts = Facts {
     },
     wakeable: "`baton setup claude`, and start the session again; or run it in tmux",
     runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of the MCP server between tools for mail",
+    shows: "below the prompt or the tools: `UserPromptSubmit says: …`",
     proof: "its transcript, with a record of each request",
     session: "hooks name it; `CLAUDE_CODE_SESSION_ID` in shells; MCP by the process that its hooks name",
     subagents: "`agent_id` in hooks",

@@ -185,7 +185,7 @@ impl Claude {
 
     fn hooks(&self) -> HookSet<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
-        HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &SETTINGS }
+        HookSet { agent: AGENT, baton, home, title: None, rows: &self.rows, reader: &SETTINGS }
     }
 
     /// Several agents read a project's `.mcp.json`.

@@ -7,7 +7,7 @@
 use super::{asked, history, screen, transcript, wake};
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, McpCaller, PastCalls, Profile, Questions, Setup, Shell,
-    Transcript, TranscriptReader, Waking,
+    Transcript, TranscriptReader, Waking, with_system_message,
 };
 use crate::asked::{AgentQuestion, ProcessProbe, QuestionStatus, RecordedQuestion};
 use crate::call::{self, Ruling, ToolCall};
@@ -59,17 +59,15 @@ impl HookCodec for Codex {
         Ok(event)
     }
 
-    fn render(&self, event: &Event, reply: &Reply) -> String {
-        match reply {
-            Reply::Silent => String::new(),
+    fn render(&self, event: &Event, reply: &Reply, glance: Option<&str>) -> String {
+        let answer = match reply {
+            Reply::Silent => return String::new(),
             Reply::Context(text) => {
                 json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
-                    .to_string()
             }
-            Reply::Continue(text) | Reply::Block(text) => {
-                json!({"decision": "block", "reason": text}).to_string()
-            }
-        }
+            Reply::Continue(text) | Reply::Block(text) => json!({"decision": "block", "reason": text}),
+        };
+        with_system_message(answer, glance)
     }
 
     fn context_limit(&self, event: EventKind) -> Option<ContextLimit> {

@@ -14,6 +14,7 @@ pub const FACTS: Facts = Facts {
     quirks: Quirks { outlives_terminals: true, ..Quirks::USUAL },
     wakeable: "keep its terminal open (or set wake_unattended = \"on\"), and have `codex` on the PATH of the sender",
     runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of the MCP server after each tool for mail",
+    shows: "in the conversation: `↳ Hook · …`",
     proof: "its transcript",
     session: "hooks name it; `CODEX_SESSION_ID` in shells; `_meta` of each MCP call",
     subagents: "`agent_id` in hooks, another thread in MCP calls",

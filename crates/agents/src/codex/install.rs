@@ -152,7 +152,7 @@ impl Codex {
 
     fn hook_set(&self) -> HookSet<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
-        HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &HOOKS }
+        HookSet { agent: AGENT, baton, home, title: None, rows: &self.rows, reader: &HOOKS }
     }
 
     fn positions(&self, bytes: &[u8], server: Server) -> Result<Positions, InstallError> {

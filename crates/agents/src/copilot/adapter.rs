@@ -2,7 +2,8 @@
 //!
 //! Mail goes out with a prompt, after a tool and at a stop. The text of a hook at the start of a
 //! session or after a failed tool reaches the model too, but is written nowhere, so baton offers
-//! nothing there. After a tool, Copilot cuts everything beyond 10,240 characters. Payloads name
+//! nothing there. What a hook has for the user is a line before its answer (since 1.0.55). After a
+//! tool, Copilot cuts everything beyond 10,240 characters. Payloads name
 //! neither event nor tool call; those of a subagent have an `agentId`.
 //!
 //! An idle session gets mail with a prompt: our extension submits a line without mail
@@ -142,15 +143,17 @@ impl HookCodec for Copilot {
         })
     }
 
-    fn render(&self, _event: &Event, reply: &Reply) -> String {
+    fn render(&self, _event: &Event, reply: &Reply, glance: Option<&str>) -> String {
         // Copilot ignores `hookSpecificOutput`, which other agents want.
-        match reply {
-            Reply::Silent => String::new(),
-            Reply::Context(text) => json!({ "additionalContext": text }).to_string(),
-            Reply::Continue(text) | Reply::Block(text) => {
-                json!({ "decision": "block", "reason": text }).to_string()
-            }
-        }
+        let answer = match reply {
+            Reply::Silent => return String::new(),
+            Reply::Context(text) => json!({ "additionalContext": text }),
+            Reply::Continue(text) | Reply::Block(text) => json!({ "decision": "block", "reason": text }),
+        };
+        // A line of this form in front of the answer is shown to the user at once, and never to the
+        // model.
+        let shown = glance.map(|lines| format!("{}\n", json!({ "type": "progress", "message": lines })));
+        shown.unwrap_or_default() + &answer.to_string()
     }
 
     fn context_limit(&self, event: EventKind) -> Option<ContextLimit> {

@@ -19,6 +19,7 @@ pub const FACTS: Facts = Facts {
     },
     wakeable: "turn its extensions on (`copilot --experimental` once)",
     runs: "hooks: a process each; to be woken, an extension and one `baton link` per session",
+    shows: "in the conversation: since version 1.0.55",
     proof: "its transcript",
     session: "hooks name it; the hook before an MCP call adds it to the call",
     subagents: "`agentId` in hooks",

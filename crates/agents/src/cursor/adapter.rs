@@ -96,7 +96,7 @@ impl HookCodec for Cursor {
         })
     }
 
-    fn render(&self, _event: &Event, reply: &Reply) -> String {
+    fn render(&self, _event: &Event, reply: &Reply, _glance: Option<&str>) -> String {
         match reply {
             // It can't be woken, so no prompt is ours.
             Reply::Silent | Reply::Block(_) => String::new(),

@@ -13,6 +13,7 @@ pub const FACTS: Facts = Facts {
     quirks: Quirks::USUAL,
     wakeable: "nothing does: its mail comes when a turn ends",
     runs: "hooks: a process each",
+    shows: "nowhere: its documentation names no text that a hook with mail shows the user",
     proof: "none: mail that may have been taken is offered again, marked so",
     session: "hooks name it",
     subagents: "a parent conversation in hooks",

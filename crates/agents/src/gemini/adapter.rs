@@ -11,7 +11,7 @@
 use super::{asked, history, screen, transcript};
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, PastCalls, Profile, Questions, Setup, Shell, Transcript,
-    TranscriptReader, Waking,
+    TranscriptReader, Waking, with_system_message,
 };
 use crate::asked::{AgentQuestion, ProcessProbe, QuestionStatus, RecordedQuestion};
 use crate::call::{self, Ruling, ToolCall};
@@ -68,18 +68,18 @@ impl HookCodec for Gemini {
         Ok(event)
     }
 
-    fn render(&self, event: &Event, reply: &Reply) -> String {
-        match reply {
+    fn render(&self, event: &Event, reply: &Reply, glance: Option<&str>) -> String {
+        let answer = match reply {
             Reply::Context(text) if !matches!(event.kind, EventKind::Start(_)) => {
                 json!({"hookSpecificOutput": {"hookEventName": event.native, "additionalContext": text}})
-                    .to_string()
             }
-            Reply::Silent | Reply::Context(_) => String::new(),
-            Reply::Block(reason) => json!({"decision": "block", "reason": reason}).to_string(),
+            Reply::Silent | Reply::Context(_) => return String::new(),
+            Reply::Block(reason) => json!({"decision": "block", "reason": reason}),
             Reply::Continue(text) => {
-                json!({"decision": "block", "reason": text, "systemMessage": TURN_GOES_ON}).to_string()
+                json!({"decision": "block", "reason": text, "systemMessage": TURN_GOES_ON})
             }
-        }
+        };
+        with_system_message(answer, glance)
     }
 
     fn context_limit(&self, event: EventKind) -> Option<ContextLimit> {

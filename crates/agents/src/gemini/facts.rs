@@ -23,6 +23,7 @@ pub const FACTS: Facts = Facts {
     },
     wakeable: "run it in tmux",
     runs: "hooks: a process each",
+    shows: "in the conversation: `ℹ … [baton]`",
     proof: "its transcript",
     session: "hooks name it; shells and MCP by the process tree",
     subagents: "the folder that they write to",

@@ -79,7 +79,7 @@ impl Gemini {
 
     fn hooks(&self) -> HookSet<'_> {
         let (baton, home) = (self.install.baton(), self.install.home());
-        HookSet { agent: AGENT, baton, home, rows: &self.rows, reader: &SETTINGS }
+        HookSet { agent: AGENT, baton, home, title: Some(SERVER), rows: &self.rows, reader: &SETTINGS }
     }
 
     /// Whether the user has allowed our tools permanently. That is the user's decision, so setup

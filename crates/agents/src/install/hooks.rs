@@ -116,6 +116,9 @@ pub struct HookSet<'a> {
     pub agent: &'static str,
     pub baton: &'a str,
     pub home: &'a str,
+    /// What the agent calls the hooks where it shows what they say, if a handler can say that.
+    /// Otherwise it shows their command.
+    pub title: Option<&'static str>,
     pub rows: &'a [HookRow],
     /// The reader of the file.
     pub reader: &'a Reader,
@@ -154,6 +157,14 @@ impl HookSet<'_> {
 
     /// The handler of a row as the file has it.
     pub fn handler(&self, row: &HookRow) -> Value {
+        let mut handler = self.untitled_handler(row);
+        if let Some(title) = self.title {
+            handler["name"] = json!(title);
+        }
+        handler
+    }
+
+    fn untitled_handler(&self, row: &HookRow) -> Value {
         match &row.form {
             Form::Guard { timeout, more, holds } => {
                 let command = self.guard_command(row.event, *holds);

@@ -10,7 +10,7 @@
 use super::{asked, history, install, screen};
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, McpCaller, PastCalls, Profile, Push, Questions, Setup, Shell,
-    Transcript, Waking,
+    Transcript, Waking, with_glance,
 };
 use crate::asked::{AgentQuestion, QuestionReport};
 use crate::call::{self, Ruling, ToolCall};
@@ -63,11 +63,13 @@ impl HookCodec for OpenCode {
         })
     }
 
-    fn render(&self, _event: &Event, reply: &Reply) -> String {
+    fn render(&self, _event: &Event, reply: &Reply, glance: Option<&str>) -> String {
         match reply {
             // A push carries the mail itself, so a prompt of ours is never empty.
             Reply::Silent | Reply::Block(_) => String::new(),
-            Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
+            Reply::Context(text) | Reply::Continue(text) => {
+                with_glance(json!({"text": text}), glance).to_string()
+            }
         }
     }
 
@@ -166,13 +168,14 @@ impl Questions for OpenCode {
 
 impl Waking for OpenCode {
     fn push(&self, push: &Push<'_>) -> Option<Value> {
-        Some(json!({
+        let pushed = json!({
             "session_id": push.session_id,
             "message_id": id("msg", push.nonce, push.made_at),
             "part_id": id("prt", push.nonce, push.made_at),
             "mark": mail::mark(push.nonce),
             "text": push.text,
-        }))
+        });
+        Some(with_glance(pushed, push.glance))
     }
 
     fn screen(&self, capture: &str) -> Screen {

@@ -20,6 +20,7 @@ pub const FACTS: Facts = Facts {
     },
     wakeable: "`baton setup opencode`, and start it again: its plugin is not connected",
     runs: "a plugin and one `baton link` per process",
+    shows: "a toast: for ten seconds, and not in `run` and `serve`",
     proof: "each request to the model, as the plugin sees it",
     session: "the plugin names it, in events, shells and MCP calls",
     subagents: "sessions with a parent",

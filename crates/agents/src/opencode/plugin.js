@@ -22,6 +22,7 @@ const CALL = 2000 // ms that one call of OpenCode's server takes at most
 const SHOWING = 1500 // ms until an answer that was taken shows
 const MOVING = 6000 // ms until a call that was held and answered is seen to move on
 const RECENT = 20 // messages among which a call that waits is found
+const GLANCE = 10000 // ms that a line about mail is shown
 const LATE = "nobody answered in time: it was refused"
 const LONGEST = 256 * 1024 // characters of one text in a question: more is not kept
 // The address that OpenCode gives if it has no server. Any program may listen there.
@@ -161,6 +162,7 @@ class Link {
     this.#pushes.set(push.session_id, pushed)
     try {
       await pushed.sent
+      glance(this.sessions.get(push.session_id)?.client, push.glance)
     } catch {
       await this.look(pushed)
     }
@@ -474,6 +476,14 @@ function shortened(asked) {
   return left_out ? { ...told, left_out } : told
 }
 
+// Shows the user who wrote what. Without a screen, nothing happens.
+function glance(client, message) {
+  if (!message) return
+  try {
+    client.tui.showToast({ body: { title: "Mail", message, variant: "info", duration: GLANCE } })?.catch?.(() => {})
+  } catch {}
+}
+
 // Agent and model of the session's last prompt: a push must not switch them.
 async function lastVoice(client, id) {
   const { data } = await client.session.messages({ path: { id }, throwOnError: true })
@@ -568,6 +578,7 @@ export const Baton = async (context) => {
     const awaited = link.reminders.get(session)
     link.reminders.delete(session)
     const reminder = await awaited
+    glance(client, answer?.glance)
     return [reminder, answer?.text].filter(Boolean).join("\n\n")
   }
   // Reports which marks a summary has replaced. Returns what the session should be told again.

@@ -16,7 +16,7 @@ use super::history;
 use super::screen;
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, PastCalls, Profile, Push, Questions, Setup, Shell, Transcript,
-    Waking,
+    Waking, with_glance,
 };
 use crate::call::{self, Ruling, ToolCall};
 use crate::facts::Facts;
@@ -65,11 +65,13 @@ impl HookCodec for Pi {
         })
     }
 
-    fn render(&self, _event: &Event, reply: &Reply) -> String {
+    fn render(&self, _event: &Event, reply: &Reply, glance: Option<&str>) -> String {
         match reply {
             // A push carries the mail itself, so a prompt of ours is never empty.
             Reply::Silent | Reply::Block(_) => String::new(),
-            Reply::Context(text) | Reply::Continue(text) => json!({"text": text}).to_string(),
+            Reply::Context(text) | Reply::Continue(text) => {
+                with_glance(json!({"text": text}), glance).to_string()
+            }
         }
     }
 
@@ -138,7 +140,8 @@ impl Questions for Pi {
 impl Waking for Pi {
     fn push(&self, push: &Push<'_>) -> Option<Value> {
         let mark = mail::mark(push.nonce);
-        Some(json!({"session_id": push.session_id, "mark": mark, "text": push.text}))
+        let pushed = json!({"session_id": push.session_id, "mark": mark, "text": push.text});
+        Some(with_glance(pushed, push.glance))
     }
 
     fn screen(&self, capture: &str) -> Screen {

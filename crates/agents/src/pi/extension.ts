@@ -41,8 +41,8 @@ const MARK = /\[baton-offer [^\]\s]*\]/g;
 const TYPE = "baton";
 
 /** What the child answers; null is an empty answer, undefined is none. */
-type Answer = { text?: string; deny?: string; hold?: boolean; allow?: boolean; note?: string; output?: any } | null | undefined;
-type Push = { session_id: string; mark: string; text: string };
+type Answer = { text?: string; glance?: string; deny?: string; hold?: boolean; allow?: boolean; note?: string; output?: any } | null | undefined;
+type Push = { session_id: string; mark: string; text: string; glance?: string };
 
 /** The child, shared by all sessions and all copies of this extension in one process. */
 class Link {
@@ -258,6 +258,16 @@ class Session {
 	/** Adds to the conversation without asking the model. */
 	note(answer: Answer) {
 		if (answer?.text) this.pi.sendMessage(message(answer.text), { triggerTurn: false });
+		this.glance(answer?.glance);
+	}
+
+	/** Shows the user who wrote what. Without a screen, nothing happens. */
+	glance(lines: string | undefined) {
+		try {
+			if (lines && this.ctx.hasUI) this.ctx.ui.notify(lines, "info");
+		} catch {
+			// It belongs to a former runtime.
+		}
 	}
 
 	/**
@@ -285,6 +295,7 @@ class Session {
 		for (const push of this.takeHeld()) {
 			try {
 				this.pi.sendMessage(message(push.text), { triggerTurn: true });
+				this.glance(push.glance);
 			} catch {
 				this.tell("PushFailed", { shown: { marks: [push.mark], ids: [] } });
 			}
@@ -302,8 +313,11 @@ class Session {
 
 	/** Everything that goes into the conversation now. */
 	text(answer: Answer): string {
-		const texts = this.takeHeld().map((push) => push.text);
+		const pushes = this.takeHeld();
+		const texts = pushes.map((push) => push.text);
 		if (answer?.text) texts.push(answer.text);
+		for (const { glance } of pushes) this.glance(glance);
+		this.glance(answer?.glance);
 		return texts.join("\n\n");
 	}
 

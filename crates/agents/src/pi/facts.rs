@@ -21,6 +21,7 @@ pub const FACTS: Facts = Facts {
     },
     wakeable: "`baton setup pi`, and start it again: its extension is not connected",
     runs: "an extension and one `baton link` per process",
+    shows: "a notice in the conversation: not in `-p`",
     proof: "each request to the model, as the extension sees it",
     session: "the extension names it; `PI_SESSION_ID` in shells",
     subagents: "it has none",

@@ -77,7 +77,9 @@ fn takes(agent: &dyn Agent, events: &[EventKind]) -> String {
 /// Whether a push carries the mail.
 fn carries(agent: &dyn Agent) -> bool {
     let nonce = Nonce::from_random([7; 8]);
-    agent.push(&Push { session_id: "s", text: "t", nonce: &nonce, made_at: Moment(1) }).is_some()
+    agent
+        .push(&Push { session_id: "s", text: "t", glance: None, nonce: &nonce, made_at: Moment(1) })
+        .is_some()
 }
 
 fn pushes(agent: &dyn Agent) -> bool {
@@ -114,6 +116,7 @@ fn page() -> String {
         ("when a plugin or extension wakes it", &|agent| {
             if pushes(agent) { takes(agent, &[EventKind::IdleNotice]) } else { "–".to_owned() }
         }),
+        ("where you see who wrote what", &|agent| short(agent.facts().shows)),
     ]);
     let control = table(&[
         ("refuse it", &fact(|facts| facts.deny)),
@@ -139,6 +142,7 @@ fn section(agent: &dyn Agent) -> String {
     for (name, fact) in [
         ("Verified with", agent.verified().unwrap_or("its documentation alone")),
         ("What runs", facts.runs),
+        ("Where you see who wrote what", facts.shows),
         ("Proof that mail was shown", facts.proof),
         ("Session id", facts.session),
         ("How subagents are known, which get no mail", facts.subagents),

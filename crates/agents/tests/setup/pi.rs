@@ -78,14 +78,14 @@ fn an_event_has_its_session_turn_call_and_what_was_shown() {
 #[test]
 fn answers_and_pushes_are_what_the_extension_reads() {
     let event = Event::new(EventKind::Prompt, "s");
-    let answer = |reply: Reply| pi::Pi.render(&event, &reply);
+    let answer = |reply: Reply| pi::Pi.render(&event, &reply, None);
     let text = "<baton-mail to=\"a\">\n| \"quoted\" \\ \u{1f600} \u{2028}\t</baton-mail>";
     assert_eq!(answer(Reply::Silent), "");
     let parsed = |reply: Reply| serde_json::from_str::<Value>(&answer(reply)).unwrap();
     assert_eq!(parsed(Reply::Context(text.into())), json!({"text": text}));
     assert_eq!(parsed(Reply::Continue(text.into())), json!({"text": text}));
     let nonce = Nonce::from_random([7; 8]);
-    let push = Push { session_id: "s", text, nonce: &nonce, made_at: Moment(1) };
+    let push = Push { session_id: "s", text, glance: None, nonce: &nonce, made_at: Moment(1) };
     let mark = format!("[baton-offer {nonce}]");
     assert_eq!(pi::Pi.push(&push), Some(json!({"session_id": "s", "mark": mark, "text": text})));
     for kind in [EventKind::Prompt, EventKind::AfterTool, EventKind::Stop, EventKind::IdleNotice] {

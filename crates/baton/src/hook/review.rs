@@ -83,7 +83,7 @@ pub fn run(args: &HookArgs, home: &Path, deadline: Instant) -> Result<(), Error>
                 StopDecision::Block(reason) => {
                     // Saved before the answer: otherwise an error could hold the session once more.
                     Memory { rounds: rounds + 1, ..memory }.keep(home, name, session).map_err(save_failed)?;
-                    let answer = agent.render(&event, &Reply::Continue(reason));
+                    let answer = agent.render(&event, &Reply::Continue(reason), None);
                     print(&answer, Instant::now() + READ_TIMEOUT).map_err(|error| output_closed(&error))
                 }
                 StopDecision::CouldNotRun(why) => {

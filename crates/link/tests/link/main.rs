@@ -155,6 +155,7 @@ impl World {
             id,
             sender,
             session: None,
+            by_person: false,
             verb: Verb::Send,
             recipients: vec![to],
             body: &body,

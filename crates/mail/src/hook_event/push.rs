@@ -20,6 +20,8 @@ pub struct Pushed {
     pub nonce: Nonce,
     /// The framed mail.
     pub text: String,
+    /// The lines about it for the person at the terminal.
+    pub glance: Option<String>,
     /// When the offer was made.
     pub made_at: Moment,
     /// It was pushed before, with an unknown result.
@@ -66,6 +68,7 @@ pub fn offer_mail(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> R
         offer: claimed.offer,
         nonce: nonce.clone(),
         text: claimed.text,
+        glance: Some(claimed.glance).filter(|_| limits.show_mail),
         made_at: now,
         again: false,
     }))
@@ -100,5 +103,5 @@ fn repeat_offer(
     let ContextLimit { size, unit } = takes.unwrap_or(ContextLimit::NONE);
     let all = Budget { messages: letters.len(), size, unit };
     let framed = frame::render(recipient(agent, view), &letters, letters.len(), &open.nonce, all);
-    Ok(Some(Pushed { offer, nonce: open.nonce, text: framed.text, made_at, again: true }))
+    Ok(Some(Pushed { offer, nonce: open.nonce, text: framed.text, glance: None, made_at, again: true }))
 }

@@ -4,7 +4,7 @@
 //! wait ends without the answer, this tool clears the waiter, and the answer comes as ordinary
 //! mail. That covers a timeout, a client that cancels the call or goes away, and any error.
 
-use super::message::{self, Message, NOTE};
+use super::message::{self, Message};
 use super::{Call, Effect, non_empty, report_progress, send};
 use crate::bells::Rings;
 use crate::server_state::ServerState;
@@ -75,7 +75,7 @@ pub(super) struct Output {
     hint: Option<String>,
     /// How to treat the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
-    note: Option<&'static str>,
+    note: Option<String>,
     /// A mark that proves to baton that you got the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     offer: Option<String>,
@@ -278,8 +278,9 @@ fn answer(
     match waited {
         WaitOutcome::Answer { letter, nonce, .. } => {
             output.answered = true;
-            output.reply = message::messages(store, &[*letter])?.pop();
-            output.note = Some(NOTE);
+            let mut messages = message::messages(store, &[*letter])?;
+            output.note = Some(message::note(&messages));
+            output.reply = messages.pop();
             output.offer = nonce.as_ref().map(message::proof);
         }
         WaitOutcome::Elsewhere { id, state } => {

@@ -5,7 +5,7 @@
 //! for its proof, nothing can be taken. So the call waits a moment for an agent that writes its
 //! transcript late.
 
-use super::message::{self, Message, NOTE};
+use super::message::{self, Message};
 use super::{Call, Effect};
 use baton_core::id::Nonce;
 use baton_core::{Code, Error, limits};
@@ -123,8 +123,8 @@ fn take(call: &Call<'_>, store: &mut Store, most: usize) -> Result<Output, Error
 fn answer(messages: Vec<Message>, more: usize, remark: &str, nonce: Option<Nonce>) -> Output {
     let note = match (messages.is_empty(), remark) {
         (true, remark) => remark.to_owned(),
-        (false, "") => NOTE.to_owned(),
-        (false, remark) => format!("{NOTE} {remark}"),
+        (false, "") => message::note(&messages),
+        (false, remark) => format!("{} {remark}", message::note(&messages)),
     };
     Output { messages, more, note, offer: nonce.as_ref().map(message::proof) }
 }

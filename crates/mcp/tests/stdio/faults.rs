@@ -128,7 +128,7 @@ fn hold_the_store(world: &World, codex: &mut Client) -> Sender<()> {
             begun.send(()).expect("the test waits");
             // Ends when the test drops its side.
             released.recv().ok();
-            Framed { text: String::new(), taken: 1 }
+            Framed { taken: 1, ..Framed::default() }
         };
         store.hook_step(&step, &Limits::default(), &|_| true, &hold).expect("a claim");
     });

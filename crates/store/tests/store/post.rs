@@ -57,6 +57,7 @@ pub fn send(
         id: MessageId::from_random(fresh()),
         sender,
         session: None,
+        by_person: false,
         verb: Verb::Send,
         recipients: recipients.iter().map(|id| store.participant(*id).unwrap().unwrap()).collect(),
         body: &body,
@@ -110,7 +111,7 @@ pub fn claim(
     let claimed = store
         .hook_step(&step, &limits, &|_| false, &|offered, _, _| {
             *letters.borrow_mut() = offered.to_vec();
-            Framed { text: String::new(), taken: offered.len() }
+            Framed { taken: offered.len(), ..Framed::default() }
         })
         .unwrap();
     claimed.map(|claimed| Taken { offer: claimed.offer, letters: letters.into_inner() })

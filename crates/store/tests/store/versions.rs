@@ -62,9 +62,10 @@ fn m20_a_store_of_every_version_so_far_opens_with_its_mail() {
             let me = (view.participant, view.session);
             assert!(claim(&mut store, me, 5).is_none(), "an offer is open");
             store.settle(view.mail_offer.unwrap(), Settle::Return, NOW).unwrap();
-            let bodies: Vec<String> =
-                claim(&mut store, me, 5).unwrap().letters.iter().map(|letter| letter.body.clone()).collect();
-            assert_eq!(bodies, ["offered", "queued"]);
+            let letters = claim(&mut store, me, 5).unwrap().letters;
+            let bodies: Vec<(&str, bool)> =
+                letters.iter().map(|letter| (&*letter.body, letter.by_person)).collect();
+            assert_eq!(bodies, [("offered", false), ("queued", false)], "nothing old is the person's");
             let (id, _) = send(&mut store, view.participant, &[view.participant], "new");
             assert!(MessageId::parse(id.as_str()).is_some());
         }

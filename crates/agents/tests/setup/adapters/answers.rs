@@ -26,7 +26,7 @@ fn answer(agent: &str, recorded: &Recorded) -> Value {
     } else {
         Reply::Context(TEXT.to_owned())
     };
-    serde_json::from_str(&by_name(agent).unwrap().render(&event, &reply)).unwrap()
+    serde_json::from_str(&by_name(agent).unwrap().render(&event, &reply, None)).unwrap()
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn gemini_takes_context_but_not_at_a_start() {
         assert_eq!(answer("gemini", recorded), expected, "{}", recorded.name);
     }
     let start = Recorded::named("gemini", "SessionStart").event("gemini");
-    assert_eq!(gemini::Gemini.render(&start, &Reply::Context(TEXT.to_owned())), "");
+    assert_eq!(gemini::Gemini.render(&start, &Reply::Context(TEXT.to_owned()), None), "");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn silence_is_no_answer_at_all() {
     for agent in ["claude", "codex", "gemini"] {
         for recorded in Recorded::all(agent) {
             assert_eq!(
-                by_name(agent).unwrap().render(&recorded.event(agent), &Reply::Silent),
+                by_name(agent).unwrap().render(&recorded.event(agent), &Reply::Silent, None),
                 "",
                 "{agent} {}",
                 recorded.name

@@ -108,11 +108,11 @@ fn the_transcript_is_found_where_payloads_do_not_name_it() {
 #[test]
 fn answers_are_flat() {
     let event = Recorded::named("copilot", "postToolUse").event("copilot");
-    let says = |reply| serde_json::from_str::<Value>(&Copilot.render(&event, &reply)).unwrap();
+    let says = |reply| serde_json::from_str::<Value>(&Copilot.render(&event, &reply, None)).unwrap();
     assert_eq!(says(Reply::Context("a \"b\"".to_owned())), json!({ "additionalContext": "a \"b\"" }));
     assert_eq!(says(Reply::Continue("a".to_owned())), json!({ "decision": "block", "reason": "a" }));
     assert_eq!(says(Reply::Block("a".to_owned())), json!({ "decision": "block", "reason": "a" }));
-    assert_eq!(Copilot.render(&event, &Reply::Silent), "");
+    assert_eq!(Copilot.render(&event, &Reply::Silent, None), "");
 }
 
 /// The extension names its events in the payload; a hook has them in its command.

@@ -68,7 +68,7 @@ fn every_documented_event_means_what_happened() {
 #[test]
 fn answers_are_the_documented_ones() {
     let says = |event: &str, reply: Reply| -> Value {
-        serde_json::from_str(&Cursor.render(&parse(&payload(event, json!({}))), &reply)).unwrap()
+        serde_json::from_str(&Cursor.render(&parse(&payload(event, json!({}))), &reply, None)).unwrap()
     };
     for event in ["sessionStart", "postToolUse"] {
         assert_eq!(says(event, Reply::Context("a".to_owned())), json!({ "additional_context": "a" }));

@@ -174,6 +174,7 @@ impl Home {
                     id: self.fresh_id(),
                     sender: sender.participant,
                     session: None,
+                    by_person: false,
                     verb: Verb::Send,
                     recipients,
                     body: &body,
