@@ -16,7 +16,7 @@ use baton_core::session::State;
 use baton_core::{Code, Error, name};
 use baton_machine::process::{Above, mark};
 use baton_machine::{process, project};
-use baton_store::{Found, Participant, Sighting, Store};
+use baton_store::{Found, Participant, RunningSession, Sighting, Store};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -164,13 +164,15 @@ enum Recognised {
 fn recognise(store: &mut Store, env: Env<'_>, cwd: &Path, project: &str) -> Result<Recognised, Error> {
     let shells: Vec<(&'static dyn Agent, Shell)> =
         ALL.iter().filter_map(|agent| Some((*agent, agent.shell(env)?))).collect();
-    if let Some((participant, session)) = store.nearest_session(process::upwards())? {
-        return below_session(store, participant, session, shells);
+    let sessions = store.nearest_sessions(process::upwards())?;
+    if let Some(newest) = sessions.first() {
+        return below_session(store, newest, &sessions, shells);
     }
     let above = process::above_us();
     // The first walk may have met the end of a process, and missed those above it.
-    if let Some((participant, session)) = store.nearest_session(above.processes.iter().copied())? {
-        return below_session(store, participant, session, shells);
+    let sessions = store.nearest_sessions(above.processes.iter().copied())?;
+    if let Some(newest) = sessions.first() {
+        return below_session(store, newest, &sessions, shells);
     }
     let nearest = nearest_agent(above.processes.iter().copied());
     let named = shells
@@ -213,31 +215,41 @@ fn recognise(store: &mut Store, env: Env<'_>, cwd: &Path, project: &str) -> Resu
     ))
 }
 
-/// The caller is below the process of a session that hooks named. The environment chooses among the
-/// sessions of that process. If it names a session that hooks never named, a subagent calls: some
-/// agents give each subagent an id of its own. If it names a session of another process, that is
-/// ignored.
+/// The caller is below the process of these sessions, which hooks named. The environment chooses
+/// among them. If it names a session that hooks never named, a subagent calls: some agents give each
+/// subagent an id of its own. If it names a session of another process, that is ignored.
 fn below_session(
     store: &Store,
-    participant: Participant,
-    session: SessionRow,
+    newest: &RunningSession,
+    sessions: &[RunningSession],
     shells: Vec<(&'static dyn Agent, Shell)>,
 ) -> Result<Recognised, Error> {
-    let of = |session| Ok::<_, Error>(store.session(session)?.and_then(|session| session.process));
-    let process = of(session)?;
-    let shell =
-        shells.into_iter().find(|(agent, _)| agent.name() == participant.agent).map(|(_, shell)| shell);
-    let (participant, kind) = match shell {
-        None => (participant, Kind::Session { session, call: None, subagent: false }),
-        Some(shell) => match store.participant_of(Some(&participant.agent), &shell.session_id)? {
-            None => (participant, Kind::Session { session, call: shell.call, subagent: true }),
-            Some((named, other)) if of(other)? == process => {
-                (named, Kind::Session { session: other, call: shell.call, subagent: shell.subagent })
-            }
-            Some(_) => (participant, Kind::Session { session, call: None, subagent: false }),
-        },
+    let of = |session: &RunningSession, call, subagent| {
+        (session.participant, Kind::Session { session: session.session, call, subagent })
     };
-    Ok(Recognised::Session(Box::new(participant), kind))
+    let shell = shells.into_iter().find(|(agent, _)| agent.name() == newest.agent).map(|(_, shell)| shell);
+    let (participant, kind) = match shell {
+        None => of(newest, None, false),
+        Some(shell) => {
+            let is_named =
+                |one: &&RunningSession| one.agent == newest.agent && one.native == shell.session_id;
+            match sessions.iter().find(is_named) {
+                Some(named) => of(named, shell.call, shell.subagent),
+                None => match store.participant_of(Some(&newest.agent), &shell.session_id)? {
+                    None => of(newest, shell.call, true),
+                    Some((ended, session)) if runs_in(store, session, newest.process)? => {
+                        (ended.id, Kind::Session { session, call: shell.call, subagent: shell.subagent })
+                    }
+                    Some(_) => of(newest, None, false),
+                },
+            }
+        }
+    };
+    Ok(Recognised::Session(Box::new(store.owner(participant)?), kind))
+}
+
+fn runs_in(store: &Store, session: SessionRow, process: Process) -> Result<bool, Error> {
+    Ok(store.session(session)?.is_some_and(|session| session.process == Some(process)))
 }
 
 /// The process of an agent, with the arguments that show that it is one.

@@ -30,7 +30,7 @@ pub use asks::{AskState, OpenAsks, Waiter};
 pub use hook::{Claim, Claimed, HookStep, HookView, OfferedLetters, OpenOffer};
 pub use jobs::{Activity, AnswerRow, JobEnd, JobFilter, JobRow, Jobs, NewAnswer, NewJob, Progress};
 pub use open::{Role, Store, usable};
-pub use people::{Found, Participant};
+pub use people::{Found, Participant, RunningSession};
 pub use reading::{Counts, DeliveryRow, MailFilter, MailRow, Part, Peeked};
 pub use schema::{FILES, VERSION};
 pub use sessions::{Heard, SessionInfo, SessionSeen, Sighting};

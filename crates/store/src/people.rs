@@ -43,6 +43,17 @@ impl Participant {
     }
 }
 
+/// A session, and the process that runs it.
+#[derive(Clone, Debug)]
+pub struct RunningSession {
+    pub session: SessionRow,
+    pub participant: ParticipantId,
+    pub agent: String,
+    /// The agent's own id of the session.
+    pub native: String,
+    pub process: Process,
+}
+
 /// The result of a search for a name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Found {
@@ -195,22 +206,42 @@ impl Store {
         )
     }
 
-    /// Of the first of these processes that runs a session, the newest session.
-    pub fn nearest_session(
+    /// The sessions of the first of these processes that runs any, the newest first. Every command
+    /// in an agent's shell asks this, and to plan a statement takes longer than to run it: so there
+    /// is one, and the caller reads the one participant that it needs.
+    pub fn nearest_sessions(
         &self,
         processes: impl IntoIterator<Item = Process>,
-    ) -> Result<Option<(Participant, SessionRow)>, Error> {
+    ) -> Result<Vec<RunningSession>, Error> {
         // One read lock for all of them, not one for each.
         let snapshot = self.conn.unchecked_transaction().map_err(failure)?;
         let mut select = snapshot
-            .prepare("SELECT 1 FROM session WHERE pid = ?1 AND pid_start = ?2 AND state <> 'gone'")
+            .prepare(
+                "SELECT id, participant, agent, native FROM session
+                 WHERE pid = ?1 AND pid_start = ?2 AND state <> 'gone' ORDER BY started_at DESC, id DESC",
+            )
             .map_err(failure)?;
         for process in processes {
-            if select.exists((process.pid, process.start.cast_signed())).map_err(failure)? {
-                return Ok(self.sessions_of_process(process.pid, process.start)?.into_iter().next());
+            let of_it = select.query_map((process.pid, process.start.cast_signed()), |row| {
+                Ok(RunningSession {
+                    session: SessionRow(row.get(0)?),
+                    participant: ParticipantId(row.get(1)?),
+                    agent: row.get(2)?,
+                    native: row.get(3)?,
+                    process,
+                })
+            });
+            let found: Vec<_> = of_it.and_then(Iterator::collect).map_err(failure)?;
+            if !found.is_empty() {
+                return Ok(found);
             }
         }
-        Ok(None)
+        Ok(Vec::new())
+    }
+
+    /// The participant of a session, without its mail and its tags.
+    pub fn owner(&self, id: ParticipantId) -> Result<Participant, Error> {
+        one(&self.conn, "p.id = ?1", [id.0])?.ok_or_else(|| foreign("a session without its participant"))
     }
 
     /// Participants by any of their sessions, with the row of that session.
