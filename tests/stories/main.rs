@@ -23,6 +23,7 @@ mod manual_wake;
 mod moments;
 mod opencode;
 mod pi;
+mod plugins;
 mod review;
 mod round_trip;
 mod sandbox;

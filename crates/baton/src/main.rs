@@ -12,6 +12,7 @@ mod entry;
 mod environment;
 mod guard;
 mod hook;
+mod plugin;
 mod print;
 mod settings;
 mod started;

@@ -95,9 +95,10 @@ def finish(release):
     """What is made once for all targets: from the tarballs that are there."""
     names = os.listdir(release.out)
     begin, end = f"baton-{release.version}-", ".tar.gz"
-    targets = [name[len(begin) : -len(end)] for name in names if name.startswith(begin) and name.endswith(end)]
+    targets = [target for target in kinds.TARGETS if f"{begin}{target}{end}" in names]
     sums = {f"{begin}{target}{end}": sha256(os.path.join(release.out, f"{begin}{target}{end}")) for target in targets}
     release.write(*kinds.npm_launcher(release, targets))
+    release.write(*kinds.plugins(release))
     release.write(*kinds.installer(release, sums))
     release.write(*kinds.formula(release, sums))
     names = sorted(name for name in os.listdir(release.out) if name != "SHA256SUMS")
