@@ -24,6 +24,7 @@ mod moments;
 mod opencode;
 mod pi;
 mod plugins;
+mod readme;
 mod review;
 mod round_trip;
 mod sandbox;

@@ -120,11 +120,14 @@ def main():
     options.add_argument("--base-url", default="@BASE_URL@")
     options.add_argument("--version", default="")
     options.add_argument("--finish", action="store_true")
+    options.add_argument("--tarball", action="store_true")
     options = options.parse_args()
     if options.target not in kinds.TARGETS:
         sys.exit(f"no package is known for {options.target}")
     release = Release(options)
-    if options.program:
+    if options.program and options.tarball:
+        release.write(*kinds.tarball(release, tree(release, options.program)))
+    elif options.program:
         package(release, options.program)
     if options.finish:
         release.version = release.version or Crates(release.root, release.target).version
