@@ -12,6 +12,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// What the program is made from, below the root of the workspace.
+const SOURCES: [&str; 4] = ["crates", "Cargo.toml", "Cargo.lock", ".cargo"];
 /// How much of a commit's name is shown.
 const COMMIT_CHARS: usize = 10;
 
@@ -22,6 +24,9 @@ fn main() {
         ("debug build".to_owned(), String::new())
     } else {
         let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default());
+        for name in SOURCES {
+            watch(&folder.join("../..").join(name));
+        }
         let (commit, date) =
             checkout(&folder).or_else(|| archived(&folder)).or_else(|| packaged(&folder)).unwrap_or_default();
         (commit, epoch().unwrap_or(date))
@@ -34,6 +39,14 @@ fn main() {
     println!("cargo::rustc-env=BATON_DATE={date}");
 }
 
+/// Has Cargo run this script again after a change there. Cargo would run it at each build if it
+/// were told of a file that is not there.
+fn watch(path: &Path) {
+    if path.exists() {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
+}
+
 /// The commit of the checkout that this folder belongs to, and whether the sources differ from it.
 fn checkout(folder: &Path) -> Option<(String, String)> {
     // A copy of the sources inside of another repository is not that repository.
@@ -42,20 +55,12 @@ fn checkout(folder: &Path) -> Option<(String, String)> {
     }
     git(folder, &["ls-files", "--error-unmatch", "build.rs"])?;
     for name in ["HEAD", "logs/HEAD", "packed-refs"] {
-        let path = folder.join(git(folder, &["rev-parse", "--git-path", name])?);
-        // Cargo runs the script each time if it is told of a file that is not there.
-        if path.exists() {
-            println!("cargo::rerun-if-changed={}", path.display());
-        }
+        watch(&folder.join(git(folder, &["rev-parse", "--git-path", name])?));
     }
     let root = folder.join("../..");
-    let sources = ["crates", "Cargo.toml", "Cargo.lock", ".cargo"];
-    for name in sources {
-        println!("cargo::rerun-if-changed={}", root.join(name).display());
-    }
     let commit = git(folder, &["rev-parse", "HEAD"])?;
     let date = git(folder, &["log", "-1", "--date=format-local:%Y-%m-%d", "--format=%cd"])?;
-    let state = git(&root, &[&["status", "--porcelain", "--"], &sources[..]].concat())?;
+    let state = git(&root, &[&["status", "--porcelain", "--"], &SOURCES[..]].concat())?;
     let changed = if state.is_empty() { "" } else { " and changes" };
     Some((format!("{}{changed}", short(&commit)?), date))
 }
@@ -63,7 +68,7 @@ fn checkout(folder: &Path) -> Option<(String, String)> {
 /// What `git archive` wrote into `source.txt`: the commit and its day.
 fn archived(folder: &Path) -> Option<(String, String)> {
     let path = folder.join("source.txt");
-    println!("cargo::rerun-if-changed={}", path.display());
+    watch(&path);
     let text = std::fs::read_to_string(path).ok()?;
     let (commit, date) = text.trim().split_once(' ')?;
     Some((short(commit)?, date.to_owned()))

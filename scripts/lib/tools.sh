@@ -93,7 +93,7 @@ need_partners() {
 # stories NAME: runs the stories of one agent.
 stories() {
     # In these modules, the names of stories begin with the name of their agent.
-    local chosen=("guard::$1_" "wake::$1_" "terminal::$1_" "approvals_$1::")
+    local chosen=("guard::$1_" "wake::$1_" "terminal::$1_" "plugins::$1_" "approvals_$1::")
     # Claude Code and Codex share modules. BATON_ONLY leaves out what a story does with the other agent.
     case "$1" in
     claude) chosen+=(delivery:: life:: asks:: setup:: cost:: --skip a_subagent_of_codex) ;;

@@ -24,6 +24,8 @@ mod manual_wake;
 mod moments;
 mod opencode;
 mod pi;
+mod plugins;
+mod readme;
 mod review;
 mod round_trip;
 mod sandbox;

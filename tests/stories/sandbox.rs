@@ -304,7 +304,7 @@ pub fn wait_for_screen(terminal: &Tmux<'_>, who: Agent, wanted: &Screen) {
 }
 
 /// The program under test, built by the same cargo run.
-fn program() -> PathBuf {
+pub fn program() -> PathBuf {
     let mut folder = std::env::current_exe().expect("a test has a path");
     folder.pop();
     if folder.ends_with("deps") {

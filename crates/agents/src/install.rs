@@ -11,6 +11,7 @@ mod manifest;
 mod own_command;
 pub(crate) mod own_file;
 mod plan;
+pub mod plugin;
 pub(crate) mod server;
 pub(crate) mod shell;
 

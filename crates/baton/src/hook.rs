@@ -13,9 +13,10 @@ mod guarded;
 mod review;
 mod watchdog;
 
-use crate::{entry, environment, guard, settings};
+use crate::{entry, environment, guard, plugin, settings};
 use baton_agents::asked::AgentQuestion;
 use baton_agents::call::Ruling;
+use baton_agents::install::plugin::PLUGIN;
 use baton_agents::install::{GUARD, HOLD, REVIEW, WAIT};
 use baton_agents::wake::{Idle, Route};
 use baton_agents::{ALL, Agent};
@@ -69,6 +70,9 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> u8 {
         Ok(home) => home,
         Err(error) => return without_home(&args, &error, deadline),
     };
+    if args.of_plugin && plugin::stands_aside(&args.agent, &home) {
+        return Exit::Done as u8;
+    }
     watchdog::log_to(&home);
     let log = home.clone();
     // A bug in baton must not fail a tool call.
@@ -205,6 +209,8 @@ struct HookArgs {
     /// The agent lets this hook wait for a person. Older entries in its files don't: there, a call
     /// runs unjudged if the hook takes too long.
     may_wait: bool,
+    /// A plugin of the agent installed this hook.
+    of_plugin: bool,
 }
 
 impl HookArgs {
@@ -215,6 +221,7 @@ impl HookArgs {
             home: None,
             mode: HookMode::Answer,
             may_wait: false,
+            of_plugin: false,
         };
         while let Some(argument) = arguments.next() {
             if argument == "--home" {
@@ -225,6 +232,8 @@ impl HookArgs {
                 args.mode = HookMode::Review;
             } else if argument == GUARD {
                 args.mode = HookMode::Judge;
+            } else if argument == PLUGIN {
+                args.of_plugin = true;
             } else if argument == HOLD {
                 args.may_wait = true;
             } else {

@@ -13,6 +13,7 @@ mod environment;
 mod guard;
 mod hook;
 mod keys;
+mod plugin;
 mod print;
 mod settings;
 mod started;

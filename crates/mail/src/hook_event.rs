@@ -22,8 +22,8 @@ use baton_machine::{clock, process, project, random};
 use baton_store::{Claim, HookStep, HookView, SessionSeen, Sighting, Store};
 use gather::Gathered;
 
-/// The prefix of baton's own tools in hook payloads. It is the same for all agents.
-const OWN_TOOL_PREFIX: &str = "mcp__baton__";
+/// The prefixes of baton's own tools in hook payloads: of setup's server, and of a plugin's.
+const OWN_TOOL_PREFIXES: [&str; 2] = ["mcp__baton__", "mcp__plugin_baton_baton__"];
 
 /// The result of one event.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,7 +73,10 @@ pub fn handle(store: &mut Store, caller: &Caller<'_>, event: &Event) -> Result<O
     }
     let agent = caller.agent;
     if event.subagent.is_some() || is_from_subagent(agent, event) {
-        let ours = event.tool.as_deref().is_some_and(|tool| tool.starts_with(OWN_TOOL_PREFIX));
+        let ours = event
+            .tool
+            .as_deref()
+            .is_some_and(|tool| OWN_TOOL_PREFIXES.iter().any(|prefix| tool.starts_with(prefix)));
         if event.kind == EventKind::BeforeTool && ours {
             for call in &event.calls {
                 store.announce_subagent_call(call, clock::now())?;

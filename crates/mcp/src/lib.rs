@@ -36,6 +36,8 @@ pub type Environment = Box<dyn Fn(&str) -> Option<OsString> + Send + Sync>;
 pub struct Options {
     /// Whose server this is.
     pub agent: &'static dyn Agent,
+    /// Whether it has tools. A second server of one session has none.
+    pub offers_tools: bool,
     /// Where baton keeps its state.
     pub home: PathBuf,
     /// Where the server was started. It gives the project of a session whose hooks have not run

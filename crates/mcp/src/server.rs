@@ -30,7 +30,8 @@ pub(crate) struct Server {
 
 impl Server {
     pub(crate) fn new(state: Arc<ServerState>) -> Self {
-        Self { state, tools: tools::list() }
+        let tools = if state.options.offers_tools { tools::list() } else { Vec::new() };
+        Self { state, tools }
     }
 
     fn hook(&self, meta: &Map<String, Value>, arguments: Map<String, Value>) -> CallToolResult {
@@ -48,9 +49,9 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
-            .with_server_info(Implementation::new("baton", env!("CARGO_PKG_VERSION")).with_title("baton"))
-            .with_instructions(INSTRUCTIONS)
+        let config = ServerConfig::new(ServerCapabilities::builder().enable_tools().build())
+            .with_server_info(Implementation::new("baton", env!("CARGO_PKG_VERSION")).with_title("baton"));
+        if self.tools.is_empty() { config } else { config.with_instructions(INSTRUCTIONS) }
     }
 
     async fn list_tools(

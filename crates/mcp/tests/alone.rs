@@ -36,6 +36,7 @@ fn main() -> ExitCode {
     let log = PathBuf::from(home).join("test.log");
     let served = baton_agents::by_name(agent).and_then(|agent| {
         baton_mcp::serve(Options {
+            offers_tools: true,
             agent,
             home: home.into(),
             cwd: std::env::current_dir().unwrap_or_default(),

@@ -95,9 +95,10 @@ def finish(release):
     """What is made once for all targets: from the tarballs that are there."""
     names = os.listdir(release.out)
     begin, end = f"baton-{release.version}-", ".tar.gz"
-    targets = [name[len(begin) : -len(end)] for name in names if name.startswith(begin) and name.endswith(end)]
+    targets = [target for target in kinds.TARGETS if f"{begin}{target}{end}" in names]
     sums = {f"{begin}{target}{end}": sha256(os.path.join(release.out, f"{begin}{target}{end}")) for target in targets}
     release.write(*kinds.npm_launcher(release, targets))
+    release.write(*kinds.plugins(release))
     release.write(*kinds.installer(release, sums))
     release.write(*kinds.formula(release, sums))
     names = sorted(name for name in os.listdir(release.out) if name != "SHA256SUMS")
@@ -119,11 +120,14 @@ def main():
     options.add_argument("--base-url", default="@BASE_URL@")
     options.add_argument("--version", default="")
     options.add_argument("--finish", action="store_true")
+    options.add_argument("--tarball", action="store_true")
     options = options.parse_args()
     if options.target not in kinds.TARGETS:
         sys.exit(f"no package is known for {options.target}")
     release = Release(options)
-    if options.program:
+    if options.program and options.tarball:
+        release.write(*kinds.tarball(release, tree(release, options.program)))
+    elif options.program:
         package(release, options.program)
     if options.finish:
         release.version = release.version or Crates(release.root, release.target).version

@@ -89,7 +89,7 @@ def check_binstall():
     """What crates/baton/Cargo.toml tells cargo-binstall is where the tarball has it."""
     with open("crates/baton/Cargo.toml", encoding="utf-8") as file:
         told = dict(re.findall(r'^(pkg-url|bin-dir) = "([^"]+)"', file.read(), re.MULTILINE))
-    name = os.path.basename(only("baton-*.tar.gz"))
+    name = os.path.basename(only("baton-[0-9]*.tar.gz"))
     version, target = re.fullmatch(r"baton-([^-]+)-(.+)\.tar\.gz", name).groups()
     known = {"version": version, "target": target, "bin": "baton", "binary-ext": ""}
 
@@ -97,7 +97,7 @@ def check_binstall():
         return re.sub(r"\{ ([\w-]+) \}", lambda found: known[found[1]], text)
 
     assert filled(told["pkg-url"].split("/")[-1]) == name
-    with tarfile.open(only("baton-*.tar.gz")) as archive:
+    with tarfile.open(only("baton-[0-9]*.tar.gz")) as archive:
         assert archive.getmember(filled(told["bin-dir"])).mode == 0o755
 
 

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import json
+import os
 
 from archives import File, ar, folders, gz, tar, xz, zipped
 
@@ -138,6 +139,17 @@ def wheel(release, tree):
 
 def wheel_hash(file):
     return base64.urlsafe_b64encode(hashlib.sha256(file.data).digest()).rstrip(b"=").decode()
+
+
+def plugins(release):
+    """The plugins for the agents' own installers: `plugins/` of the tree."""
+    files = {}
+    for folder, _, names in os.walk(os.path.join(release.root, "plugins")):
+        for name in names:
+            path = os.path.relpath(os.path.join(folder, name), release.root)
+            files[path.removeprefix("plugins/")] = File(release.read(path))
+    folder = f"baton-plugins-{release.version}"
+    return f"{folder}.tar.gz", gz(tar(files, release.epoch, folder + "/"))
 
 
 def installer(release, sums):

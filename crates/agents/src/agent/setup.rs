@@ -1,6 +1,7 @@
 //! Where baton installs itself in an agent.
 
 use super::{Env, Profile};
+use crate::install::plugin::PluginFile;
 use crate::install::{Install, InstallError, Target};
 use std::path::Path;
 
@@ -16,4 +17,9 @@ pub trait Setup: Profile {
         user_home: &Path,
         env: Env<'_>,
     ) -> Result<Box<dyn Target>, InstallError>;
+
+    /// The files of a plugin that the agent's own installer takes; empty if it has none.
+    fn plugin(&self) -> Result<Vec<PluginFile>, InstallError> {
+        Ok(Vec::new())
+    }
 }

@@ -14,6 +14,7 @@ use crate::asked::{AgentQuestion, ProcessProbe, QuestionStatus, RecordedQuestion
 use crate::call::{self, Ruling, ToolCall};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader, files_below};
+use crate::install::plugin::PluginFile;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload, given};
 use crate::screen::Screen;
@@ -48,6 +49,10 @@ impl Setup for Claude {
     ) -> Result<Box<dyn Target>, InstallError> {
         let folder = env("CLAUDE_CONFIG_DIR").map(PathBuf::from);
         Ok(Box::new(super::install::Claude::new(install, user_home, folder.as_deref())?))
+    }
+
+    fn plugin(&self) -> Result<Vec<PluginFile>, InstallError> {
+        super::install::plugin()
     }
 }
 

@@ -4,13 +4,14 @@
 //! its directory. `hook_rows` is the table to change when the set of hooks changes. Pure: bytes in,
 //! edits out.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
 use super::tools::FAILURE;
 use crate::config::json::{Bom, Dialect, Reader};
 use crate::install::delegation::{self, Part};
 use crate::install::hooks::{HELD_SECONDS, HookSet};
+use crate::install::plugin::{self, PluginFile};
 use crate::install::server::JsonServer;
 use crate::install::{
     Current, FileEdit, Form, GuardHooks, HookRow, Install, InstallError, OwnCommand, Records, SERVER, Scope,
@@ -18,6 +19,8 @@ use crate::install::{
 };
 
 const AGENT: &str = "claude";
+/// baton's own tools, as Claude Code names those of the plugin's server.
+const PLUGIN_TOOLS: &str = "mcp__plugin_baton_baton__.*";
 const TRUST_HINT: &str = "Claude Code asks each person once before it starts a server from .mcp.json: run `claude` in the project and approve `baton`";
 /// The timeout of a command hook, in seconds.
 const COMMAND_TIMEOUT_SECONDS: u32 = 10;
@@ -110,6 +113,33 @@ pub fn hook_rows(scope: &Scope, guard: GuardHooks) -> Vec<HookRow> {
     rows
 }
 
+/// The plugin and the marketplace that names it. A plugin's MCP server has another name than the
+/// one of setup, and its start may fail, so all hooks are commands.
+pub fn plugin() -> Result<Vec<PluginFile>, InstallError> {
+    let mut rows = hook_rows(&Scope::Project(PathBuf::new()), GuardHooks::On);
+    for row in rows.iter_mut().filter(|row| row.matcher.is_some()) {
+        row.matcher = Some(PLUGIN_TOOLS);
+    }
+    let waiter =
+        |event| HookRow { event, matcher: None, form: Form::Waiter { timeout: WAITER_TIMEOUT_SECONDS } };
+    rows.extend([waiter("SessionStart"), waiter("Stop")]);
+    let mut manifest = plugin::manifest();
+    manifest["author"] = json!({ "name": "baton maintainers" });
+    let market = json!({
+        "name": SERVER,
+        "description": plugin::SUMMARY,
+        "owner": { "name": "baton maintainers" },
+        "plugins": [{ "name": SERVER, "source": "./claude", "description": plugin::SUMMARY }],
+    });
+    Ok(vec![
+        PluginFile::json(".claude-plugin/marketplace.json", &market),
+        PluginFile::json("claude/.claude-plugin/plugin.json", &manifest),
+        PluginFile::hooks("claude/hooks/hooks.json", AGENT, None, &rows, &SETTINGS)?,
+        PluginFile::json("claude/.mcp.json", &json!({ "mcpServers": plugin::servers(AGENT) })),
+        PluginFile::instructions("claude/commands/baton-run.md", delegation::command),
+    ])
+}
+
 /// A call of baton's MCP server. A field that an event lacks arrives as an empty string.
 fn tool(
     event: &'static str,
@@ -184,7 +214,7 @@ impl Claude {
     }
 
     fn hooks(&self) -> HookSet<'_> {
-        let (baton, home) = (self.install.baton(), self.install.home());
+        let (baton, home) = (self.install.baton(), Some(self.install.home()));
         HookSet { agent: AGENT, baton, home, title: None, rows: &self.rows, reader: &SETTINGS }
     }
 

@@ -4,6 +4,7 @@
 //! `config.toml`, because Codex reads it only there. `hook_rows` is the table to change when the
 //! set of hooks changes. Pure: bytes in, edits out.
 
+use serde_json::json;
 use std::path::{Path, PathBuf};
 
 use super::trust::{self, Positions};
@@ -11,6 +12,7 @@ use crate::config::json::{Bom, Dialect, Json, Made, Reader, Was};
 use crate::config::toml::{Block, Change, Scalar, Toml};
 use crate::install::delegation::{self, Part};
 use crate::install::hooks::{HELD_SECONDS, HookSet};
+use crate::install::plugin::{self, PluginFile};
 use crate::install::server::{home_in_args, server_args};
 use crate::install::{
     Current, FileEdit, Form, GuardHooks, HookRow, Install, InstallError, Records, SERVER, Scope, Server,
@@ -66,6 +68,33 @@ pub fn hook_rows(guard: GuardHooks) -> Vec<HookRow> {
         ]);
     }
     rows
+}
+
+/// The plugin and the marketplace that names it. All hooks are commands, which need no server.
+pub fn plugin() -> Result<Vec<PluginFile>, InstallError> {
+    let mut rows = hook_rows(GuardHooks::On);
+    for row in rows.iter_mut().filter(|row| matches!(row.form, Form::McpTool { .. })) {
+        row.form = Form::Command { timeout: COMMAND_TIMEOUT_SECONDS };
+    }
+    let mut manifest = plugin::manifest();
+    manifest["hooks"] = "./hooks/hooks.json".into();
+    manifest["mcpServers"] = "./.mcp.json".into();
+    let market = json!({
+        "name": SERVER,
+        "interface": { "displayName": SERVER },
+        "plugins": [{
+            "name": SERVER,
+            "source": { "source": "local", "path": "./codex" },
+            "policy": { "installation": "AVAILABLE", "authentication": "ON_INSTALL" },
+            "category": "Productivity",
+        }],
+    });
+    Ok(vec![
+        PluginFile::json(".agents/plugins/marketplace.json", &market),
+        PluginFile::json("codex/.codex-plugin/plugin.json", &manifest),
+        PluginFile::hooks("codex/hooks/hooks.json", AGENT, None, &rows, &HOOKS)?,
+        PluginFile::json("codex/.mcp.json", &json!({ "mcpServers": plugin::servers(AGENT) })),
+    ])
 }
 
 /// A call of baton's MCP server, with fields that the event always has: Codex drops a call with a
@@ -151,7 +180,7 @@ impl Codex {
     }
 
     fn hook_set(&self) -> HookSet<'_> {
-        let (baton, home) = (self.install.baton(), self.install.home());
+        let (baton, home) = (self.install.baton(), Some(self.install.home()));
         HookSet { agent: AGENT, baton, home, title: None, rows: &self.rows, reader: &HOOKS }
     }
 

@@ -17,6 +17,7 @@ use crate::asked::{AgentQuestion, ProcessProbe, QuestionStatus, RecordedQuestion
 use crate::call::{self, Ruling, ToolCall};
 use crate::facts::Facts;
 use crate::history::{History, HistoryReader, files_below};
+use crate::install::plugin::PluginFile;
 use crate::install::{Install, InstallError, Target};
 use crate::payload::{self, Payload};
 use crate::screen::Screen;
@@ -51,6 +52,10 @@ impl Setup for Gemini {
     ) -> Result<Box<dyn Target>, InstallError> {
         let home = env("GEMINI_CLI_HOME").map(PathBuf::from);
         Ok(Box::new(super::install::Gemini::new(install, home.as_deref().unwrap_or(user_home))?))
+    }
+
+    fn plugin(&self) -> Result<Vec<PluginFile>, InstallError> {
+        super::install::plugin()
     }
 }
 

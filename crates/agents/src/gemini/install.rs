@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::json::{Bom, Dialect, Json, Reader, Step};
 use crate::install::hooks::{HELD_SECONDS, HookSet};
+use crate::install::plugin::{self, PluginFile};
 use crate::install::server::JsonServer;
 use crate::install::{
     Current, FileEdit, Form, GuardHooks, HookRow, Install, InstallError, Records, SERVER, Scope, Server,
@@ -48,6 +49,22 @@ pub fn hook_rows(guard: GuardHooks) -> Vec<HookRow> {
     rows
 }
 
+/// The extension.
+pub fn plugin() -> Result<Vec<PluginFile>, InstallError> {
+    let mut manifest = plugin::manifest();
+    manifest["mcpServers"] = plugin::servers(AGENT);
+    Ok(vec![
+        PluginFile::json("gemini/gemini-extension.json", &manifest),
+        PluginFile::hooks(
+            "gemini/hooks/hooks.json",
+            AGENT,
+            Some(SERVER),
+            &hook_rows(GuardHooks::On),
+            &SETTINGS,
+        )?,
+    ])
+}
+
 #[derive(Clone, Debug)]
 pub struct Gemini {
     install: Install,
@@ -78,7 +95,7 @@ impl Gemini {
     }
 
     fn hooks(&self) -> HookSet<'_> {
-        let (baton, home) = (self.install.baton(), self.install.home());
+        let (baton, home) = (self.install.baton(), Some(self.install.home()));
         HookSet { agent: AGENT, baton, home, title: Some(SERVER), rows: &self.rows, reader: &SETTINGS }
     }
 

@@ -26,54 +26,74 @@ pub(crate) struct Part {
 impl Part {
     /// A slash command of Claude Code.
     pub(crate) fn command(install: &Install, path: PathBuf) -> Self {
-        let baton = baton(install);
-        let head = format!(
-            "description: Hand a task to another agent and get its result\nargument-hint: AGENT TASK\nallowed-tools: Bash({baton} run:*), Bash({baton} job wait:*)\n"
-        );
-        let body = format!(
-            "Hand a task to another agent through baton. The first word is the agent, the rest is the task, unchanged:\n\n$ARGUMENTS\n\n{}",
-            steps(&baton)
-        );
-        Self::new(install, path, "the slash command /baton-run", &head, &body)
+        Self::new(install, path, "the slash command /baton-run", &command(&baton(install)))
     }
 
     /// A subagent of Claude Code.
     pub(crate) fn subagent(install: &Install, path: PathBuf) -> Self {
-        let head = format!(
-            "name: baton-worker\ndescription: Hands one task to another agent CLI ({}) through baton and brings back its \
-             real result. Say which agent, and the whole task.\ntools: Bash\n",
-            names()
-        );
-        let body = format!(
-            "You hand one task to another agent and bring back its result. You do nothing of the task yourself. Your request says which agent, and what it should do.\n\n{}",
-            steps(&baton(install))
-        );
-        Self::new(install, path, "the subagent baton-worker", &head, &body)
+        Self::new(install, path, "the subagent baton-worker", &subagent(&baton(install)))
     }
 
     /// A skill, for agents that read skills.
     pub(crate) fn skill(install: &Install, path: PathBuf) -> Self {
-        let head = format!(
-            "name: baton-jobs\ndescription: Hands a task to another agent CLI ({}) and gets its real result back. Use when \
-             asked to delegate, to get a second opinion, or to let another agent do or review something.\n",
-            names()
-        );
-        let body = format!(
-            "# Hand a task to another agent\n\nWith the tools of the MCP server `baton`: start_job, then wait_job with its job_id, again while `ended` is false, at most 20 times. \
-             Where your shell is not sandboxed, a command does the same:\n\n{}",
-            steps(&baton(install))
-        );
-        Self::new(install, path, "the skill baton-jobs", &head, &body)
+        Self::new(install, path, "the skill baton-jobs", &skill(&baton(install)))
     }
 
-    fn new(install: &Install, path: PathBuf, what: &'static str, head: &str, body: &str) -> Self {
+    fn new(install: &Install, path: PathBuf, what: &'static str, text: &Instructions) -> Self {
         let mark = format!("# Written by baton setup for {}\n", serde_json::json!(install.home()));
-        Self { text: format!("---\n{mark}{head}---\n\n{body}"), path, what, mark }
+        Self { text: format!("---\n{mark}{}---\n\n{}", text.head, text.body), path, what, mark }
     }
 
     fn own_file(&self) -> OwnFile<'_> {
         OwnFile { path: &self.path, what: self.what, bytes: self.text.as_bytes(), mark: &self.mark }
     }
+}
+
+/// What such a file says: its front matter, and the rest.
+pub(crate) struct Instructions {
+    pub head: String,
+    pub body: String,
+}
+
+/// For the slash command of Claude Code.
+pub(crate) fn command(baton: &str) -> Instructions {
+    let head = format!(
+        "description: Hand a task to another agent and get its result\nargument-hint: AGENT TASK\nallowed-tools: Bash({baton} run:*), Bash({baton} job wait:*)\n"
+    );
+    let body = format!(
+        "Hand a task to another agent through baton. The first word is the agent, the rest is the task, unchanged:\n\n$ARGUMENTS\n\n{}",
+        steps(baton)
+    );
+    Instructions { head, body }
+}
+
+/// For the subagent of Claude Code.
+pub(crate) fn subagent(baton: &str) -> Instructions {
+    let head = format!(
+        "name: baton-worker\ndescription: Hands one task to another agent CLI ({}) through baton and brings back its \
+         real result. Say which agent, and the whole task.\ntools: Bash\n",
+        names()
+    );
+    let body = format!(
+        "You hand one task to another agent and bring back its result. You do nothing of the task yourself. Your request says which agent, and what it should do.\n\n{}",
+        steps(baton)
+    );
+    Instructions { head, body }
+}
+
+/// For the skill.
+pub(crate) fn skill(baton: &str) -> Instructions {
+    let head = format!(
+        "name: baton-jobs\ndescription: Hands a task to another agent CLI ({}) and gets its real result back. Use when \
+         asked to delegate, to get a second opinion, or to let another agent do or review something.\n",
+        names()
+    );
+    let body = format!(
+        "# Hand a task to another agent\n\nWith the tools of the MCP server `baton`: start_job, then wait_job with its job_id, again while `ended` is false, at most 20 times. \
+         Where your shell is not sandboxed, a command does the same:\n\n{}",
+        steps(baton)
+    );
+    Instructions { head, body }
 }
 
 pub(crate) fn paths(parts: &[Part]) -> impl Iterator<Item = PathBuf> {

@@ -7,6 +7,7 @@
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
+use super::plugin::PLUGIN;
 use super::{InstallError, SERVER, shell};
 use crate::config::json::{Container, Json, Made, Reader, Step, Tree};
 
@@ -115,7 +116,8 @@ pub struct HookSet<'a> {
     /// The agent's name in `baton hook NAME`.
     pub agent: &'static str,
     pub baton: &'a str,
-    pub home: &'a str,
+    /// `None` in a plugin.
+    pub home: Option<&'a str>,
     /// What the agent calls the hooks where it shows what they say, if a handler can say that.
     /// Otherwise it shows their command.
     pub title: Option<&'static str>,
@@ -141,18 +143,25 @@ pub struct Edited {
 impl HookSet<'_> {
     /// The command that every command hook runs.
     pub fn command(&self) -> String {
-        format!("{} hook {} --home {}", shell::quote(self.baton), self.agent, shell::quote(self.home))
+        self.command_with("")
     }
 
     fn waiter(&self) -> String {
-        format!("{} hook {} {WAIT} --home {}", shell::quote(self.baton), self.agent, shell::quote(self.home))
+        self.command_with(&format!(" {WAIT}"))
     }
 
     /// The command of a hook that judges.
     fn guard_command(&self, event: &str, holds: bool) -> String {
-        let (baton, home) = (shell::quote(self.baton), shell::quote(self.home));
         let hold = if holds { format!(" {HOLD}") } else { String::new() };
-        format!("{baton} hook {} {event} {GUARD}{hold} --home {home}", self.agent)
+        self.command_with(&format!(" {event} {GUARD}{hold}"))
+    }
+
+    fn command_with(&self, words: &str) -> String {
+        let home = match self.home {
+            Some(home) => format!("--home {}", shell::quote(home)),
+            None => PLUGIN.to_owned(),
+        };
+        format!("{} hook {}{words} {home}", shell::quote(self.baton), self.agent)
     }
 
     /// The handler of a row as the file has it.
@@ -178,8 +187,7 @@ impl HookSet<'_> {
                 json!({ "type": "command", "command": self.command(), "timeout": timeout })
             }
             Form::Review { timeout } => {
-                let (baton, home) = (shell::quote(self.baton), shell::quote(self.home));
-                let command = format!("{baton} hook {} {REVIEW} --home {home}", self.agent);
+                let command = self.command_with(&format!(" {REVIEW}"));
                 json!({ "type": "command", "command": command, "timeout": timeout })
             }
             Form::Waiter { timeout } => json!({
@@ -267,7 +275,7 @@ impl HookSet<'_> {
         match text("type") {
             Some("command") => {
                 let words = text("command").and_then(shell::words).unwrap_or_default();
-                is_our_command(&words, self.agent, self.home)
+                self.home.is_some_and(|home| is_our_command(&words, self.agent, home))
             }
             Some("mcp_tool") => server == Server::Ours && text("server") == Some(SERVER),
             _ => false,

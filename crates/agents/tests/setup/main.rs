@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
 mod adapters;
+mod agent_plugins;
 mod changed;
 mod disk;
 mod documents;

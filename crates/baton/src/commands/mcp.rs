@@ -2,7 +2,7 @@
 
 use super::CommandContext;
 use crate::settings::Settings;
-use crate::{environment, guard, hook, print};
+use crate::{environment, guard, hook, plugin, print};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::limits::Limits;
@@ -16,6 +16,9 @@ pub struct Mcp {
     /// The agent that starts the server
     #[arg(long, value_name = "AGENT")]
     agent: Option<String>,
+    /// A plugin starts the server: it offers nothing where setup has its own
+    #[arg(long)]
+    plugin: bool,
 }
 
 impl Mcp {
@@ -27,7 +30,9 @@ impl Mcp {
         };
         let cwd = context.cwd.clone();
         let home = context.home.clone();
+        let offers_tools = !(self.plugin && plugin::stands_aside(agent.name(), &home));
         baton_mcp::serve(baton_mcp::Options {
+            offers_tools,
             home: context.home.clone(),
             agent,
             cwd: context.cwd.clone(),

@@ -29,6 +29,29 @@ fn setup(world: &World, home: &Path, arguments: &[&str]) {
     run(command, b"").expect(0);
 }
 
+/// A plugin's server has the tools of setup's server, which must not be there twice.
+#[test]
+fn a_plugins_server_offers_no_tools_where_setup_has_been() {
+    let world = World::new();
+    let offered = || {
+        let lines = [
+            r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","id":2,"method":"tools/list"}"#,
+            "",
+        ];
+        let server = world.baton(&["mcp", "--agent", "gemini", "--plugin"]);
+        let said = run(server, lines.join("\n").as_bytes()).expect(0).stdout;
+        assert!(said.contains("serverInfo") && said.contains("\"tools\":["), "{said}");
+        (said.contains("send_message"), said.contains("instructions"))
+    };
+    assert_eq!(offered(), (true, true));
+    world.script(&["setup", "gemini"]).expect(0);
+    assert_eq!(offered(), (false, false));
+    world.script(&["setup", "gemini", "--remove"]).expect(0);
+    assert_eq!(offered(), (true, true));
+}
+
 #[test]
 fn e9_a_removal_leaves_nothing_that_setup_made() {
     let world = World::new();

@@ -166,10 +166,8 @@ fn a_debug_build_looks_at_no_commit() {
     assert_eq!(watched, ["cargo::rerun-if-changed=build.rs"]);
     let told = sources.told(&sources.repository(), &[]);
     for line in told.lines().filter_map(|line| line.strip_prefix("cargo::rerun-if-changed=")) {
-        let is_source =
-            ["crates", "Cargo.toml", "Cargo.lock", ".cargo"].iter().any(|name| line.ends_with(name));
         let path = sources.repository().join("crates/baton").join(line);
-        assert!(is_source || path.exists(), "cargo would run the script at each build: {line}");
+        assert!(path.exists(), "cargo would run the script at each build: {line}");
     }
 }
 
