@@ -39,6 +39,7 @@ mod jobs_mcp;
 #[cfg(target_os = "linux")]
 mod killed;
 mod life;
+mod lists;
 mod loops;
 #[cfg(target_os = "linux")]
 mod machine;
