@@ -67,3 +67,80 @@ fn who_without_a_session_says_what_to_do_next() {
     assert!(after.stderr.contains("start `claude` or `codex` in this project"), "{after:?}");
     assert_eq!(after.stdout, "");
 }
+
+#[test]
+fn mail_is_shown_as_conversations_with_what_is_open() {
+    let world = World::talkative();
+    let ada = Puppet::start(&world, Style::Claude, "ada");
+    let lin = Puppet::start(&world, Style::Codex, "lin");
+    let asked = ada.shell(&["ask", "lin", "which port?", "--timeout", "10ms", "--json"]).expect(2).json();
+    let question = asked["message_id"].as_str().unwrap().to_owned();
+    let other = lin.send("ada", "by the way");
+    let list = world.script(&["mail"]).expect(0).stdout;
+    let lines: Vec<&str> = list.lines().collect();
+    let head: Vec<&str> = lines[0].split_whitespace().collect();
+    assert_eq!(head, ["MESSAGE", "SENT", "FROM", "TO", "STATE", "ASK", "BODY"]);
+    assert!(lines[1].starts_with(&question) && lines[1].contains("open"), "{list}");
+    let reply = lin.shell(&["reply", &question, "8080", "--json"]).expect(0).json();
+    let reply = reply["message_id"].as_str().unwrap();
+    let list = world.script(&["mail"]).expect(0).stdout;
+    let lines: Vec<&str> = list.lines().collect();
+    assert!(lines[1].contains("answered") && lines[2].starts_with(&format!("↳ {reply}")), "{list}");
+    assert!(lines[3].starts_with(&other), "{list}");
+    let full = world.script(&["mail", &question]).expect(0).stdout;
+    assert!(full.contains("which port?") && full.contains(reply) && full.contains("8080"), "{full}");
+    let document = ada.shell(&["mail", &question, "--json"]).expect(0).json();
+    assert_eq!(document["replies"][0]["body"], "8080");
+    let both = ada.shell(&["send", "lin", "user", "--json", "--", "to both"]).expect(0).json();
+    let list = world.script(&["mail"]).expect(0).stdout;
+    let line = list.lines().find(|line| line.starts_with(both["message_id"].as_str().unwrap())).unwrap();
+    assert!(line.contains("lin, user") && line.contains("queued"), "{line}");
+}
+
+#[test]
+fn the_log_says_who_wrote_what_to_whom_and_what_became_of_it() {
+    let world = World::talkative();
+    let mut ada = Puppet::start(&world, Style::Claude, "ada");
+    let lin = Puppet::start(&world, Style::Codex, "lin");
+    let seen = lin.send("ada", "the schema changed");
+    ada.turn_in_peace();
+    ada.settle_down();
+    assert_eq!(world.state(&seen), "seen");
+    lin.send("ada", "and this waits");
+    fs::write(
+        world.home().join("guard.log"),
+        concat!(
+            r#"{"at":"2026-11-15T21:31:48Z","agent":"claude","session":"claude-ada","event":"PreToolUse","tool":"Bash","rule":"block-sudo","decision":"deny"}"#,
+            "\nnonsense\n"
+        ),
+    )
+    .unwrap();
+    let log = world.script(&["log"]).expect(0).stdout;
+    let line =
+        |text: &str| log.lines().find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}: {log}"));
+    assert!(
+        line("the schema changed").contains("lin → ada") && line("the schema changed").contains("✓ seen"),
+        "{log}"
+    );
+    assert!(line("and this waits").trim_end().ends_with("waits"), "{log}");
+    assert!(line("block-sudo").contains("ada  Bash  deny"), "{log}");
+    assert!(line("session-start").contains("ada"), "{log}");
+    assert!(!log.contains("handed over"), "one line for a message: {log}");
+    let filtered = |words: &[&str]| {
+        let words: Vec<&str> = [&["log"], words].concat();
+        world.script(&words).expect(0).stdout
+    };
+    assert_eq!(filtered(&["--kind", "guard"]).lines().filter(|line| line.contains("guard")).count(), 1);
+    assert!(filtered(&["--kind", "guard", "--since", "1h"]).is_empty(), "it was long ago");
+    assert!(!filtered(&["--kind", "mail,wake"]).contains("session-start"));
+    assert!(filtered(&["--kind", "seen"]).contains("✓ seen"));
+    assert!(!filtered(&["--who", "lin"]).contains("block-sudo"));
+    assert!(filtered(&["--who", "LIN"]).contains("the schema changed"));
+    assert_eq!(filtered(&["--limit", "1", "--kind", "mail"]).lines().count(), 1);
+    world.script(&["log", "--since", "yesterday", "--json"]).expect_error(64, "bad-duration");
+    // An agent reads what it wrote or got, and no more, as in `baton mail`.
+    let other = Puppet::start(&world, Style::Codex, "other");
+    let theirs = other.shell(&["log"]).expect(0).stdout;
+    assert!(!theirs.contains("schema") && theirs.contains("lin → ada"), "{theirs}");
+    assert!(ada.shell(&["log"]).expect(0).stdout.contains("the schema changed"));
+}
