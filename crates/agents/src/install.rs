@@ -22,8 +22,8 @@ use crate::config::diff;
 use crate::config::json::{Container, Made, Was};
 pub use error::InstallError;
 pub use hooks::{Form, GUARD, HOLD, HookRow, REVIEW, REVIEW_SECONDS, Server, WAIT};
-pub use manifest::CONFIG_RECORD;
 pub(crate) use manifest::sha256;
+pub use manifest::{CONFIG_RECORD, connected};
 pub use own_command::{OwnCommand, Run};
 pub use plan::{Applied, Plan};
 

@@ -7,6 +7,7 @@
 //! `config` edits other people's JSON and TOML files without changing any other byte. `install`
 //! plans such edits, applies them, and removes them.
 
+pub mod activity;
 pub mod agent;
 pub mod asked;
 pub mod call;

@@ -155,8 +155,7 @@ impl Command {
     fn acts_for_a_participant(&self) -> bool {
         !matches!(
             self,
-            Self::Log(_)
-                | Self::Guard(_)
+            Self::Guard(_)
                 | Self::Config(_)
                 | Self::Help { .. }
                 | Self::Version

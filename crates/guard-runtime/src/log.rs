@@ -63,6 +63,11 @@ pub fn append(home: &Path, entry: &Entry) {
     }
 }
 
+/// How long the log is, so that a reader sees whether it has grown.
+pub fn length(home: &Path) -> u64 {
+    file(home).symlink_metadata().map_or(0, |log| log.len())
+}
+
 /// The last entries, oldest first. A line that is not JSON is skipped.
 pub fn last(home: &Path, count: usize) -> Vec<Value> {
     let mut found = Vec::new();

@@ -37,6 +37,41 @@ fn repository(git: &Path, dir: &Path) -> Option<PathBuf> {
     }
 }
 
+/// The branch that is checked out in a folder, or the beginning of the commit. `None` outside of a
+/// repository.
+pub fn branch(folder: &Path) -> Option<String> {
+    let head = folder.ancestors().find_map(|dir| {
+        let git = dir.join(".git");
+        let place = match files::text(&git, limits::POINTER_BYTES) {
+            Ok(pointer) => dir.join(pointer.strip_prefix("gitdir:")?.trim()),
+            Err(_) => git,
+        };
+        files::text(&place.join("HEAD"), limits::POINTER_BYTES).ok()
+    })?;
+    let head = head.trim();
+    let branch = head.strip_prefix("ref:").map(str::trim);
+    Some(match branch {
+        Some(branch) => branch.strip_prefix("refs/heads/").unwrap_or(branch).to_owned(),
+        None => head.chars().take(COMMIT_CHARS).collect(),
+    })
+}
+
+/// How much of a commit's id is shown.
+const COMMIT_CHARS: usize = 8;
+
+/// A folder as people read it beside its project: the name of the project, with the way down.
+pub fn place(project: &str, folder: &str) -> String {
+    let root = short(project);
+    match elsewhere(project, folder) {
+        None => root.to_owned(),
+        Some(folder) => match Path::new(folder).strip_prefix(project) {
+            Ok(below) => format!("{root}/{}", below.display()),
+            // A worktree, or a folder that has moved.
+            Err(_) => short(folder).to_owned(),
+        },
+    }
+}
+
 /// The folder that something runs in, if it is another one than its project's own.
 pub fn elsewhere<'a>(project: &str, folder: &'a str) -> Option<&'a str> {
     let (project, path) = (Path::new(project), Path::new(folder));
@@ -73,6 +108,14 @@ mod tests {
         assert_eq!(of(&root.join("feature/src")), main);
         assert_eq!(of(&root.join("plain")), root.join("plain").display().to_string());
         assert_eq!(short(&main), "main");
+        assert_eq!(place(&main, &main), "main");
+        assert_eq!(place(&main, &format!("{main}/src/deep")), "main/src/deep");
+        assert_eq!(place(&main, &root.join("feature").display().to_string()), "feature");
+        std::fs::write(root.join("main/.git/HEAD"), "ref: refs/heads/fix/one\n").unwrap();
+        std::fs::write(root.join("main/.git/worktrees/feature/HEAD"), "0123456789abcdef\n").unwrap();
+        assert_eq!(branch(&root.join("main/src/deep")).as_deref(), Some("fix/one"));
+        assert_eq!(branch(&root.join("feature/src")).as_deref(), Some("01234567"));
+        assert_eq!(branch(&root.join("plain")), None);
         assert_eq!(elsewhere(&main, &main), None);
         assert_eq!(elsewhere(&main, &format!("{main}/src/..")), None);
         for other in ["/etc".to_owned(), format!("{main}/src"), root.join("feature").display().to_string()] {

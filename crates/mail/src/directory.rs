@@ -1,6 +1,7 @@
 //! Lists participants, and finds whom an address means.
 
 use crate::reconcile;
+use baton_agents::activity::{Activity, END_BYTES};
 use baton_core::address::Address;
 use baton_core::frame::shown;
 use baton_core::id::ParticipantId;
@@ -9,6 +10,7 @@ use baton_core::session::State;
 use baton_core::{Code, Error, limits, name};
 use baton_machine::project;
 use baton_store::{Found, Participant, Store};
+use std::path::Path;
 
 /// All participants of a project, or of every project, with their corrected states. Those that are
 /// gone only if asked for.
@@ -21,6 +23,19 @@ pub fn who(store: &mut Store, project: Option<&str>, gone_too: bool) -> Result<V
         participant.agent != name::SCRIPT && (gone_too || participant.state != State::Gone)
     });
     Ok(participants)
+}
+
+/// What a session works on, as its agent's own file tells. Empty for a session that is gone.
+pub fn activity(participant: &Participant) -> Activity {
+    let transcript = participant.transcript.as_deref().filter(|_| participant.state != State::Gone);
+    let agent = baton_agents::by_name(&participant.agent);
+    match (agent, transcript) {
+        (Ok(agent), Some(file)) => {
+            let end = baton_machine::files::end(Path::new(file), END_BYTES);
+            end.map_or_else(|_| Activity::default(), |end| agent.activity(&end))
+        }
+        _ => Activity::default(),
+    }
 }
 
 /// The participants that several addresses mean in a project, each once. An error if one of the

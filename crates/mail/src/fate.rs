@@ -43,17 +43,11 @@ fn with_facts<T>(
             .map(|until| clock::local(until).short(&clock::local(clock::now()))),
         _ => None,
     };
-    let failed = match outcome {
-        Outcome::NoRoute => store.last_wake(participant.id)?.filter(|last| last.outcome == Some(outcome)),
-        _ => None,
-    };
-    let detail = failed.and_then(|last| last.detail);
-    let no_route = (outcome == Outcome::NoRoute)
-        .then(|| detail.unwrap_or_else(|| wake::why_no_route(participant).to_owned()));
+    let no_route = (outcome == Outcome::NoRoute).then(|| wake::why_no_route(participant));
     Ok(say(&Recipient {
         is_outsider: participant.is_outsider(),
         is_gone: participant.state == State::Gone,
         dnd_until: until.as_deref(),
-        no_route: no_route.as_deref(),
+        no_route,
     }))
 }

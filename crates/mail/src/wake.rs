@@ -270,10 +270,10 @@ fn terminal_process(agent: &dyn Agent, participant: &Participant) -> Option<Proc
     }
 }
 
-/// Why no route leads to a session.
+/// Why no route leads to a session. A session without a process of its own is not searched for:
+/// every send to it would do that.
 pub(crate) fn why_no_route(participant: &Participant) -> &'static str {
-    let Ok(agent) = baton_agents::by_name(&participant.agent) else { return "it is no session" };
-    match terminal_process(agent, participant) {
+    match participant.process {
         None => "its terminal is not known",
         Some(process) if process::variable(process.pid, "TMUX").is_none() => "not in tmux",
         Some(_) => "its agent has no way in",

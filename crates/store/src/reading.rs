@@ -113,6 +113,13 @@ impl Store {
         self.mail_rows("m.public = ?1", [id.as_str()]).map(|mut rows| rows.pop())
     }
 
+    /// The replies to a message, oldest first.
+    pub fn replies(&self, message: MessageRow, most: usize) -> Result<Vec<MailRow>, Error> {
+        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        // A reply is newer than its message.
+        self.mail_rows("m.id > ?1 AND m.reply_to = ?1 ORDER BY m.id LIMIT ?2", (message.0, most))
+    }
+
     /// The messages whose ids begin with `beginning`, the newest first: those of one participant,
     /// or all of them.
     pub fn messages_beginning(

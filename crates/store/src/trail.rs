@@ -2,8 +2,10 @@
 
 use crate::failure::failure;
 use crate::open::Store;
+use crate::states::delivery_state;
 use baton_core::Error;
 use baton_core::id::{MessageRow, ParticipantId};
+use baton_core::mail::Delivery;
 use baton_core::time::Moment;
 use rusqlite::{Connection, Statement};
 
@@ -17,7 +19,20 @@ pub struct TrailRow {
     pub participant: Option<String>,
     pub message: Option<String>,
     pub detail: Option<String>,
+    /// The participant that it happened to.
+    pub of: Option<ParticipantId>,
+    /// Who sent the message, if a participant did.
+    pub sender: Option<ParticipantId>,
+    /// The name of the sender.
+    pub from: Option<String>,
+    /// The beginning of the message.
+    pub head: Option<String>,
+    /// The present state of the message at this participant.
+    pub state: Option<Delivery>,
 }
+
+/// How much of a message's body comes with a row.
+const HEAD_CHARS: u32 = 200;
 
 /// Appends several rows in one transaction.
 pub(crate) struct Notes<'conn>(Statement<'conn>);
@@ -82,8 +97,10 @@ impl Store {
 
     fn trail(&self, which: &str, after: i64, most: usize) -> Result<Vec<TrailRow>, Error> {
         let sql = format!(
-            "SELECT t.id, t.at, t.kind, p.name, m.public, t.detail FROM trail t
-             LEFT JOIN participant p ON p.id = t.participant LEFT JOIN message m ON m.id = t.message WHERE {which}"
+            "SELECT t.id, t.at, t.kind, p.name, m.public, t.detail, t.participant, m.sender, s.name, substr(m.body, 1, {HEAD_CHARS}), d.state
+             FROM trail t LEFT JOIN participant p ON p.id = t.participant LEFT JOIN message m ON m.id = t.message
+             LEFT JOIN participant s ON s.id = m.sender
+             LEFT JOIN delivery d ON d.message = t.message AND d.recipient = t.participant WHERE {which}"
         );
         let mut select = self.conn.prepare(&sql).map_err(failure)?;
         let rows = select
@@ -95,6 +112,11 @@ impl Store {
                     participant: row.get(3)?,
                     message: row.get(4)?,
                     detail: row.get(5)?,
+                    of: row.get::<_, Option<i64>>(6)?.map(ParticipantId),
+                    sender: row.get::<_, Option<i64>>(7)?.map(ParticipantId),
+                    from: row.get(8)?,
+                    head: row.get(9)?,
+                    state: row.get::<_, Option<i64>>(10)?.and_then(delivery_state),
                 })
             })
             .map_err(failure)?;

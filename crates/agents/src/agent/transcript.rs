@@ -1,6 +1,7 @@
 //! How baton proves that the model was shown its mail.
 
 use super::{Env, Profile};
+use crate::activity::Activity;
 use baton_core::mail::{Anchor, Item};
 use std::path::PathBuf;
 
@@ -16,6 +17,11 @@ pub trait Transcript: Profile {
     /// A reader for one of the agent's transcripts.
     fn transcript(&self) -> TranscriptReader {
         Box::new(|_| Vec::new())
+    }
+
+    /// What a session works on, by the end of its transcript. For lists that people read.
+    fn activity(&self, _end: &[u8]) -> Activity {
+        Activity::default()
     }
 
     /// Where the agent writes the conversation of a session, if its payloads don't say so.

@@ -5,7 +5,8 @@
 //! twice. Claude Code moves text over 10,000 UTF-16 units to a file.
 
 use super::tools::FAILURE;
-use super::{asked, history, screen, transcript, wake};
+use super::{activity, asked, history, screen, transcript, wake};
+use crate::activity::Activity;
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, McpCaller, PastCalls, Profile, Questions, Setup, Shell,
     Transcript, TranscriptReader, Waking, with_system_message,
@@ -154,6 +155,10 @@ impl Transcript for Claude {
     fn transcript(&self) -> TranscriptReader {
         let mut reader = transcript::Reader::default();
         Box::new(move |line| reader.items(line))
+    }
+
+    fn activity(&self, end: &[u8]) -> Activity {
+        activity::read(end)
     }
 }
 

@@ -4,7 +4,8 @@
 //! (one per tool, in parallel) and Stop. Codex cuts everything at 10,000 bytes. It ignores an
 //! answer with an unknown key.
 
-use super::{asked, history, screen, transcript, wake};
+use super::{activity, asked, history, screen, transcript, wake};
+use crate::activity::Activity;
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, McpCaller, PastCalls, Profile, Questions, Setup, Shell,
     Transcript, TranscriptReader, Waking, with_system_message,
@@ -149,6 +150,10 @@ impl Transcript for Codex {
 
     fn call_anchor(&self, call: &str) -> Anchor {
         if is_written_down(call) { Anchor::Call(call.to_owned()) } else { Anchor::Shell }
+    }
+
+    fn activity(&self, end: &[u8]) -> Activity {
+        activity::read(end)
     }
 }
 

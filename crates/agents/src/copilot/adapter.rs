@@ -16,7 +16,8 @@
 //! `_meta`: see `sign_call`.
 
 use super::will_prompt::{self, About, Session};
-use super::{OUR_SERVER, asked, history, is_continuation, moment, screen, transcript};
+use super::{OUR_SERVER, activity, asked, history, is_continuation, moment, screen, transcript};
+use crate::activity::Activity;
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, McpCaller, PastCalls, Profile, Questions, Setup, Shell,
     Transcript, TranscriptReader, Waking,
@@ -240,6 +241,10 @@ impl Transcript for Copilot {
         folder(env)
             .filter(|_| session_id.chars().all(plain))
             .map(|folder| folder.join("session-state").join(session_id).join("events.jsonl"))
+    }
+
+    fn activity(&self, end: &[u8]) -> Activity {
+        activity::read(end)
     }
 }
 

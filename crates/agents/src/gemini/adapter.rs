@@ -8,7 +8,8 @@
 //! Payloads name no turn, no tool call and no subagent. PreCompress runs before every request and
 //! means nothing.
 
-use super::{asked, history, screen, transcript};
+use super::{activity, asked, history, screen, transcript};
+use crate::activity::Activity;
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, PastCalls, Profile, Questions, Setup, Shell, Transcript,
     TranscriptReader, Waking, with_system_message,
@@ -156,6 +157,10 @@ impl Transcript for Gemini {
     fn transcript(&self) -> TranscriptReader {
         let mut reader = transcript::Reader::default();
         Box::new(move |line| reader.items(line))
+    }
+
+    fn activity(&self, end: &[u8]) -> Activity {
+        activity::read(end)
     }
 }
 

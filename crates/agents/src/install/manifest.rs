@@ -12,6 +12,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use super::{Install, InstallError, Scope};
+use crate::agent::{ALL, Agent};
 use crate::config::file::{FileError, Snapshot, write_private};
 use crate::config::json::{Container, Was};
 
@@ -247,6 +248,18 @@ impl Manifest {
     pub fn entry(&self, path: &Path) -> Option<&Entry> {
         self.files.iter().find(|entry| entry.path == path)
     }
+}
+
+/// The agents that setup has connected to a home, for the person or for any project.
+pub fn connected(home: &Path) -> Vec<&'static dyn Agent> {
+    let records = fs::read_dir(home.join("setup")).into_iter().flatten().flatten();
+    let names: Vec<String> = records
+        .filter_map(|record| record.file_name().into_string().ok()?.strip_suffix(".json").map(str::to_owned))
+        .collect();
+    let is_connected = |agent: &&'static dyn Agent| {
+        names.iter().any(|name| name.rsplit_once('-').is_some_and(|(named, _)| named == agent.name()))
+    };
+    ALL.iter().copied().filter(is_connected).collect()
 }
 
 /// The hash in lower-case hexadecimal.

@@ -12,8 +12,10 @@
 //!
 //! After `/tree` the extension reports which marks are not on the branch that the user went to.
 
+use super::activity;
 use super::history;
 use super::screen;
+use crate::activity::Activity;
 use crate::agent::{
     ContextLimit, Env, HookCodec, Identity, PastCalls, Profile, Push, Questions, Setup, Shell, Transcript,
     Waking, with_glance,
@@ -116,7 +118,11 @@ impl Identity for Pi {
     }
 }
 
-impl Transcript for Pi {}
+impl Transcript for Pi {
+    fn activity(&self, end: &[u8]) -> Activity {
+        activity::read(end)
+    }
+}
 
 impl PastCalls for Pi {
     fn history(&self, user_home: &Path, since: Option<SystemTime>, env: Env<'_>) -> History {

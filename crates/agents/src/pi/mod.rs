@@ -1,6 +1,7 @@
 //! Pi, as found by experiment with the version in `versions.tsv`. It has neither hooks nor MCP, so
 //! our extension forwards its events to `baton link pi`.
 
+mod activity;
 mod adapter;
 mod facts;
 mod history;

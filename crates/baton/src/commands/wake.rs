@@ -101,12 +101,18 @@ impl Wake {
             "confirmation": last.map(Outcome::as_str),
             "meaning": last.unwrap_or(woken.outcome).meaning(),
         });
+        let waits = store.participant(whom.id)?.is_some_and(|whom| whom.unread > 0);
         out.data(&document, || {
-            let route = woken.route.map(|route| format!(" by {}", route.as_str())).unwrap_or_default();
-            let then = last.map(|last| format!(", {}", last.as_str())).unwrap_or_default();
             let name = out.tone(Tone::Bold, &whom.name);
-            let meaning = last.unwrap_or(woken.outcome).meaning();
-            text![name, format_args!(": {}{route}{then} ({meaning})", woken.outcome.as_str())]
+            let words = match woken.outcome {
+                Outcome::SkippedDeduped if !waits => "nothing waits for it".to_owned(),
+                outcome => {
+                    let route = woken.route.map(|route| format!(" ({})", route.as_str())).unwrap_or_default();
+                    let then = last.map(|last| format!("; {}", last.meaning())).unwrap_or_default();
+                    format!("{}{route}{then}", outcome.meaning())
+                }
+            };
+            text![name, ": ", words]
         })?;
         if confirmed == Some(false) { Ok(Exit::NotYet) } else { done() }
     }

@@ -44,6 +44,7 @@ mod jobs_person;
 #[cfg(target_os = "linux")]
 mod killed;
 mod life;
+mod lists;
 mod loops;
 #[cfg(target_os = "linux")]
 mod machine;
