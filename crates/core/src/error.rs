@@ -202,6 +202,8 @@ codes! {
     NothingToReview = "nothing-to-review", Failed;
     /// A reviewer's answer does not have the form that it was asked for.
     BadReview = "bad-review", Failed;
+    /// A session or a job still uses what is to be deleted.
+    InUse = "in-use", Failed;
     /// Output could not be written.
     OutputClosed = "output-closed", Failed;
     /// A bug in baton.

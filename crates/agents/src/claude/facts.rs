@@ -20,6 +20,7 @@ pub const FACTS: Facts = Facts {
         ..Quirks::USUAL
     },
     wakeable: "`baton setup claude`, and start the session again; or run it in tmux",
+    after_setup: "sessions that run now have its hooks already; restart them to give them baton's tools",
     runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of the MCP server between tools for mail",
     proof: "its transcript, with a record of each request",
     session: "hooks name it; `CLAUDE_CODE_SESSION_ID` in shells; MCP by the process that its hooks name",

@@ -22,6 +22,7 @@ pub const FACTS: Facts = Facts {
         ..Quirks::USUAL
     },
     wakeable: "run it in tmux",
+    after_setup: "a session has it once Gemini CLI is started again",
     runs: "hooks: a process each",
     proof: "its transcript",
     session: "hooks name it; shells and MCP by the process tree",
