@@ -254,7 +254,7 @@ fn show(
     }
     match agreed(out) {
         Some(true) => Ok(()),
-        Some(false) => Err(Error::new(Code::Usage, "nothing was answered").hint("say y to go on")),
+        Some(false) => Err(Error::new(Code::Declined, "nothing was answered").hint("say y to go on")),
         None => Err(Error::new(Code::NotShown, "not all of this question was shown to you").hint(format!(
             "read `baton approvals {0}`, then `baton approve {0} --digest …` with what it prints",
             pending.id()

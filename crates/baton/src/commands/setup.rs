@@ -83,7 +83,9 @@ impl Setup {
         }
         words::before(*out, &planned, self.dry_run, self.remove);
         if self.purge && !self.dry_run && !purge::agrees(context, *out, self.yes)? {
-            return Err(Error::new(Code::Usage, "nothing was removed").hint("say y to go on, or add --yes"));
+            return Err(
+                Error::new(Code::Declined, "nothing was removed").hint("say y to go on, or add --yes")
+            );
         }
         let mut outcomes = Vec::new();
         for Planned { agent, .. } in planned {

@@ -434,7 +434,7 @@ fn s1_what_was_not_shown_whole_is_not_approved_unseen_and_a_digest_counts_for_th
     let id = asked.id.clone();
     // The terminal of the person says nothing: that is a no.
     let (exit, document) = person(&world, &["approve", &id]);
-    assert_eq!((exit, &document["error"]["code"]), (Some(64), &json!("usage")), "{document}");
+    assert_eq!((exit, &document["error"]["code"]), (Some(1), &json!("declined")), "{document}");
     let (exit, document) = person(&world, &["approve", &id, "--digest", &"0".repeat(32)]);
     assert_eq!((exit, &document["error"]["code"]), (Some(3), &json!("question-changed")), "{document}");
     assert_eq!(state(&world, &id), "waiting");
@@ -457,7 +457,7 @@ fn s3_the_beginning_of_an_id_is_shown_and_confirmed() {
     let mut otter = Puppet::start(&world, Style::Claude, "otter");
     let mut asked = Asked::new(&mut otter, "toolu_1", false);
     let (exit, document) = person(&world, &["approve", &asked.id[..6]]);
-    assert_eq!((exit, &document["error"]["code"]), (Some(64), &json!("usage")), "{document}");
+    assert_eq!((exit, &document["error"]["code"]), (Some(1), &json!("declined")), "{document}");
     assert_eq!(state(&world, &asked.id), "waiting");
     asked.hook.as_mut().expect("held").kill().expect("it can be killed");
     asked.printed();
@@ -500,7 +500,7 @@ fn s1_a_line_without_the_folder_or_the_guards_reason_is_not_whole() {
         if world.has_person() {
             // Nothing is typed at the terminal: that is a no.
             let (exit, document) = person(&world, &["approve", &asked.id]);
-            assert_eq!((exit, &document["error"]["code"]), (Some(64), &json!("usage")), "{document}");
+            assert_eq!((exit, &document["error"]["code"]), (Some(1), &json!("declined")), "{document}");
             assert_eq!(state(&world, &asked.id), "waiting");
         }
         asked.hook.as_mut().expect("held").kill().expect("it can be killed");

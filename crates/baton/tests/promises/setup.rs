@@ -180,7 +180,7 @@ fn a_purge_deletes_what_baton_made_and_follows_no_link() {
     assert!(refused.stdout.contains("ada"), "a session runs: {}", refused.stdout);
     assert!(world.home().join("baton.db").exists() && world.home().join("setup").exists());
     ada.quiet_hook("SessionEnd", serde_json::json!({"reason": "other"}));
-    let refused = typed(&world, &format!("{} setup --remove --purge", quoted(program())), "n").expect(64);
+    let refused = typed(&world, &format!("{} setup --remove --purge", quoted(program())), "n").expect(1);
     assert!(refused.stdout.contains("nothing was removed"), "{}", refused.stdout);
     assert!(world.home().join("setup").exists());
     let done = world.person(&["setup", "--remove", "--purge", "--yes"]).expect(0);
