@@ -47,6 +47,8 @@ pub struct Facts {
     pub redact: &'static str,
     /// What to do so that an idle session can be woken; `doctor` shows it.
     pub wakeable: &'static str,
+    /// Which sessions have what setup has just written; setup says it.
+    pub after_setup: &'static str,
     /// Environment variables that mark this agent's child processes. baton removes them before it
     /// starts another agent from there.
     pub variables: &'static [&'static str],

@@ -78,7 +78,9 @@ impl Out {
                 Error::new(Code::OutputClosed, "the output is closed").hint("nothing was marked as read")
             );
         }
-        self.data(document, text)
+        let unread =
+            |error: Error| Error::new(Code::OutputClosed, error.message()).hint("nothing was marked as read");
+        self.data(document, text).map_err(unread)
     }
 
     /// Prints a piece of a program's log, without its colours. It may end in the middle of a line.
@@ -188,6 +190,9 @@ impl Out {
 
     /// Prints a failure: `error:` and `hint:` on stderr, and with `--json` a document on stdout.
     pub fn fail(self, error: &Error) -> u8 {
+        if error.code() == Code::ReaderGone {
+            return error.code().exit() as u8;
+        }
         self.trouble(error.message(), error.hint_text());
         if self.json {
             let document = json!({"error": described(error)});
@@ -232,8 +237,9 @@ fn json_line(document: &Value) -> String {
 fn write(shown: &str) -> Result<(), Error> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(shown.as_bytes()).and_then(|()| stdout.flush()).map_err(|error| {
-        Error::new(Code::OutputClosed, format!("the output could not be written: {error}"))
-            .hint("nothing was marked as read")
+        let is_gone = error.kind() == io::ErrorKind::BrokenPipe;
+        let code = if is_gone { Code::ReaderGone } else { Code::OutputClosed };
+        Error::new(code, format!("the output could not be written: {error}"))
     })
 }
 

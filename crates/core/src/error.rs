@@ -69,7 +69,7 @@ codes! {
     OtherProject = "other-project", Failed;
     /// The address names another machine, and none is joined.
     UnknownMachine = "unknown-machine", Failed;
-    EmptyBody = "empty-body", Failed;
+    EmptyBody = "empty-body", Usage;
     /// More than 64 KiB.
     BodyTooLarge = "body-too-large", Failed;
     /// Bytes that are not UTF-8, or half of a surrogate pair.
@@ -212,6 +212,12 @@ codes! {
     NothingToReview = "nothing-to-review", Failed;
     /// A reviewer's answer does not have the form that it was asked for.
     BadReview = "bad-review", Failed;
+    /// The person was asked, and said no.
+    Declined = "declined", Failed;
+    /// A session or a job still uses what is to be deleted.
+    InUse = "in-use", Failed;
+    /// The program that reads the output wants no more of it, as `head` does. That is no failure.
+    ReaderGone = "reader-gone", Done;
     /// Output could not be written.
     OutputClosed = "output-closed", Failed;
     /// A bug in baton.

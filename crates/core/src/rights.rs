@@ -146,6 +146,8 @@ pub const APPROVE: Right =
 pub const ALLOW_ALWAYS: Right = argument("approve", "always", "--always", ONLY_PERSON, "");
 /// Take a reviewer's name.
 pub const REVIEWERS_NAME: Right = argument("name", "", "NEW, if a reviewer has that name", ONLY_PERSON, "");
+/// Let agents use baton's own tools without a question.
+pub const ALLOW_OWN_TOOLS: Right = argument("setup", "allow_own_tools", "--allow-own-tools", ONLY_PERSON, "");
 /// Send mail that wakes a session that does not want to be disturbed.
 pub const SEND_URGENT: Right = argument("send", "urgent", "--urgent", ONLY_PERSON, "");
 
@@ -202,6 +204,8 @@ pub const TABLE: &[Right] = &[
     argument("doctor", "fix", "--fix", PERSON_OR_SCRIPT, ""),
     command("setup", PERSON_OR_SCRIPT, ""),
     argument("setup", "dry_run", "--dry-run", ANYONE, "changes nothing"),
+    ALLOW_OWN_TOOLS,
+    argument("setup", "purge", "--purge", ONLY_PERSON, ""),
     command("update", ANYONE, "fetches nothing"),
     command("demo", ANYONE, "in a home of its own"),
     command("help", ANYONE, ""),

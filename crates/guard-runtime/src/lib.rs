@@ -456,6 +456,20 @@ fn why(verdict: &Verdict) -> String {
     format!("{} (baton guard: {})", verdict.reason, verdict.rule)
 }
 
+/// Built-in rules that no refusal offers to switch off: they protect baton itself, or come with a
+/// job that only reads.
+const NOT_OFFERED: [&str; 2] = ["protect-baton", baton_guard::rules::read_only::RULE_ID];
+
+/// The reason of a refusal. The model passes on how its person can switch the rule off; it can't do
+/// that itself.
+fn why_refused(verdict: &Verdict) -> String {
+    let (reason, rule) = (&verdict.reason, &verdict.rule);
+    if baton_guard::rules::by_id(rule).is_none() || NOT_OFFERED.contains(&rule.as_str()) {
+        return why(verdict);
+    }
+    format!("{reason} (baton guard: {rule}; only the person can switch it off: `baton guard disable {rule}`)")
+}
+
 /// The ruling that a verdict leads to; `None` for a plain allow.
 fn to_ruling(call: &ToolCall, verdict: &Verdict) -> Option<Ruling> {
     let why = why(verdict);
@@ -463,7 +477,7 @@ fn to_ruling(call: &ToolCall, verdict: &Verdict) -> Option<Ruling> {
         Decision::Allow => return None,
         Decision::Note => Ruling::Note(why),
         Decision::Ask => Ruling::Ask(why),
-        Decision::Deny => Ruling::Deny(why),
+        Decision::Deny => Ruling::Deny(why_refused(verdict)),
         Decision::Redact(_) => Ruling::Redact { output: call.output.clone()?, why },
     })
 }

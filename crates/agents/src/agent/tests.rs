@@ -50,6 +50,7 @@ impl Profile for Minimal {
             rewrite: "",
             redact: "",
             wakeable: "",
+            after_setup: "",
             variables: &[],
             logins: &[],
             switch: HookSwitch {

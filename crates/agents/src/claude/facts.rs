@@ -20,6 +20,7 @@ pub const FACTS: Facts = Facts {
         ..Quirks::USUAL
     },
     wakeable: "`baton setup claude`, and start the session again; or run it in tmux",
+    after_setup: "sessions that run now have its hooks already; restart them to give them baton's tools",
     runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of the MCP server between tools for mail",
     shows: "below the prompt or the tools: `UserPromptSubmit says: …`",
     proof: "its transcript, with a record of each request",

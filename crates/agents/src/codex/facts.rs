@@ -13,6 +13,7 @@ pub const FACTS: Facts = Facts {
     calls: &super::tools::CALLS,
     quirks: Quirks { outlives_terminals: true, ..Quirks::USUAL },
     wakeable: "keep its terminal open (or set wake_unattended = \"on\"), and have `codex` on the PATH of the sender",
+    after_setup: "a new session has it, and appears in `baton who` with its first prompt",
     runs: "hooks: a process at start, prompt, stop and end, and around each tool for the guard; a call of the MCP server after each tool for mail",
     shows: "in the conversation: `↳ Hook · …`",
     proof: "its transcript",

@@ -18,6 +18,7 @@ pub const FACTS: Facts = Facts {
         ..Quirks::USUAL
     },
     wakeable: "turn its extensions on (`copilot --experimental` once)",
+    after_setup: "a session has it once Copilot is started again",
     runs: "hooks: a process each; to be woken, an extension and one `baton link` per session",
     shows: "in the conversation: since version 1.0.55",
     proof: "its transcript",

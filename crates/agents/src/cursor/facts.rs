@@ -12,6 +12,7 @@ pub const FACTS: Facts = Facts {
     calls: &super::tools::CALLS,
     quirks: Quirks::USUAL,
     wakeable: "nothing does: its mail comes when a turn ends",
+    after_setup: "a session has it once Cursor is started again",
     runs: "hooks: a process each",
     shows: "nowhere: its documentation names no text that a hook with mail shows the user",
     proof: "none: mail that may have been taken is offered again, marked so",

@@ -22,6 +22,7 @@ pub const FACTS: Facts = Facts {
         ..Quirks::USUAL
     },
     wakeable: "run it in tmux",
+    after_setup: "a session has it once Gemini CLI is started again",
     runs: "hooks: a process each",
     shows: "in the conversation: `ℹ … [baton]`",
     proof: "its transcript",

@@ -19,6 +19,7 @@ pub const FACTS: Facts = Facts {
         ..Quirks::USUAL
     },
     wakeable: "`baton setup opencode`, and start it again: its plugin is not connected",
+    after_setup: "a session has it once OpenCode is started again",
     runs: "a plugin and one `baton link` per process",
     shows: "a toast: for ten seconds, and not in `run` and `serve`",
     proof: "each request to the model, as the plugin sees it",

@@ -20,6 +20,7 @@ pub const FACTS: Facts = Facts {
         ..Quirks::USUAL
     },
     wakeable: "`baton setup pi`, and start it again: its extension is not connected",
+    after_setup: "a session has it once Pi is started again, or after `/reload`",
     runs: "an extension and one `baton link` per process",
     shows: "a notice in the conversation: not in `-p`",
     proof: "each request to the model, as the extension sees it",

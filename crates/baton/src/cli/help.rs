@@ -136,6 +136,7 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("setup", "connect every agent on your PATH"),
             ("setup claude codex", "only these"),
             ("setup --remove", "take it out again"),
+            ("setup --remove --purge", "and delete mail, jobs and settings"),
         ],
     ),
     ("doctor", &[("doctor", "check the installation")]),

@@ -1,9 +1,13 @@
 //! `setup`: hooks and MCP entry in the agents' own configuration, and out of it again.
 
+mod own_tools;
+mod purge;
+mod words;
+
 use super::CommandContext;
-use crate::print::{Out, Text, Tone, done, text};
+use crate::print::{Out, Text, done, text};
 use crate::{environment, guard, started};
-use baton_agents::install::{GuardHooks, Install, InstallError, OwnCommand, Plan, Scope, StopGate};
+use baton_agents::install::{FileEdit, GuardHooks, Install, InstallError, OwnCommand, Plan, Scope, StopGate};
 use baton_agents::{ALL, Agent};
 use baton_core::error::Exit;
 use baton_core::{Code, Error};
@@ -11,9 +15,7 @@ use baton_guard_runtime::policy::{Mode, OnFailure};
 use baton_machine::project;
 use clap::Args;
 use serde_json::{Value, json};
-
-/// The rules that only the person can want: not everyone has a cloud or a database.
-const OPTIONAL_RULES_NOTE: &str = "Rules for clouds and databases are off by default. `baton guard enable RULE` switches one on: block-aws-cli, block-az-cli, block-gcloud, block-helm, block-kubectl, block-terraform, warn-destructive-sql.";
+use std::path::PathBuf;
 
 // `baton setup`
 #[derive(Debug, Args)]
@@ -29,6 +31,36 @@ pub struct Setup {
     /// Remove everything that setup wrote
     #[arg(long)]
     remove: bool,
+    /// With --remove: delete baton's state and your configuration too (asks first)
+    #[arg(long, requires = "remove", conflicts_with_all = ["agents", "project"])]
+    purge: bool,
+    /// With --purge: don't ask
+    #[arg(long, requires = "purge")]
+    yes: bool,
+    /// Let agents use baton's own tools without asking you each time
+    #[arg(long, conflicts_with = "remove")]
+    allow_own_tools: bool,
+}
+
+/// One agent, and what would change in its files.
+struct Planned {
+    agent: &'static dyn Agent,
+    plan: Plan,
+}
+
+/// What was done, or would be, to one agent.
+struct Outcome {
+    agent: &'static dyn Agent,
+    changes: Vec<Change>,
+    diff: String,
+    notes: Vec<String>,
+}
+
+/// A file that changes, and how.
+struct Change {
+    path: PathBuf,
+    what: String,
+    is_deleted: bool,
 }
 
 impl Setup {
@@ -42,20 +74,46 @@ impl Setup {
             // this.
             record(context)?;
         }
-        for agent in &agents {
-            plan(context, *agent, self.project, self.remove)?;
+        let planned: Vec<Planned> = agents
+            .into_iter()
+            .map(|agent| Ok(Planned { agent, plan: plan(context, agent, self.project, self.remove)? }))
+            .collect::<Result<_, Error>>()?;
+        if self.purge {
+            purge::check(context)?;
         }
-        let offers = !self.remove && !self.dry_run && wanted_guard(context)? != GuardHooks::Off;
-        let mut documents = Vec::new();
-        for agent in agents {
+        words::before(*out, &planned, self.dry_run, self.remove);
+        if self.purge && !self.dry_run && !purge::agrees(context, *out, self.yes)? {
+            return Err(
+                Error::new(Code::Declined, "nothing was removed").hint("say y to go on, or add --yes")
+            );
+        }
+        let mut outcomes = Vec::new();
+        for Planned { agent, .. } in planned {
             // Anew: some agents share a file, which the one before may have changed.
             let plan = plan(context, agent, self.project, self.remove)?;
-            documents.push(self.carry_out(context, agent, plan, *out)?);
+            outcomes.push(self.carry_out(context, agent, plan)?);
         }
-        if offers {
-            out.say(text![OPTIONAL_RULES_NOTE]);
+        let document = Value::from_iter(outcomes.iter().map(|outcome| outcome.document(self.dry_run)));
+        out.data(&document, || match self.dry_run {
+            true => words::diff(&outcomes),
+            false => Text::default(),
+        })?;
+        for outcome in &outcomes {
+            outcome.notes.iter().for_each(|note| out.say(text!["note: ", outcome.agent.title(), ": ", note]));
         }
-        out.data(&Value::Array(documents), Text::default)?;
+        match (self.dry_run, self.remove) {
+            (true, _) => {}
+            (false, true) if self.purge => purge::carry_out(context, *out)?,
+            (false, true) => words::after_removal(context, *out, &outcomes),
+            (false, false) if outcomes.iter().all(|outcome| outcome.changes.is_empty()) => {
+                own_tools::only_if_wanted(*out, context, self.allow_own_tools)?;
+            }
+            (false, false) => {
+                let agents: Vec<&dyn Agent> = outcomes.iter().map(|outcome| outcome.agent).collect();
+                words::after(context, *out, &agents);
+                own_tools::offer(context, *out, self.allow_own_tools)?;
+            }
+        }
         done()
     }
 
@@ -79,23 +137,14 @@ impl Setup {
     fn carry_out(
         &self,
         context: &CommandContext,
-        agent: &dyn Agent,
+        agent: &'static dyn Agent,
         plan: Plan,
-        out: Out,
-    ) -> Result<Value, Error> {
+    ) -> Result<Outcome, Error> {
         let diff = plan.diff();
         let mut notes = plan.notes().to_vec();
         let program = environment::find_program(agent.program());
-        let files: Vec<String> = plan
-            .edits()
-            .filter(|edit| edit.is_change())
-            .map(|edit| edit.path.display().to_string())
-            .collect();
-        let changed = !files.is_empty();
+        let changes = changes(&plan);
         if self.dry_run {
-            if !out.is_json() {
-                out.data(&Value::Null, || diff.clone())?;
-            }
             let by =
                 plan.edits().filter_map(|edit| Some((edit, edit.by.as_ref().filter(|by| by.is_needed())?)));
             notes.extend(by.filter(|_| program.is_some()).map(|(edit, command)| {
@@ -112,19 +161,37 @@ impl Setup {
                 record(context)?;
             }
         }
-        let what = match (changed, self.dry_run, self.remove) {
-            (false, ..) => "nothing to change",
-            (true, true, _) => "would change",
-            (true, false, false) => "set up",
-            (true, false, true) => "removed",
-        };
-        out.say(text![out.tone(Tone::Bold, agent.title()), ": ", what, " ", files.join(", ")]);
-        for note in &notes {
-            out.say(text!["note: ", note]);
-        }
-        Ok(
-            json!({"agent": agent.name(), "changed": changed && !self.dry_run, "files": files, "diff": self.dry_run.then_some(diff), "notes": notes}),
-        )
+        Ok(Outcome { agent, changes, diff, notes })
+    }
+}
+
+/// What a plan changes.
+fn changes(plan: &Plan) -> Vec<Change> {
+    let edits = plan.edits().filter(|edit| edit.is_change());
+    let change = |edit: &FileEdit| Change {
+        path: edit.path.clone(),
+        what: edit.what.clone(),
+        is_deleted: edit.after.is_none(),
+    };
+    edits.map(change).collect()
+}
+
+impl Outcome {
+    fn document(&self, is_dry: bool) -> Value {
+        let has_changes = !self.changes.is_empty();
+        let changes = self
+            .changes
+            .iter()
+            .map(|change| json!({"file": change.path, "what": change.what, "is_deleted": change.is_deleted}));
+        json!({
+            "agent": self.agent.name(),
+            "changed": has_changes && !is_dry,
+            "would_change": has_changes && is_dry,
+            "files": self.changes.iter().map(|change| change.path.display().to_string()).collect::<Vec<_>>(),
+            "changes": Value::from_iter(changes),
+            "diff": is_dry.then_some(&self.diff),
+            "notes": self.notes,
+        })
     }
 }
 

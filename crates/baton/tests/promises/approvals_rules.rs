@@ -205,7 +205,7 @@ fn with_a_mistake_in_the_file_there_are_no_rules_and_everything_else_goes_on() {
     world.configure("[approvals]\nauto_approve = [\"bash: git status\", \"bash: *\"]\n");
     assert_eq!(said(&mut otter, "toolu_1", "Bash", &bash("git status")), "");
     assert_eq!(inbox(&world).len(), 1, "it is listed all the same");
-    let told = world.script(&["config", "--json"]).expect(1).json()["error"]["message"].to_string();
+    let told = world.script(&["config"]).expect(0).stderr;
     assert!(told.contains("line 2") && told.contains("auto_approve"), "{told}");
     let checks = world.script(&["doctor", "--json"]).json();
     let failed = |check: &Value| check["verdict"] == "fail" || check["status"] == "fail";

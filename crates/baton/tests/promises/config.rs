@@ -95,7 +95,7 @@ fn an_edited_file_counts_only_without_a_mistake() {
     let refused = edit("echo 'wake = \"never\"' > \"$2\"", "n").expect(1);
     assert!(refused.stdout.contains("line 1"), "{}", refused.stdout);
     assert_eq!(fs::read_to_string(world.path(FILE)).unwrap(), "wake = \"off\"\n");
-    edit("exit 1", "n").expect(64);
+    edit("exit 1", "n").expect(1);
     let left = fs::read_dir(world.path("home/.config/baton")).unwrap().count();
     assert_eq!(left, 1, "no draft is left");
 }

@@ -161,9 +161,9 @@ fn errors_of_bodies_that_can_not_be_read() {
         done(output.status, &output.stdout, &output.stderr)
     };
     // Closed, empty, a folder.
-    shell("exec \"$1\" send lin --json <&-").expect_error(1, "empty-body");
-    shell("exec \"$1\" send lin - --json < /dev/null").expect_error(1, "empty-body");
-    shell("exec \"$1\" reply m000000000000 - --json <&-").expect_error(1, "empty-body");
+    shell("exec \"$1\" send lin --json <&-").expect_error(64, "empty-body");
+    shell("exec \"$1\" send lin - --json < /dev/null").expect_error(64, "empty-body");
+    shell("exec \"$1\" reply m000000000000 - --json <&-").expect_error(64, "empty-body");
     shell("exec \"$1\" send lin - --json < /").expect_error(1, "body-unreadable");
     // More than there may be, without an end: it stops reading.
     shell("yes | \"$1\" send lin - --json").expect_error(1, "body-too-large");

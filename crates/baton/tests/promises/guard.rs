@@ -95,6 +95,10 @@ fn g1_a_forbidden_call_is_refused_in_every_agent_without_a_store() {
         let done = run(hook(&world, agent, event), &payload(&world, agent, event, "sudo id")).expect(0);
         let said = done.json().to_string();
         assert!(said.contains("deny") && said.contains("block-sudo"), "{agent}: {said}");
+        assert!(
+            said.contains("only the person can switch it off: `baton guard disable block-sudo`"),
+            "{said}"
+        );
         let done = run(hook(&world, agent, event), &payload(&world, agent, event, "ls -l")).expect(0);
         assert_eq!((done.stdout.as_str(), done.stderr.as_str()), ("", ""), "{agent}");
     }

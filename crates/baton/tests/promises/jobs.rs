@@ -748,7 +748,7 @@ fn a_start_that_is_refused_starts_nothing() {
         assert!(!hint.is_empty(), "{arguments:?} has no hint");
     };
     refused(&["nobody", "x"], 64, "unknown-agent");
-    refused(&["claude", ""], 1, "empty-body");
+    refused(&["claude", ""], 64, "empty-body");
     refused(&["claude", "x", "--effort", "gigantic"], 1, "unsupported-option");
     refused(&["claude", "x", "--cwd", "/nowhere/at/all"], 1, "bad-folder");
     for wrong in ["0s", "-5m", "soon"] {

@@ -29,6 +29,8 @@ mod demo;
 mod docs;
 mod doctor;
 mod errors;
+#[cfg(target_os = "linux")]
+mod exits;
 mod failing;
 mod foreign;
 mod frame;

@@ -1,7 +1,8 @@
 //! E9, S5: setup records the person's configuration file; what setup made, and nothing else, is
 //! gone when all of it is removed.
 
-use crate::world::{World, program, run};
+use crate::puppet::{Puppet, Style};
+use crate::world::{World, program, quoted, run};
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -97,4 +98,120 @@ fn setup_names_the_rules_that_are_for_the_person_to_switch_on() {
     }
     let removed = world.script(&["setup", "claude", "--remove"]).expect(0).stderr;
     assert!(!removed.contains("guard enable"), "{removed}");
+}
+
+#[test]
+fn setup_says_before_what_changes_and_after_what_that_means() {
+    let world = World::new();
+    let said = world.script(&["setup", "claude", "codex"]).expect(0);
+    assert_eq!(said.stdout, "");
+    let at = |part: &str| said.stderr.find(part).unwrap_or_else(|| panic!("{part}: {}", said.stderr));
+    assert!(at("settings.json") < at("connected"), "{}", said.stderr);
+    for part in ["add 13 hooks", "the MCP server", "restart them", "first prompt", "block-sudo", "baton who"]
+    {
+        at(part);
+    }
+    let before = &said.stderr[..at("connected")];
+    for block in before.split("Codex\n") {
+        assert!(block.lines().count() <= 5, "{block}");
+    }
+    at("--allow-own-tools");
+    let again = world.script(&["setup", "claude", "codex"]).expect(0).stderr;
+    assert_eq!(again.lines().count(), 1, "twice is quiet: {again}");
+    let removed = world.script(&["setup", "--remove"]).expect(0).stderr;
+    assert!(
+        removed.contains("baton is out of Claude Code, Codex") && removed.contains("settings.json"),
+        "{removed}"
+    );
+    let nothing = world.script(&["setup", "--remove"]).expect(0).stderr;
+    assert!(nothing.starts_with("nothing of baton is set up"), "{nothing}");
+}
+
+#[test]
+fn a_dry_run_says_what_would_change_and_changes_nothing() {
+    let world = World::new();
+    let planned = world.script(&["setup", "claude", "--dry-run"]).expect(0);
+    assert!(planned.stdout.starts_with("--- /dev/null\n+++ "), "{}", planned.stdout);
+    assert!(planned.stderr.starts_with("Claude Code\n"), "{}", planned.stderr);
+    let document = world.script(&["setup", "claude", "--dry-run", "--json"]).expect(0).json();
+    assert_eq!((&document[0]["changed"], &document[0]["would_change"]), (&false.into(), &true.into()));
+    assert_eq!(document[0]["changes"].as_array().unwrap().len(), 4);
+    assert!(!world.home().join("setup").exists());
+    world.script(&["setup", "claude"]).expect(0);
+    let document = world.script(&["setup", "claude", "--dry-run", "--json"]).expect(0).json();
+    assert_eq!(document[0]["would_change"], false);
+    if world.has_person() {
+        let line = format!("{} setup claude --remove --dry-run --color always", quoted(program()));
+        let shown = world.on_terminal(&line, &[]).expect(0).stdout;
+        assert!(shown.contains("\u{1b}[31m-"), "a coloured diff: {shown}");
+    }
+}
+
+#[test]
+fn only_the_person_lets_agents_use_batons_tools_without_a_question() {
+    let world = World::new();
+    world.configure("# mine\n[approvals]\nauto_approve = [\"bash: git status\"]\n");
+    let file = world.path("home/.config/baton/config.toml");
+    let before = fs::read_to_string(&file).unwrap();
+    world.script(&["setup", "claude", "--allow-own-tools", "--json"]).expect_error(3, "not-a-person");
+    world.script(&["setup", "claude"]).expect(0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), before);
+    if !world.has_person() {
+        return;
+    }
+    for _ in 0..2 {
+        world.person(&["setup", "claude", "--allow-own-tools"]).expect(0);
+        let wanted = before.replace("status\"]", "status\", \"mcp: baton/*\"]");
+        assert_eq!(fs::read_to_string(&file).unwrap(), wanted, "once");
+    }
+    // Asked on a terminal, it is the person's word that counts.
+    world.configure("");
+    for (answer, is_written) in [("n", false), ("y", true)] {
+        world.script(&["setup", "claude", "--remove"]).expect(0);
+        let line = format!("{} setup claude", quoted(program()));
+        typed(&world, &line, answer);
+        assert_eq!(fs::read_to_string(&file).unwrap().contains("mcp: baton/*"), is_written, "{answer}");
+    }
+}
+
+/// Runs a line on a terminal where the person types an answer.
+fn typed(world: &World, line: &str, answer: &str) -> crate::world::Done {
+    let mut command = world.command("script");
+    command.args(["--quiet", "--return", "--command", line, "/dev/null"]);
+    run(command, format!("{answer}\n").as_bytes())
+}
+
+#[test]
+fn a_purge_deletes_what_baton_made_and_follows_no_link() {
+    let world = World::new();
+    world.configure("wake = \"off\"\n");
+    world.script(&["setup", "claude"]).expect(0);
+    world.script(&["setup", "--remove", "--purge", "--yes", "--json"]).expect_error(3, "not-a-person");
+    world.script(&["setup", "--purge", "--json"]).expect_error(64, "usage");
+    let mut ada = Puppet::start(&world, Style::Claude, "ada");
+    ada.turn_in_peace();
+    let other = world.path("other-folder");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("mine"), "x").unwrap();
+    std::os::unix::fs::symlink(&other, world.home().join("setup/link")).unwrap();
+    std::os::unix::fs::symlink(&other, world.home().join("jobs")).unwrap();
+    fs::write(world.home().join("notes.txt"), "mine").unwrap();
+    if !world.has_person() {
+        return;
+    }
+    let refused = world.person(&["setup", "--remove", "--purge", "--yes"]).expect(1);
+    assert!(refused.stdout.contains("ada"), "a session runs: {}", refused.stdout);
+    assert!(world.home().join("baton.db").exists() && world.home().join("setup").exists());
+    ada.quiet_hook("SessionEnd", serde_json::json!({"reason": "other"}));
+    let refused = typed(&world, &format!("{} setup --remove --purge", quoted(program())), "n").expect(1);
+    assert!(refused.stdout.contains("nothing was removed"), "{}", refused.stdout);
+    assert!(world.home().join("setup").exists());
+    let done = world.person(&["setup", "--remove", "--purge", "--yes"]).expect(0);
+    let left: Vec<_> = fs::read_dir(world.home()).unwrap().flatten().map(|entry| entry.file_name()).collect();
+    assert_eq!(left, ["notes.txt"], "{}", done.stdout);
+    assert_eq!(fs::read_to_string(other.join("mine")).unwrap(), "x");
+    assert!(!world.path("home/.config/baton").exists());
+    fs::remove_file(world.home().join("notes.txt")).unwrap();
+    world.person(&["setup", "--remove", "--purge", "--yes"]).expect(0);
+    assert!(!world.home().exists());
 }

@@ -125,7 +125,7 @@ fn run_editor(file: &Path) -> Result<(), Error> {
         Ok(status) if status.success() => Ok(()),
         Ok(_) | Err(_) => {
             let name = baton_core::frame::shown(&editor.to_string_lossy(), 60);
-            Err(Error::new(Code::Usage, format!("the editor {name} failed; nothing was changed"))
+            Err(Error::new(Code::Declined, format!("the editor {name} failed; nothing was changed"))
                 .hint("set VISUAL or EDITOR to one that is installed"))
         }
     }
