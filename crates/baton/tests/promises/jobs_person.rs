@@ -435,3 +435,72 @@ fn j25_the_person_who_started_a_job_hears_its_end_once() {
     let waits = || mail(&jobs).iter().filter(|(_, state)| state == "queued").count();
     assert!(wait::until(wait::HANG, || waits() == 0), "{:?}", mail(&jobs));
 }
+
+#[test]
+fn a9_a_known_terminal_shows_a_notification_and_no_other_gets_a_sequence() {
+    let jobs = Jobs::new();
+    if !jobs.world.has_person() {
+        return;
+    }
+    let in_a = |term: &str, arguments: &[&str]| {
+        Terminal::baton(&jobs.world, arguments, &|command| {
+            jobs.dress(command);
+            command.env("TERM", term);
+        })
+    };
+    let ask = ["run", "claude", "ASK-FIRST", "--allow", "ask"];
+    let answered = |mut terminal: Terminal| {
+        terminal.press_until("y", "approved: ");
+        assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+        terminal.screen()
+    };
+    let terminal = in_a("xterm-kitty", &ask);
+    terminal.wait_for(KEYS);
+    let (id, _) = jobs.waiting();
+    terminal.wait_for(&format!("\u{1b}]9;baton: {id} (claude) waits for your answer\u{7}"));
+    assert_eq!(answered(terminal).matches("\u{1b}]9;").count(), 1, "once for each question");
+    let terminal = in_a("xterm-256color", &ask);
+    terminal.wait_for(KEYS);
+    thread::sleep(PAUSE * 2);
+    assert!(!answered(terminal).contains("\u{1b}]"));
+    jobs.world.configure("[approvals]\nnotify_terminal = false\n");
+    let terminal = in_a("xterm-kitty", &ask);
+    terminal.wait_for(KEYS);
+    thread::sleep(PAUSE * 2);
+    assert!(!answered(terminal).contains("\u{1b}]"));
+}
+
+#[test]
+fn a9_who_watches_hears_of_the_ends_of_the_jobs_that_the_person_started() {
+    let jobs = Jobs::new();
+    if !jobs.world.has_person() {
+        return;
+    }
+    let notes = jobs.world.path("notes");
+    let told = format!("notify_command = [\"touch\", {:?}]", notes.display().to_string());
+    jobs.world.configure(&format!("[approvals]\n{told}\n"));
+    let mut watcher = Terminal::baton(&jobs.world, &["approvals", "--watch"], &|command| {
+        jobs.dress(command);
+        command.env("TERM", "foot");
+    });
+    watcher.wait_for("nothing waits; watching…");
+    // A script looks for itself.
+    let other = jobs.start("quick");
+    jobs.until(&other, "completed");
+    let mut terminal = jobs.terminal(&["job", "start", "claude", "WAIT-FOR-GO"]);
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+    let id = terminal.screen().lines().next().unwrap().trim().to_owned();
+    fs::write(jobs.file("go"), "").unwrap();
+    watcher.wait_for(&format!("{id} (claude) completed after "));
+    watcher.wait_for(&format!("\u{1b}]777;notify;baton;job {id} (claude) completed\u{7}"));
+    assert!(!watcher.shows(&other), "{}", watcher.screen());
+    assert!(wait::until(wait::HANG, || notes.exists()), "the command runs too");
+    watcher.press("\u{3}");
+    assert_eq!(watcher.end(), Some(0), "{}", watcher.screen());
+    // What a command has shown needs no notification.
+    fs::remove_file(&notes).unwrap();
+    let mut terminal = jobs.terminal(&["run", "claude", "quick"]);
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+    thread::sleep(PAUSE * 2);
+    assert!(!notes.exists());
+}

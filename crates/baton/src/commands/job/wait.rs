@@ -131,6 +131,7 @@ pub fn watch(
     // Past any timeout that a job may have.
     let longest = limit.map_or(Duration::from_secs(8 * 24 * 3600), |limit| limit.0);
     let deadline = Instant::now() + longest;
+    let began = Instant::now();
     let view = View::new(host, style, deadline);
     let mut person = AtTerminal { view, asking, interrupts: Interrupts::listen(), interrupted: false };
     let rows = wait::wait_with(host, jobs, ids, until, deadline, &mut person);
@@ -138,6 +139,9 @@ pub fn watch(
         asking.end(&inbox::of_jobs(rows.as_deref().unwrap_or_default()));
     }
     let rows = rows?;
+    if let Some(asking) = &person.asking {
+        asking.tell_ends(&rows, began);
+    }
     person.view.close(&rows, until);
     Ok(Watched { rows, interrupted: person.interrupted })
 }
@@ -179,8 +183,8 @@ impl Watcher for AtTerminal<'_, '_> {
 
     fn longest(&self) -> Duration {
         match &self.asking {
-            Some(asking) if asking.is_open() => asking.longest(),
-            _ => SWEEP_INTERVAL,
+            Some(asking) => asking.longest(),
+            None => SWEEP_INTERVAL,
         }
     }
 }
