@@ -10,13 +10,15 @@
 use crate::inbox::{self, Pending};
 use crate::reviewers;
 use baton_core::approval::State;
+use baton_core::id::JobId;
+use baton_core::job::Status;
 use baton_core::time::{Moment, Span};
-use baton_core::{Error, frame};
+use baton_core::{Error, frame, name};
 use baton_guard_runtime::approvals::Notify;
 use baton_jobs::Runtime;
 use baton_machine::bell;
 use baton_mail::wake::{self, WakeRequest};
-use baton_store::{Approvals, NoticeClaim, Role, Store};
+use baton_store::{Approvals, JobRow, Jobs, NoticeClaim, Role, Store};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::{Value, json};
 use std::os::unix::process::CommandExt as _;
@@ -30,11 +32,13 @@ const NOTICE_WINDOW: Span = Span::seconds(5);
 const GRACE_PERIOD: Duration = Duration::from_secs(1);
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(10);
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(5);
+/// How much of a job's last words a notification has.
+const END_CHARS: usize = 200;
 /// How long the whole process may live.
 pub const NOTIFIER_LIFETIME: Duration = Duration::from_secs(60);
 
 /// Notifies of a question, by its id or its job's, if it still waits and no notification has
-/// covered it.
+/// covered it. For a job that has ended, notifies the person who started it.
 pub fn send(runtime: &Runtime, id: &str) -> Result<(), Error> {
     let Ok(policy) = runtime.guard().approvals() else { return Ok(()) };
     let deadline = Instant::now() + NOTIFIER_LIFETIME;
@@ -42,7 +46,9 @@ pub fn send(runtime: &Runtime, id: &str) -> Result<(), Error> {
     while policy.notify.is_set() && Instant::now() + pause < deadline {
         thread::sleep(pause);
         let waiting = waiting(runtime)?;
-        let Some(asked) = waiting.iter().find(|one| is_meant(one, id)) else { return Ok(()) };
+        let Some(asked) = waiting.iter().find(|one| is_meant(one, id)) else {
+            return tell_end(runtime, &policy.notify, id, waiting.len());
+        };
         let claimed = Approvals::open(&runtime.home, Role::Command)?.claim_notice(
             &key(asked),
             asked.since(),
@@ -57,6 +63,39 @@ pub fn send(runtime: &Runtime, id: &str) -> Result<(), Error> {
             NoticeClaim::Covered => return Ok(()),
             NoticeClaim::Wait(span) => pause = span.to_std(),
         }
+    }
+    Ok(())
+}
+
+/// Notifies the person of the end of a job that the person started, unless a command has shown it
+/// by now. Once: a job has one end.
+fn tell_end(runtime: &Runtime, notify: &Notify, id: &str, waiting: usize) -> Result<(), Error> {
+    let Some(id) = JobId::parse(id) else { return Ok(()) };
+    let Some(job) = Jobs::open(&runtime.home)?.get(&id)? else { return Ok(()) };
+    let is_mine = job.asker_name == name::USER && job.read_at.is_none();
+    let Some(ended_at) = job.ended_at.filter(|_| is_mine) else { return Ok(()) };
+    let key = format!("end:{id}");
+    let now = baton_machine::clock::now();
+    let claimed =
+        Approvals::open(&runtime.home, Role::Command)?.claim_notice(&key, ended_at, now, NOTICE_WINDOW)?;
+    if claimed == NoticeClaim::Granted {
+        let words = Words::of_end(&job, waiting);
+        let document = json!({
+            "event": "ended",
+            "id": words.id,
+            "job_id": words.id,
+            "agent": job.agent,
+            "project": job.project,
+            "cwd": job.cwd,
+            "state": job.status.as_str(),
+            "waiting": waiting,
+            "title": words.title,
+            "text": words.text,
+        });
+        thread::scope(|scope| {
+            scope.spawn(|| run(&notify.command, &words));
+            scope.spawn(|| notify.webhook.as_deref().map(|url| post(url, &document)));
+        });
     }
     Ok(())
 }
@@ -116,12 +155,27 @@ impl Words {
     }
 }
 
+impl Words {
+    fn of_end(job: &JobRow, waiting: usize) -> Self {
+        let said = match &job.fault {
+            Some(fault) if job.status != Status::Completed => fault.error.message(),
+            _ => job.result.as_deref().unwrap_or_default(),
+        };
+        Self {
+            title: format!("baton: job {} {}", job.id, job.status),
+            text: format!("{} says: {}", job.agent, frame::shown(said, END_CHARS)),
+            id: job.id.to_string(),
+            count: waiting.to_string(),
+        }
+    }
+}
+
 fn send_by_each_way(runtime: &Runtime, notify: &Notify, asked: &Pending, waiting: &[Pending]) {
     let words = Words::new(asked, waiting);
     // In parallel, so that one that hangs does not delay the others.
     thread::scope(|scope| {
         scope.spawn(|| run(&notify.command, &words));
-        scope.spawn(|| notify.webhook.as_deref().map(|url| post(url, asked, &words)));
+        scope.spawn(|| notify.webhook.as_deref().map(|url| post(url, &document(asked, &words))));
         scope.spawn(|| notify.mail.as_deref().and_then(|name| mail(runtime, name, asked, &words).ok()));
     });
 }
@@ -154,7 +208,7 @@ fn run(command: &[String], words: &Words) {
 }
 
 /// Posts to an address of this machine, without following redirects.
-fn post(url: &str, asked: &Pending, words: &Words) {
+fn post(url: &str, document: &Value) {
     let agent: ureq::Agent = ureq::Agent::config_builder()
         .timeout_global(Some(WEBHOOK_TIMEOUT))
         .max_redirects(0)
@@ -162,7 +216,7 @@ fn post(url: &str, asked: &Pending, words: &Words) {
         .http_status_as_error(false)
         .build()
         .into();
-    agent.post(url).header("content-type", "application/json").send(document(asked, words).to_string()).ok();
+    agent.post(url).header("content-type", "application/json").send(document.to_string()).ok();
 }
 
 fn document(asked: &Pending, words: &Words) -> Value {

@@ -13,6 +13,7 @@ pub mod link;
 pub mod log;
 pub mod mail;
 pub mod mcp;
+mod notices;
 pub mod review;
 pub mod send;
 pub mod setup;

@@ -28,6 +28,7 @@ pub use width::columns;
 use baton_core::Error;
 use baton_core::error::{Code, Exit};
 use baton_core::foreign::{self, Foreign};
+use baton_core::notice::Route;
 use rustix::fs::{OFlags, fcntl_getfl, fstat, stat};
 use serde_json::{Value, json};
 use std::io::{self, IsTerminal as _, Write as _};
@@ -125,6 +126,13 @@ impl Out {
     /// Takes back the last character of what the person types.
     pub fn rub_out(self) {
         eprint!("\x08 \x08");
+    }
+
+    /// Has the terminal show a notification.
+    pub fn notify(self, route: Route, text: &str) {
+        if stderr_is_terminal() {
+            eprint!("{}", route.bytes(text));
+        }
     }
 
     /// Rings the bell of the terminal.

@@ -212,8 +212,6 @@ codes! {
     NothingToReview = "nothing-to-review", Failed;
     /// A reviewer's answer does not have the form that it was asked for.
     BadReview = "bad-review", Failed;
-    /// The person was asked, and said no.
-    Declined = "declined", Failed;
     /// A session or a job still uses what is to be deleted.
     InUse = "in-use", Failed;
     /// The program that reads the output wants no more of it, as `head` does. That is no failure.

@@ -21,6 +21,7 @@ pub mod limits;
 pub mod loops;
 pub mod mail;
 pub mod name;
+pub mod notice;
 pub mod process;
 pub mod review;
 pub mod rights;

@@ -29,17 +29,22 @@ pub const PLACEHOLDERS: [&str; 4] = ["{title}", "{text}", "{id}", "{count}"];
 const MAX_LIST_ITEMS: usize = 200;
 
 /// Each setting for people: key, default, meaning.
-pub const MEANINGS: [(&str, &str, &str); 6] = [
+pub const MEANINGS: [(&str, &str, &str); 7] = [
     ("approvals.auto_approve", "none", "patterns of calls that run without a question"),
     ("approvals.reviewers", "none", "agents that may answer questions of a project, by its folder"),
-    ("approvals.notify_command", "none", "a command to run when a question waits"),
-    ("approvals.notify_bell", "off", "whether `baton approvals --watch` rings the terminal's bell"),
     (
-        "approvals.notify_webhook",
+        "approvals.notify_command",
         "none",
-        "an address on this machine that gets a request when a question waits",
+        "a command to run when a question waits, or when a job that you started has ended",
     ),
+    ("approvals.notify_bell", "off", "whether `baton approvals --watch` rings the terminal's bell"),
+    ("approvals.notify_webhook", "none", "an address on this machine that gets a request in the same cases"),
     ("approvals.notify_mail", "none", "the reviewer who gets mail when a question waits"),
+    (
+        "approvals.notify_terminal",
+        "on",
+        "whether `run`, `job wait` and `approvals --watch` have their terminal show a notification",
+    ),
 ];
 
 /// Whether this module reads a key of the section.
@@ -61,7 +66,7 @@ pub struct ApprovalSettings {
 }
 
 /// How the person learns that a question waits.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notify {
     /// The words of a command.
     pub command: Vec<String>,
@@ -71,6 +76,14 @@ pub struct Notify {
     pub webhook: Option<String>,
     /// The name of a reviewer.
     pub mail: Option<String>,
+    /// Whether commands have their own terminal show a notification, if it can.
+    pub terminal: bool,
+}
+
+impl Default for Notify {
+    fn default() -> Self {
+        Self { command: Vec::new(), bell: false, webhook: None, mail: None, terminal: true }
+    }
 }
 
 impl Notify {
@@ -97,6 +110,7 @@ impl ApprovalSettings {
             if self.notify.bell { "on" } else { "off" }.to_owned(),
             or_none(&self.notify.webhook),
             or_none(&self.notify.mail),
+            if self.notify.terminal { "on" } else { "off" }.to_owned(),
         ];
         let from = |key: &str| self.file.as_deref().filter(|_| self.set.contains(&key));
         MEANINGS.into_iter().zip(values).map(|((key, ..), value)| (key, value, from(key))).collect()
@@ -154,12 +168,8 @@ impl ApprovalSettings {
                     return Err(format!("must have {} as separate words", PLACEHOLDERS.join(", ")));
                 }
             }
-            "notify_bell" => {
-                self.notify.bell = match item.as_value() {
-                    Some(Value::Boolean(on)) => *on.value(),
-                    _ => return Err("must be true or false".to_owned()),
-                };
-            }
+            "notify_bell" => self.notify.bell = switch(item)?,
+            "notify_terminal" => self.notify.terminal = switch(item)?,
             "notify_webhook" => {
                 let url = one("an address, such as \"http://127.0.0.1:8080/asked\"")?;
                 if !is_loopback(&url) {
@@ -174,6 +184,13 @@ impl ApprovalSettings {
             _ => {}
         }
         Ok(())
+    }
+}
+
+fn switch(item: &Item) -> Result<bool, String> {
+    match item.as_value() {
+        Some(Value::Boolean(on)) => Ok(*on.value()),
+        _ => Err("must be true or false".to_owned()),
     }
 }
 
@@ -335,7 +352,7 @@ mod tests {
     fn everything_is_read_and_shown() {
         let policy = read(
             "[approvals]\nhold = \"5s\"\nauto_approve = [\"bash: git status\", \"edit: src/**\"]\nnotify_command = [\"notify-send\", \"{title}\"]\n\
-             notify_bell = true\nnotify_webhook = \"http://127.0.0.1:8080/x?y\"\nnotify_mail = \"otter\"\n\
+             notify_bell = true\nnotify_webhook = \"http://127.0.0.1:8080/x?y\"\nnotify_mail = \"otter\"\nnotify_terminal = false\n\
              [approvals.reviewers]\n\"/w/p\" = [\"otter\", \"birch\"]\n",
         )
         .unwrap();
@@ -350,6 +367,7 @@ mod tests {
             "on",
             "http://127.0.0.1:8080/x?y",
             "otter",
+            "off",
         ];
         assert_eq!(values, expected);
         assert!(policy.shown().iter().all(|(_, _, file)| file.is_some()));
@@ -374,6 +392,7 @@ mod tests {
             "notify_command = [\"{text}\"]",
             "notify_command = [\"sh\", \"-c\", \"echo {text}\"]",
             "notify_bell = \"on\"",
+            "notify_terminal = 1",
             "notify_webhook = 8080",
             "notify_webhook = \"http://example.com/\"",
             "notify_mail = []",

@@ -1,4 +1,5 @@
-//! Mail to the asker, when a job has ended or waits for an answer.
+//! Mail to the asker, when a job has ended or waits for an answer. The asker is a session or the
+//! person; a script looks for itself.
 //!
 //! The end is written into the jobs store first. The mail then goes into the mail store, under a
 //! key that lets it in once. A worker that is killed in between does no harm: the next process that
@@ -8,7 +9,9 @@ use crate::answers::{self, Open};
 use crate::{Runtime, spawn_notifier};
 use baton_core::id::JobId;
 use baton_core::job::Status;
+use baton_core::{Error, name};
 use baton_machine::bell;
+use baton_mail::identity::{Identity, Kind};
 use baton_mail::wake::{self, WakeRequest};
 use baton_store::{JobRow, Jobs, Role, Store};
 
@@ -22,14 +25,55 @@ pub fn send_end(runtime: &Runtime, jobs: &mut Jobs, id: &JobId) {
     if !row.status.is_end() || row.told {
         return;
     }
-    let sent = send(runtime, &row, &format!("job:{}:end", row.id), &end_in_words(&row));
-    if sent == Sent::Mailed && row.result.as_ref().is_none_or(|result| fits(result)) {
+    questions_are_over(runtime, &row, None);
+    let sent = send(runtime, &row, &end_key(&row.id), &end_in_words(&row));
+    if sent == Sent::ToSession && row.result.as_ref().is_none_or(|result| fits(result)) {
         // The mail has all of the result.
         jobs.set_read(id, baton_machine::clock::now()).ok();
     }
     if sent != Sent::NotYet {
         jobs.set_told(id).ok();
     }
+    if sent == Sent::ToPerson {
+        spawn_notifier::for_job(runtime, id);
+    }
+}
+
+/// Records that the person has seen the end of a job that it started, because a command printed it.
+/// Mail about it is seen, also if the worker sends it only after this.
+pub fn person_saw_end(runtime: &Runtime, row: &JobRow, me: &Identity) -> Result<(), Error> {
+    if me.kind != Kind::Person || me.participant.id != row.asker || !row.status.is_end() {
+        return Ok(());
+    }
+    let mut store = Store::open(&runtime.home, Role::Command)?;
+    store.note_was_read(row.asker, &end_key(&row.id), &end_in_words(row), baton_machine::clock::now())
+}
+
+/// The questions of a job, or the one with this key, need no answer any more. Mail to the person
+/// about them that was not read is out of date.
+pub fn questions_are_over(runtime: &Runtime, row: &JobRow, key: Option<&str>) {
+    if row.asker_name != name::USER {
+        return;
+    }
+    if let Ok(mut store) = Store::open(&runtime.home, Role::Command) {
+        let key = key.map_or_else(|| questions_key(&row.id), |key| question_key(&row.id, key));
+        // At worst the person reads about a question that is gone.
+        store.expire_notes(row.asker, &key, baton_machine::clock::now()).ok();
+    }
+}
+
+fn end_key(id: &JobId) -> String {
+    format!("job:{id}:end")
+}
+
+/// What the keys of all its questions begin with.
+fn questions_key(id: &JobId) -> String {
+    format!("job:{id}:asks:")
+}
+
+/// It ends with a colon, so that it is no beginning of another one.
+fn question_key(id: &JobId, key: &str) -> String {
+    format!("{}{key}:", questions_key(id))
 }
 
 /// Sends the asker mail about each question that a job waits with, and notifies people.
@@ -42,7 +86,7 @@ pub fn send_questions(runtime: &Runtime, row: &JobRow, questions: &[Open]) {
             row.id,
             id = Open::id(&row.id, key),
         );
-        send(runtime, row, &format!("job:{}:asks:{key}", row.id), &body);
+        send(runtime, row, &question_key(&row.id, key), &body);
     }
     if !questions.is_empty() {
         spawn_notifier::for_job(runtime, &row.id);
@@ -80,8 +124,9 @@ fn fits(result: &str) -> bool {
 /// What became of the mail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sent {
-    Mailed,
-    /// The asker is a person or a script, and looks for itself.
+    ToSession,
+    ToPerson,
+    /// The asker is a script, and looks for itself.
     NotNeeded,
     /// The store could not be written.
     NotYet,
@@ -90,13 +135,17 @@ enum Sent {
 fn send(runtime: &Runtime, row: &JobRow, key: &str, body: &str) -> Sent {
     let Ok(mut store) = Store::open(&runtime.home, Role::Command) else { return Sent::NotYet };
     let Ok(Some(mut asker)) = store.participant(row.asker) else { return Sent::NotNeeded };
-    if asker.is_outsider() {
+    if asker.agent == name::SCRIPT {
         return Sent::NotNeeded;
     }
+    let sent = if asker.is_outsider() { Sent::ToPerson } else { Sent::ToSession };
     match store.send_note_once(row.asker, key, body, baton_machine::clock::now()) {
-        Ok(false) => Sent::Mailed,
+        Ok(false) => sent,
         Ok(true) => {
             bell::ring(&runtime.home, row.asker);
+            if sent == Sent::ToPerson {
+                return sent;
+            }
             let request = WakeRequest {
                 home: &runtime.home,
                 rules: &runtime.limits,
@@ -107,7 +156,7 @@ fn send(runtime: &Runtime, row: &JobRow, key: &str, body: &str) -> Sent {
             // Waking only makes it faster: the mail is in the store.
             wake::wake(&mut store, &mut asker, &request).ok();
             store.tidy();
-            Sent::Mailed
+            sent
         }
         Err(_) => Sent::NotYet,
     }

@@ -176,36 +176,6 @@ impl Store {
         tx.commit().map_err(failure)
     }
 
-    /// Sends a note under a key, unless a note with that key was sent before. Returns whether it
-    /// was sent now. Unlike other notes it may wake the recipient.
-    pub fn send_note_once(
-        &mut self,
-        asker: ParticipantId,
-        key: &str,
-        body: &str,
-        now: Moment,
-    ) -> Result<bool, Error> {
-        let tx = self.begin()?;
-        let told: bool = tx
-            .query_row(
-                "SELECT EXISTS (SELECT 1 FROM message WHERE sender IS NULL AND verb = 'note' AND key = ?1)",
-                [key],
-                |row| row.get(0),
-            )
-            .map_err(failure)?;
-        if told {
-            return Ok(false);
-        }
-        insert_note(&tx, asker, None, body, now)?;
-        tx.execute(
-            "UPDATE message SET key = ?1, attention = ?2 WHERE id = (SELECT max(id) FROM message)",
-            (key, Attention::Ordinary.code()),
-        )
-        .map_err(failure)?;
-        tx.commit().map_err(failure)?;
-        Ok(true)
-    }
-
     /// Raises a participant's jobs generation: a job that it asked for may run, so its events look
     /// after its jobs.
     pub fn bump_jobs_generation(&mut self, asker: ParticipantId) -> Result<(), Error> {

@@ -13,6 +13,7 @@ pub mod foreign;
 mod hook;
 mod jobs;
 mod letters;
+mod notes;
 mod open;
 mod people;
 mod reading;

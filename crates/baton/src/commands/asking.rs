@@ -7,6 +7,7 @@
 
 use super::CommandContext;
 use super::approve::{Extent, answer_shown, in_full};
+use super::notices::Notices;
 use crate::environment;
 use crate::keys::Keys;
 use crate::print::{Out, Text, Tone, stderr_is_terminal, text};
@@ -14,18 +15,21 @@ use baton_approvals::inbox::{self, Pending};
 use baton_core::approval::keys::{self, KeyStep, Shown};
 use baton_core::approval::{Answer, Digest, State, in_one_line};
 use baton_core::rights::Caller;
-use baton_core::{Code, Error};
-use baton_jobs::Runtime;
+use baton_core::{Code, Error, limits};
+use baton_jobs::{Runtime, describe};
 use baton_mail::caller;
 use baton_mail::identity::Identity;
+use baton_store::JobRow;
 use std::os::fd::BorrowedFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The lines that are left for what comes below a question.
 const LINES_BELOW: usize = 4;
 /// How often an open question is looked at without a key or a bell: whether the terminal is still
 /// there.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
+/// A person who waited this long may be looking at something else.
+const END_NOTICE_AFTER: Duration = Duration::from_secs(10);
 /// The longest reason or answer that is typed here.
 const TYPED_CHARS: usize = 4000;
 /// The reason of a person that gives none.
@@ -53,6 +57,7 @@ pub struct Asking<'a> {
     picked: Option<String>,
     /// The questions whose end was said here.
     told: Vec<String>,
+    notices: Notices,
 }
 
 /// The question that is shown.
@@ -96,7 +101,8 @@ impl<'a> Asking<'a> {
         }
         let (keys, screen, picked) = (None, None, None);
         let (seen, told) = (Vec::new(), Vec::new());
-        Ok(Some(Self { host, context, out, me, keys, screen, seen, numbers, picked, told }))
+        let notices = Notices::new(host, out);
+        Ok(Some(Self { host, context, out, me, keys, screen, seen, numbers, picked, told, notices }))
     }
 
     /// Whether a question is on the screen.
@@ -122,7 +128,31 @@ impl<'a> Asking<'a> {
 
     /// The longest sleep.
     pub fn longest(&self) -> Duration {
-        LOOK_INTERVAL
+        if self.is_open() || self.notices.is_due_soon() {
+            LOOK_INTERVAL
+        } else {
+            limits::SWEEP_INTERVAL.to_std()
+        }
+    }
+
+    /// Notifies the person that jobs have ended that were waited for since `began`.
+    pub fn tell_ends(&self, rows: &[JobRow], began: Instant) {
+        let ended: Vec<&JobRow> = rows.iter().filter(|row| row.status.is_end()).collect();
+        if began.elapsed() >= END_NOTICE_AFTER {
+            self.notices.tell_ends(&ended);
+        }
+    }
+
+    /// Says that a job has ended that the person started and that is not waited for here.
+    pub fn job_ended(&mut self, row: &JobRow) {
+        if self.is_open() {
+            self.out.prompt("\n");
+        }
+        let took = describe::elapsed(row).coarse();
+        let id = self.out.tone(Tone::Bold, row.id.as_str());
+        self.out.say(text![id, format_args!(" ({}) {} after {took}", row.agent, row.status)]);
+        self.prompt();
+        self.notices.tell_ends(&[row]);
     }
 
     /// Compares what is on the screen with what waits now, and shows the next question.
@@ -130,9 +160,11 @@ impl<'a> Asking<'a> {
         for one in waiting {
             if !self.seen.contains(&one.id()) {
                 self.seen.push(one.id());
+                self.notices.question_came();
                 self.comes_meanwhile(one);
             }
         }
+        self.notices.tell_questions(waiting);
         self.drop_what_is_over(waiting);
         if self.screen.is_none() {
             let picked = waiting.iter().find(|one| Some(one.id()) == self.picked);

@@ -7,7 +7,7 @@ mod wait;
 mod worker;
 
 pub use start::Run;
-pub use wait::{Limit, Style, broke_off, report, watch};
+pub use wait::{Limit, Style, broke_off, report, was_seen, watch};
 pub use worker::{JobWorker, KeepServer};
 
 use super::CommandContext;

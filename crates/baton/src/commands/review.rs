@@ -2,7 +2,7 @@
 
 use super::CommandContext;
 use super::asking::{Asking, Numbers};
-use super::job::{Limit, Style, broke_off, host, report, watch};
+use super::job::{Limit, Style, broke_off, host, report, was_seen, watch};
 use crate::print::{Out, Text, Tone, columns, text};
 use baton_core::error::Exit;
 use baton_core::frame;
@@ -91,8 +91,12 @@ impl Review {
             return Ok(Exit::NotYet);
         }
         match watched.rows.as_slice() {
-            [row] if row.status == Status::Completed => show(&mut jobs, row, agent, &changes, out),
-            _ => report(&host, &mut jobs, watched.rows, Until::All, out),
+            [row] if row.status == Status::Completed => {
+                let exit = show(&mut jobs, row, agent, &changes, out)?;
+                out.afterwards(was_seen(context, &host, row));
+                Ok(exit)
+            }
+            _ => report(context, &host, &mut jobs, watched.rows, Until::All, out),
         }
     }
 }

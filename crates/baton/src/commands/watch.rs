@@ -10,15 +10,20 @@ use baton_approvals::inbox::{self, Pending};
 use baton_approvals::watch::Watcher;
 use baton_core::approval::State;
 use baton_core::error::Exit;
-use baton_core::{Code, Error, limits};
+use baton_core::id::JobId;
+use baton_core::time::Moment;
+use baton_core::{Code, Error, limits, name};
 use baton_jobs::Runtime;
 use baton_machine::tty;
+use baton_store::{JobFilter, JobRow, Jobs};
 use serde_json::json;
 use std::os::fd::AsFd as _;
 use std::time::{Duration, Instant};
 
 /// The bell of the terminal rings this often at most.
 const BELL_INTERVAL: Duration = Duration::from_secs(5);
+/// No more jobs than this begin and end between two looks.
+const NEW_JOBS: usize = 20;
 
 /// Shows each question when it comes and when it is over. A document a line for programs.
 pub fn watch(context: &CommandContext, host: &Runtime, out: &Out) -> Result<Exit, Error> {
@@ -29,6 +34,7 @@ pub fn watch(context: &CommandContext, host: &Runtime, out: &Out) -> Result<Exit
     let interrupts = asking.as_ref().and_then(|_| Interrupts::listen());
     let mut known: Vec<Pending> = Vec::new();
     let mut rung: Option<Instant> = None;
+    let mut own = OwnJobs::new();
     let mut is_first = true;
     loop {
         let waiting = inbox::pending(host)?;
@@ -45,14 +51,12 @@ pub fn watch(context: &CommandContext, host: &Runtime, out: &Out) -> Result<Exit
         known = waiting;
         if let Some(asking) = &mut asking {
             asking.look(&known);
+            own.tell_ended(host, asking)?;
         }
         let mut fds = vec![bell.watch().as_fd()];
         fds.extend(asking.as_ref().and_then(Asking::fd));
         fds.extend(interrupts.map(Interrupts::fd));
-        let longest = match &asking {
-            Some(asking) if asking.is_open() => asking.longest(),
-            _ => limits::SWEEP_INTERVAL.to_std(),
-        };
+        let longest = asking.as_ref().map_or(limits::SWEEP_INTERVAL.to_std(), Asking::longest);
         tty::readable(&fds, longest);
         bell.drain();
         if let Some(asking) = &mut asking {
@@ -62,6 +66,40 @@ pub fn watch(context: &CommandContext, host: &Runtime, out: &Out) -> Result<Exit
             }
             asking.take_keys();
         }
+    }
+}
+
+/// The jobs that the person started: which of them run, and whose end was said.
+struct OwnJobs {
+    since: Moment,
+    open: Vec<JobId>,
+    told: Vec<JobId>,
+}
+
+impl OwnJobs {
+    fn new() -> Self {
+        Self { since: baton_machine::clock::now(), open: Vec::new(), told: Vec::new() }
+    }
+
+    /// Says which of them have ended since the last look: those that ran then, and new ones that
+    /// were faster than a look.
+    fn tell_ended(&mut self, host: &Runtime, asking: &mut Asking<'_>) -> Result<(), Error> {
+        let Some(jobs) = Jobs::open_if_any(&host.home)? else { return Ok(()) };
+        let is_own = |row: &JobRow| row.asker_name == name::USER;
+        let open = jobs.list(JobFilter::Open, usize::MAX)?;
+        let open = open.into_iter().filter(is_own).map(|row| row.id).collect();
+        let before = std::mem::replace(&mut self.open, open);
+        let mut ended =
+            before.iter().filter_map(|id| jobs.get(id).transpose()).collect::<Result<Vec<_>, _>>()?;
+        ended.extend(jobs.list(JobFilter::Everywhere, NEW_JOBS)?.into_iter().filter(is_own));
+        ended.retain(|row| row.ended_at.is_some_and(|at| at >= self.since));
+        for row in ended {
+            if !self.told.contains(&row.id) {
+                self.told.push(row.id.clone());
+                asking.job_ended(&row);
+            }
+        }
+        Ok(())
     }
 }
 

@@ -3,7 +3,8 @@
 
 use crate::jobs::Jobs;
 use crate::keyboard::Terminal;
-use crate::world::{Done, program, quoted, run};
+use crate::world::{Done, program, quoted, rounds, run};
+use baton_testkit::wait;
 use rustix::process::{Signal, kill_process};
 use std::fs;
 use std::process::Command;
@@ -390,4 +391,116 @@ fn a_questions_id_is_short_and_so_is_what_names_it() {
     }
     let done = jobs.world.person(&["deny", &format!("{}.1", &job[..6])]);
     assert_eq!(done.code, Some(0), "{done:?}");
+}
+
+#[test]
+fn j25_the_person_who_started_a_job_hears_its_end_once() {
+    let jobs = Jobs::new();
+    if !jobs.world.has_person() {
+        return;
+    }
+    let mail = |jobs: &Jobs| -> Vec<(String, String)> {
+        let rows = jobs.world.mail();
+        let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+        rows.iter().map(|row| (text(&row["body"]), text(&row["deliveries"][0]["state"]))).collect()
+    };
+    // Started in the background, and ended while no one looked.
+    let mut terminal = jobs.terminal(&["job", "start", "claude", "SLEEP-AND-ANSWER"]);
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+    let id = terminal.screen().lines().next().unwrap().trim().to_owned();
+    assert!(wait::until(wait::HANG, || mail(&jobs).len() == 1), "{:?}", mail(&jobs));
+    let (body, state) = mail(&jobs).remove(0);
+    assert!(body.contains(&format!("Job {id} (claude) completed")) && body.contains("slept"), "{body}");
+    assert_eq!(state, "queued");
+    let mut inbox = jobs.terminal(&["inbox"]);
+    inbox.wait_for(&format!("Job {id} (claude) completed"));
+    assert_eq!(inbox.end(), Some(0));
+    // What a command has printed needs no mail, whoever is first: the worker or the command.
+    for _ in 0..rounds(3) {
+        let before = mail(&jobs).len();
+        let mut terminal = jobs.terminal(&["run", "claude", "quick"]);
+        assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+        assert!(wait::until(wait::HANG, || jobs.run(&["job", "list"]).json()[0]["status"] == "completed"));
+        let after = mail(&jobs);
+        assert_eq!(after.len(), before + 1, "{after:?}");
+        assert!(after.iter().all(|(_, state)| state == "seen"), "{after:?}");
+    }
+    // A question that was answered leaves no mail that waits.
+    let mut terminal = jobs.run_there("ASK-FIRST");
+    terminal.wait_for(KEYS);
+    let asks = |(body, state): &(String, String)| body.contains("waits for an answer") && state == "queued";
+    assert!(wait::until(wait::HANG, || mail(&jobs).iter().any(asks)), "{:?}", mail(&jobs));
+    terminal.press_until("y", "approved: ");
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+    let waits = || mail(&jobs).iter().filter(|(_, state)| state == "queued").count();
+    assert!(wait::until(wait::HANG, || waits() == 0), "{:?}", mail(&jobs));
+}
+
+#[test]
+fn a9_a_known_terminal_shows_a_notification_and_no_other_gets_a_sequence() {
+    let jobs = Jobs::new();
+    if !jobs.world.has_person() {
+        return;
+    }
+    let in_a = |term: &str, arguments: &[&str]| {
+        Terminal::baton(&jobs.world, arguments, &|command| {
+            jobs.dress(command);
+            command.env("TERM", term);
+        })
+    };
+    let ask = ["run", "claude", "ASK-FIRST", "--allow", "ask"];
+    let answered = |mut terminal: Terminal| {
+        terminal.press_until("y", "approved: ");
+        assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+        terminal.screen()
+    };
+    let terminal = in_a("xterm-kitty", &ask);
+    terminal.wait_for(KEYS);
+    let (id, _) = jobs.waiting();
+    terminal.wait_for(&format!("\u{1b}]9;baton: {id} (claude) waits for your answer\u{7}"));
+    assert_eq!(answered(terminal).matches("\u{1b}]9;").count(), 1, "once for each question");
+    let terminal = in_a("xterm-256color", &ask);
+    terminal.wait_for(KEYS);
+    thread::sleep(PAUSE * 2);
+    assert!(!answered(terminal).contains("\u{1b}]"));
+    jobs.world.configure("[approvals]\nnotify_terminal = false\n");
+    let terminal = in_a("xterm-kitty", &ask);
+    terminal.wait_for(KEYS);
+    thread::sleep(PAUSE * 2);
+    assert!(!answered(terminal).contains("\u{1b}]"));
+}
+
+#[test]
+fn a9_who_watches_hears_of_the_ends_of_the_jobs_that_the_person_started() {
+    let jobs = Jobs::new();
+    if !jobs.world.has_person() {
+        return;
+    }
+    let notes = jobs.world.path("notes");
+    let told = format!("notify_command = [\"touch\", {:?}]", notes.display().to_string());
+    jobs.world.configure(&format!("[approvals]\n{told}\n"));
+    let mut watcher = Terminal::baton(&jobs.world, &["approvals", "--watch"], &|command| {
+        jobs.dress(command);
+        command.env("TERM", "foot");
+    });
+    watcher.wait_for("nothing waits; watching…");
+    // A script looks for itself.
+    let other = jobs.start("quick");
+    jobs.until(&other, "completed");
+    let mut terminal = jobs.terminal(&["job", "start", "claude", "WAIT-FOR-GO"]);
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+    let id = terminal.screen().lines().next().unwrap().trim().to_owned();
+    fs::write(jobs.file("go"), "").unwrap();
+    watcher.wait_for(&format!("{id} (claude) completed after "));
+    watcher.wait_for(&format!("\u{1b}]777;notify;baton;job {id} (claude) completed\u{7}"));
+    assert!(!watcher.shows(&other), "{}", watcher.screen());
+    assert!(wait::until(wait::HANG, || notes.exists()), "the command runs too");
+    watcher.press("\u{3}");
+    assert_eq!(watcher.end(), Some(0), "{}", watcher.screen());
+    // What a command has shown needs no notification.
+    fs::remove_file(&notes).unwrap();
+    let mut terminal = jobs.terminal(&["run", "claude", "quick"]);
+    assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+    thread::sleep(PAUSE * 2);
+    assert!(!notes.exists());
 }

@@ -497,6 +497,11 @@ impl<'a> Work<'a> {
             bell::ring_at(&self.place.bell());
             if self.noted.questions != before {
                 bell::ring_at(&bell::inbox(&self.runtime.home));
+                for closed in answers::parse(&before) {
+                    if !self.open.iter().any(|open| open.key == closed.key) {
+                        asker_mail::questions_are_over(self.runtime, self.row, Some(&closed.key));
+                    }
+                }
             }
             let waits: Vec<Open> =
                 self.open.iter().filter(|one| !self.by_rule.contains(&one.key)).cloned().collect();

@@ -204,7 +204,7 @@ impl ShowResult {
         let host = host(context)?;
         let mut jobs = Jobs::open(&host.home)?;
         let row = start::find(&host, &mut jobs, &self.job)?;
-        report(&host, &mut jobs, vec![row], Until::All, out)
+        report(context, &host, &mut jobs, vec![row], Until::All, out)
     }
 }
 

@@ -154,7 +154,7 @@ impl Run {
             match watch(&host, &mut jobs, &ids, Until::All, limit, style, asking.as_mut()) {
                 Err(error) => return broke_off(&ids, &error, out),
                 Ok(watched) if !watched.interrupted => {
-                    return report(&host, &mut jobs, watched.rows, Until::All, out);
+                    return report(context, &host, &mut jobs, watched.rows, Until::All, out);
                 }
                 Ok(_) => {}
             }

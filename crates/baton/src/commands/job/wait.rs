@@ -11,9 +11,9 @@ use baton_core::foreign::Foreign;
 use baton_core::id::JobId;
 use baton_core::job::Status;
 use baton_core::time::Span;
-use baton_core::{Code, Error};
+use baton_core::{Code, Error, name};
 use baton_jobs::wait::{self, SWEEP_INTERVAL, Until, Watcher};
-use baton_jobs::{Runtime, describe, start};
+use baton_jobs::{Runtime, asker_mail, describe, start};
 use baton_store::{Activity, JobRow, Jobs};
 use clap::Args;
 use serde_json::{Value, json};
@@ -109,9 +109,12 @@ impl Wait {
             return Ok(Exit::NotYet);
         }
         if self.follow {
+            for row in watched.rows.iter().filter(|row| row.status.is_end()) {
+                out.afterwards(was_seen(context, &host, row));
+            }
             return Ok(verdict(&watched.rows, until));
         }
-        report(&host, &mut jobs, watched.rows, until, out)
+        report(context, &host, &mut jobs, watched.rows, until, out)
     }
 }
 
@@ -128,6 +131,7 @@ pub fn watch(
     // Past any timeout that a job may have.
     let longest = limit.map_or(Duration::from_secs(8 * 24 * 3600), |limit| limit.0);
     let deadline = Instant::now() + longest;
+    let began = Instant::now();
     let view = View::new(host, style, deadline);
     let mut person = AtTerminal { view, asking, interrupts: Interrupts::listen(), interrupted: false };
     let rows = wait::wait_with(host, jobs, ids, until, deadline, &mut person);
@@ -135,6 +139,9 @@ pub fn watch(
         asking.end(&inbox::of_jobs(rows.as_deref().unwrap_or_default()));
     }
     let rows = rows?;
+    if let Some(asking) = &person.asking {
+        asking.tell_ends(&rows, began);
+    }
     person.view.close(&rows, until);
     Ok(Watched { rows, interrupted: person.interrupted })
 }
@@ -176,8 +183,8 @@ impl Watcher for AtTerminal<'_, '_> {
 
     fn longest(&self) -> Duration {
         match &self.asking {
-            Some(asking) if asking.is_open() => asking.longest(),
-            _ => SWEEP_INTERVAL,
+            Some(asking) => asking.longest(),
+            None => SWEEP_INTERVAL,
         }
     }
 }
@@ -200,6 +207,7 @@ pub fn broke_off(ids: &[JobId], error: &Error, out: &Out) -> Result<Exit, Error>
 
 /// Prints what jobs have come to. The exit status says it too.
 pub fn report(
+    context: &CommandContext,
     host: &Runtime,
     jobs: &mut Jobs,
     rows: Vec<JobRow>,
@@ -228,9 +236,20 @@ pub fn report(
     // Read once it was printed, and only then.
     for row in rows.iter().filter(|row| row.status.is_end()) {
         out.afterwards(jobs.set_read(&row.id, baton_machine::clock::now()));
+        out.afterwards(was_seen(context, host, row));
     }
     jobs.tidy();
     Ok(verdict(&rows, until))
+}
+
+/// The end of a job was printed. If the person started it and reads this, it needs no mail.
+pub fn was_seen(context: &CommandContext, host: &Runtime, row: &JobRow) -> Result<(), Error> {
+    if row.asker_name != name::USER {
+        return Ok(());
+    }
+    let mut store = context.store()?;
+    let me = context.identity(&mut store)?;
+    asker_mail::person_saw_end(host, row, &me)
 }
 
 fn result_text(row: &JobRow, several: bool, out: &Out) -> Option<Text> {
