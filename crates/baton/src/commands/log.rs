@@ -55,7 +55,8 @@ impl Log {
         let limit = usize::try_from(self.limit).unwrap_or(usize::MAX);
         let filters = self.who.is_some() || !self.kind.is_empty() || since.is_some();
         let most = if filters { limit.max(MAX_SEARCHED) } else { limit };
-        let rows = store.trail_tail(most)?;
+        // One at least says where the trail ends now.
+        let rows = store.trail_tail(most.max(1))?;
         let mut last = rows.last().map_or(0, |row| row.id);
         let mut jobs = JobLog::default();
         let mut guarded = GuardLog::default();

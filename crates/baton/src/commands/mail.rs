@@ -71,10 +71,11 @@ impl Mail {
             return done();
         }
         kept_up?;
+        let with = self.with.as_deref().map(str::to_ascii_lowercase);
         let filter = MailFilter {
             of,
             project: (of.is_none() && !self.all).then_some(&*me.project),
-            with: self.with.as_deref(),
+            with: with.as_deref(),
             thread: self.thread.as_deref(),
             search: self.search.as_deref(),
             most: usize::try_from(self.limit).unwrap_or(usize::MAX),

@@ -144,3 +144,34 @@ fn the_log_says_who_wrote_what_to_whom_and_what_became_of_it() {
     assert!(!theirs.contains("schema") && theirs.contains("lin → ada"), "{theirs}");
     assert!(ada.shell(&["log"]).expect(0).stdout.contains("the schema changed"));
 }
+
+#[test]
+fn a_followed_log_shows_only_what_is_new_and_the_state_that_mail_reaches() {
+    let world = World::talkative();
+    let mut ada = Puppet::start(&world, Style::Claude, "ada");
+    let lin = Puppet::start(&world, Style::Codex, "lin");
+    lin.send("ada", "long ago");
+    let mut command = world.baton(&["log", "-f", "--limit", "0"]);
+    let follower = baton_testkit::Running::start(&mut command, &world.path("followed")).unwrap();
+    let shown = || follower.stdout();
+    let shows = |text: &str| baton_testkit::wait::until(baton_testkit::wait::HANG, || shown().contains(text));
+    // The follower has read the end of the trail once it shows something newer.
+    assert!(
+        baton_testkit::wait::until(baton_testkit::wait::HANG, || {
+            lin.send("ada", "are you there?");
+            shown().contains("are you there?")
+        }),
+        "{}",
+        shown()
+    );
+    lin.send("ada", "this is new");
+    assert!(shows("“this is new”"), "{}", shown());
+    ada.turn_in_peace();
+    ada.settle_down();
+    assert!(shows("✓ seen"), "{}", shown());
+    assert!(
+        !shown().lines().any(|line| line.contains("long ago") && !line.contains("✓ seen")),
+        "{}",
+        shown()
+    );
+}

@@ -215,8 +215,23 @@ impl Wait {
                 () = call.abandoned() => return Ok(WaitOutcome::TimedOut),
                 () = next_ring(&mut self.rings) => {}
                 () = tokio::time::sleep_until(deadline) => {}
-                _ = ticks.tick() => report_progress(call, begun.elapsed().as_secs_f64(), timeout, "waiting for the answer"),
+                _ = ticks.tick() => {
+                    let words = self.so_far();
+                    report_progress(call, begun.elapsed().as_secs_f64(), timeout, &words);
+                }
             }
+        }
+    }
+
+    /// What the other does, for the person who watches the call.
+    fn so_far(&self) -> String {
+        let options = &self.server.options;
+        let why = self
+            .server
+            .with_store(|store| ask::why_no_answer(store, &options.home, &self.ask, &(options.limits)()));
+        match why {
+            Ok(Some(why)) => format!("waiting for the answer: {} {}", why.from, why.words),
+            _ => "waiting for the answer".to_owned(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! One line of the log, from the trail, a job or the guard.
 
 use crate::print::{Out, Text, Tone, text};
-use baton_core::frame::shown;
+use baton_core::frame::{defuse, shown};
 use baton_core::id::ParticipantId;
 use baton_core::mail::Delivery;
 use baton_core::time::Moment;
@@ -90,9 +90,12 @@ enum What {
 
 impl Entry {
     pub fn of_trail(mut row: TrailRow, reader: Reader) -> Self {
-        if !reader.may_read(&row) {
-            row.head = None;
-        }
+        row.head = match reader {
+            Reader::Anyone => row.head,
+            // What an agent prints lands in its transcript: nothing in it may pose as a proof.
+            Reader::Only(_) if reader.may_read(&row) => row.head.as_deref().map(defuse),
+            Reader::Only(_) => None,
+        };
         let names = [&row.participant, &row.from].into_iter().flatten().cloned().collect();
         Self { at: row.at, kind: row.kind.clone(), names, what: What::Trail(Box::new(row)) }
     }
