@@ -2,11 +2,20 @@
 //! plugin stand aside where setup has entries, so nothing is said, asked or offered twice.
 
 use crate::environment;
+use baton_agents::Agent;
 use baton_agents::install::plugin::holds_setup;
 use baton_agents::install::{Install, Scope};
 use baton_core::limits;
 use baton_machine::files;
 use std::path::Path;
+
+/// Whether the agent's own file says that the plugin is installed and on.
+pub fn is_installed(agent: &dyn Agent) -> bool {
+    let record = environment::user_home().ok().and_then(|home| agent.plugin_record(&home, &environment::get));
+    record.is_some_and(|(file, name)| {
+        files::text(&file, limits::AGENT_FILE_BYTES).is_ok_and(|text| text.contains(name))
+    })
+}
 
 /// Whether setup has hooks for this agent and home in the person's own files. Those of a project
 /// don't count: a repository could switch the guard off with a file that only looks like them. What
