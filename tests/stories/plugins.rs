@@ -52,6 +52,8 @@ fn mail_comes_once(stage: &StorySandbox, who: Agent) {
     let row = all.as_array().into_iter().flatten().find(|row| row["session_id"] == id.as_str());
     let row = row.unwrap_or_else(|| panic!("the plugin's hooks did not run: {all}{}", stage.trouble()));
     let name = row["name"].as_str().expect("a name").to_owned();
+    let checks = stage.baton(&["doctor", "--json"]).stdout;
+    assert!(checks.contains("by the plugin, which the agent itself has installed"), "{checks}");
     stage.send(&name, "through-the-plugin-alone");
     turn(stage, who, Session::Resume(&id), "go on");
     stage.seen_once("through-the-plugin-alone");

@@ -2,27 +2,34 @@
 //! plugin stand aside where setup has entries, so nothing is said, asked or offered twice.
 
 use crate::environment;
+use baton_agents::Agent;
 use baton_agents::install::plugin::holds_setup;
 use baton_agents::install::{Install, Scope};
 use baton_core::limits;
-use baton_machine::{files, project};
+use baton_machine::files;
 use std::path::Path;
 
-/// Whether setup has hooks for this agent and home, for the user or in this project. What can't be
-/// read holds none: then the plugin works, and mail is still claimed once.
+/// Whether the agent's own file says that the plugin is installed and on.
+pub fn is_installed(agent: &dyn Agent) -> bool {
+    let record = environment::user_home().ok().and_then(|home| agent.plugin_record(&home, &environment::get));
+    record.is_some_and(|(file, name)| {
+        files::text(&file, limits::AGENT_FILE_BYTES).is_ok_and(|text| text.contains(name))
+    })
+}
+
+/// Whether setup has hooks for this agent and home in the person's own files. Those of a project
+/// don't count: a repository could switch the guard off with a file that only looks like them. What
+/// can't be read holds none: then the plugin works, and mail is still claimed once.
 pub fn stands_aside(agent: &str, home: &Path) -> bool {
     let Ok(agent) = baton_agents::by_name(agent) else { return false };
     let (Ok(program), Ok(user_home)) = (environment::own_program(), environment::user_home()) else {
         return false;
     };
-    let here = std::env::current_dir().ok().map(|folder| Scope::Project(project::of(&folder).into()));
-    std::iter::once(Scope::User).chain(here).any(|scope| {
-        let target = Install::new(&program, home, scope)
-            .and_then(|install| agent.target(install, &user_home, &environment::get));
-        let files = target.map(|target| target.files()).unwrap_or_default();
-        files.iter().any(|file| {
-            files::read(file, limits::AGENT_FILE_BYTES)
-                .is_ok_and(|bytes| holds_setup(&bytes, agent.name(), &home.display().to_string()))
-        })
+    let target = Install::new(&program, home, Scope::User)
+        .and_then(|install| agent.target(install, &user_home, &environment::get));
+    let files = target.map(|target| target.files()).unwrap_or_default();
+    files.iter().any(|file| {
+        files::read(file, limits::AGENT_FILE_BYTES)
+            .is_ok_and(|bytes| holds_setup(&bytes, agent.name(), &home.display().to_string()))
     })
 }

@@ -3,7 +3,7 @@
 use super::{Env, Profile};
 use crate::install::plugin::PluginFile;
 use crate::install::{Install, InstallError, Target};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Used by `baton setup` and `baton doctor`.
 ///
@@ -21,5 +21,11 @@ pub trait Setup: Profile {
     /// The files of a plugin that the agent's own installer takes; empty if it has none.
     fn plugin(&self) -> Result<Vec<PluginFile>, InstallError> {
         Ok(Vec::new())
+    }
+
+    /// The agent's own file that names its installed plugins, and how it names baton's; `None` if
+    /// the agent has none.
+    fn plugin_record(&self, _user_home: &Path, _env: Env<'_>) -> Option<(PathBuf, &'static str)> {
+        None
     }
 }

@@ -55,6 +55,11 @@ impl Setup for Claude {
     fn plugin(&self) -> Result<Vec<PluginFile>, InstallError> {
         super::install::plugin()
     }
+
+    fn plugin_record(&self, user_home: &Path, env: Env<'_>) -> Option<(PathBuf, &'static str)> {
+        let folder = env("CLAUDE_CONFIG_DIR").map_or_else(|| user_home.join(".claude"), PathBuf::from);
+        Some((folder.join("settings.json"), "\"baton@baton\": true"))
+    }
 }
 
 impl HookCodec for Claude {

@@ -52,6 +52,11 @@ impl Setup for Codex {
     fn plugin(&self) -> Result<Vec<PluginFile>, InstallError> {
         super::install::plugin()
     }
+
+    fn plugin_record(&self, user_home: &Path, env: Env<'_>) -> Option<(PathBuf, &'static str)> {
+        let folder = env("CODEX_HOME").map_or_else(|| user_home.join(".codex"), PathBuf::from);
+        Some((folder.join("config.toml"), "[plugins.\"baton@baton\"]\nenabled = true"))
+    }
 }
 
 impl HookCodec for Codex {

@@ -58,6 +58,11 @@ impl Setup for Gemini {
     fn plugin(&self) -> Result<Vec<PluginFile>, InstallError> {
         super::install::plugin()
     }
+
+    fn plugin_record(&self, user_home: &Path, env: Env<'_>) -> Option<(PathBuf, &'static str)> {
+        let home = env("GEMINI_CLI_HOME").map_or_else(|| user_home.to_owned(), PathBuf::from);
+        Some((home.join(".gemini/extensions/baton/gemini-extension.json"), "\"baton\""))
+    }
 }
 
 impl HookCodec for Gemini {

@@ -47,6 +47,9 @@ fn a_plugins_server_offers_no_tools_where_setup_has_been() {
         (said.contains("send_message"), said.contains("instructions"))
     };
     assert_eq!(offered(), (true, true));
+    // A repository can't switch a plugin off.
+    world.script(&["setup", "gemini", "--project"]).expect(0);
+    assert_eq!(offered(), (true, true));
     world.script(&["setup", "gemini"]).expect(0);
     assert_eq!(offered(), (false, false));
     world.script(&["setup", "gemini", "--remove"]).expect(0);

@@ -4,7 +4,7 @@
 use super::check::{Block, Check, CheckLevel};
 use super::programs::{self, VERSION_TIMEOUT, Version};
 use crate::commands::{CommandContext, setup};
-use crate::environment;
+use crate::{environment, plugin};
 use baton_agents::install::{Plan, Trust};
 use baton_agents::{ALL, Agent};
 use baton_core::Error;
@@ -73,6 +73,9 @@ fn installed(
     checks.push(match &user {
         SetupStatus::Absent if only_project => {
             Check::new("setup", CheckLevel::Note, "not for all projects, only for this one")
+        }
+        SetupStatus::Absent if plugin::is_installed(agent) => {
+            Check::new("setup", CheckLevel::Pass, "by the plugin, which the agent itself has installed")
         }
         SetupStatus::Absent => {
             Check::new("setup", CheckLevel::Warn, "not set up").hint(format!("baton setup {}", agent.name()))
