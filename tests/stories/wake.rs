@@ -19,8 +19,8 @@ use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::time::{Duration, Instant};
 
-/// What a session is woken with.
-const LINE: &str = "[baton] Mail is waiting for you.";
+/// The end of every line that wakes a session.
+const LINE_END: &str = " waiting for you.";
 /// No session is woken twice within a second.
 const DEBOUNCE: Duration = Duration::from_millis(1_100);
 
@@ -406,7 +406,7 @@ fn claude_takes_fifty_messages_of_one_second_by_one_wake() {
             stage.shown_once(body);
         }
         let requests = stage.model.requests();
-        let wakes = requests.last().map_or(0, |last| last.count(LINE));
+        let wakes = requests.last().map_or(0, |last| last.count(LINE_END));
         assert_eq!(wakes, 1, "{}", stage.trouble());
     });
 }

@@ -28,7 +28,7 @@ impl Activity {
     pub(crate) fn prompt(&mut self, text: &str) {
         let line = text.trim().lines().next().unwrap_or_default();
         let is_of_program = line.starts_with('<') || line.starts_with("[Request interrupted by user");
-        if !line.is_empty() && !is_of_program && !wake::is_line(text) {
+        if !line.is_empty() && !is_of_program && !wake::line::is_line(text) {
             self.task = Some(line.chars().take(TASK_CHARS).collect());
         }
     }

@@ -119,7 +119,7 @@ impl Payload<'_> {
         calls.extend(given(self.tool_use_id));
         // In some agents, our text at a stop or a push comes back as a prompt.
         let ours = self.prompt.as_deref().is_some_and(|text| text.contains(MARK));
-        let woken = self.prompt.as_deref().is_some_and(wake::is_line);
+        let woken = self.prompt.as_deref().is_some_and(wake::line::is_line);
         let kind = match kind {
             EventKind::Prompt if ours => EventKind::Continued,
             EventKind::Prompt if woken => EventKind::Woken,

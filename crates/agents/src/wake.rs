@@ -18,6 +18,8 @@ pub struct Idle<'a> {
     pub pid: Option<i32>,
     /// The arguments of that process.
     pub arguments: &'a [String],
+    /// The line that wakes it.
+    pub line: &'a str,
 }
 
 /// Reads a file; `None` if it can't be read.

@@ -110,6 +110,7 @@ fn wait(args: &HookArgs, home: &Path, deadline: Instant) -> Result<i32, Error> {
         cwd: event.cwd.as_deref(),
         pid: Some(process.pid),
         arguments: &arguments,
+        line: baton_core::wake::line::PLAIN,
     };
     let routes = agent.routes(&idle, &|file| files::read(file, limits::AGENT_FILE_BYTES).ok());
     if event.subagent.is_some() || routes.first() != Some(&Route::Waiter) {
@@ -119,16 +120,16 @@ fn wait(args: &HookArgs, home: &Path, deadline: Instant) -> Result<i32, Error> {
     hook_event::check_comes_from_session(&Store::open(home, Role::Hook)?, agent, &view, &event)?;
     Ok(match waiter::wait(home, view.session, view.participant, process, &|| limits_in(&event))? {
         WaiterOutcome::Exit => 0,
-        WaiterOutcome::Wake => {
-            tell_agent(baton_core::wake::WAKE_LINE);
+        WaiterOutcome::Wake(line) => {
+            tell_agent(&line);
             2
         }
     })
 }
 
 /// Prints a line that the agent reads as an error of its hook.
-#[expect(clippy::disallowed_macros, reason = "a constant, for a program")]
-fn tell_agent(line: &'static str) {
+#[expect(clippy::disallowed_macros, reason = "a wake line, for a program")]
+fn tell_agent(line: &str) {
     eprintln!("{line}");
 }
 

@@ -1,19 +1,16 @@
 //! Waking an idle session: whether, and by which of its routes.
 //!
-//! A wake only speeds delivery up: one fixed line makes the agent take a turn, and in that turn its
+//! A wake only speeds delivery up: one [`line`] makes the agent take a turn, and in that turn its
 //! hooks bring the mail by offer and proof. So a route that reports wrongly, delays the line for
 //! hours, fails late or fires twice neither loses nor doubles mail. But a wake must never do harm,
 //! so this module decides from what is known right now.
 
+pub mod line;
 pub mod words;
 
 use crate::id::MessageRow;
 use crate::session::State;
 use crate::time::{Moment, Span};
-
-/// The line that wakes a session. The hook at this prompt brings the mail; if there is none left,
-/// the hook swallows the line.
-pub const WAKE_LINE: &str = "[baton] Mail is waiting for you.";
 
 /// Tells the person that such a line found no mail.
 pub const NOTHING_WAITS: &str = "baton: the mail has been taken meanwhile";
@@ -40,11 +37,6 @@ pub const WAKE_WINDOW: Span = Span::minutes(60);
 /// How many wakes are tried for the same mail, over all routes. A process may be killed between
 /// claiming a wake and performing it.
 pub const MAX_TRIES: u32 = 3;
-
-/// Whether a prompt is only the wake line.
-pub fn is_line(prompt: &str) -> bool {
-    prompt.trim() == WAKE_LINE
-}
 
 /// How urgent a message is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -26,6 +26,7 @@ use baton_core::event::{Event, EventKind};
 use baton_core::limits::{self, Limits};
 use baton_core::rights::{self, Surface};
 use baton_core::time::Span;
+use baton_core::wake::line;
 use baton_core::{Code, Error};
 use baton_events::{QuestionUpdate, Reached};
 use baton_guard_runtime::Guard;
@@ -263,8 +264,8 @@ impl<O: Write> Link<O> {
 
     fn push(&mut self, session: &str) -> Result<(), Error> {
         let Some(event) = self.sessions.may_try(session) else { return Ok(()) };
-        if let Some(wake) = self.options.agent.wake(session) {
-            return self.wake(session, &event, &wake);
+        if self.options.agent.wake(session, line::PLAIN).is_some() {
+            return self.wake(session, &event);
         }
         let pushed = match self.with_store(&event, |store, caller| push::offer_mail(store, caller, session)) {
             Ok(Some(pushed)) => pushed,
@@ -290,13 +291,13 @@ impl<O: Write> Link<O> {
     }
 
     /// Wakes a session that is idle and has mail. Its prompt hook brings the mail.
-    fn wake(&mut self, session: &str, event: &Event, wake: &Value) -> Result<(), Error> {
-        match self.with_store(event, |store, caller| push::may_wake(store, caller, session)) {
-            Ok(true) => {
+    fn wake(&mut self, session: &str, event: &Event) -> Result<(), Error> {
+        match self.with_store(event, |store, caller| push::wake_line(store, caller, session)) {
+            Ok(Some(line)) => {
                 self.sessions.record_push(session);
-                self.write(&json!({"push": wake}))
+                self.write(&json!({"push": self.options.agent.wake(session, &line)}))
             }
-            Ok(false) => Ok(()),
+            Ok(None) => Ok(()),
             Err(error) => {
                 self.log(&format!("wake: {}: {error}", error.code()));
                 Ok(())

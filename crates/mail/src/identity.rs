@@ -216,8 +216,8 @@ fn recognise(store: &mut Store, env: Env<'_>, cwd: &Path, project: &str) -> Resu
 }
 
 /// The caller is below the process of these sessions, which hooks named. The environment chooses
-/// among them. If it names a session that hooks never named, a subagent calls: some agents give each
-/// subagent an id of its own. If it names a session of another process, that is ignored.
+/// among them. If it names a session that hooks never named, a subagent calls: some agents give
+/// each subagent an id of its own. If it names a session of another process, that is ignored.
 fn below_session(
     store: &Store,
     newest: &RunningSession,

@@ -16,6 +16,7 @@ use crate::reconcile;
 use baton_agents::Agent;
 use baton_agents::wake::{Idle, Route};
 use baton_core::Error;
+use baton_core::id::ParticipantId;
 use baton_core::limits::Limits;
 use baton_core::process::Process;
 use baton_core::session::State;
@@ -61,16 +62,23 @@ pub fn wake(
     if let Some(program) = request.follower
         && wake::must_look_again(&Look { outcome, route, waits })
         && !bell::is_followed(request.home, participant.id)
-        && (route.is_some() || !find_routes(participant, request).kinds.is_empty())
+        && (route.is_some() || !find_routes(participant, request, wake::line::PLAIN).kinds.is_empty())
     {
         follow::start(request.home, program, participant.id);
     }
     Ok(Woken { outcome, route })
 }
 
+/// The line that wakes a participant now. A wake needs no names, so an error leaves them out.
+fn line_for(store: &Store, participant: ParticipantId) -> String {
+    let now = baton_machine::clock::now();
+    let waiting = store.waiting_mail(participant, now, &process::is_alive).unwrap_or_default();
+    wake::line::line(&waiting.senders, waiting.count)
+}
+
 /// Whether a process can and must look after the waiting mail of a participant. Wakes nothing.
 fn is_followable(store: &Store, participant: &Participant, request: &WakeRequest<'_>) -> Result<bool, Error> {
-    let reachable = find_routes(participant, request);
+    let reachable = find_routes(participant, request, wake::line::PLAIN);
     if matches!(reachable.kinds.first(), None | Some(RouteKind::Plugin)) {
         return Ok(false);
     }
@@ -97,7 +105,11 @@ fn look(store: &mut Store, participant: &mut Participant, request: &WakeRequest<
     let now = baton_machine::clock::now();
     let view = store.wake_view(participant.id, Moment(now.0 - wake::WAKE_WINDOW.0))?;
     let waits = view.newest.is_some();
-    let reachable = find_routes(participant, request);
+    let line = match view.newest {
+        Some(_) => line_for(store, participant.id),
+        None => wake::line::PLAIN.to_owned(),
+    };
+    let reachable = find_routes(participant, request, &line);
     if view.newest.is_none() && reachable.kinds.first() == Some(&RouteKind::Plugin) {
         // The plugin was faster than the sender, and has pushed it already.
         return Ok(Look { outcome: Outcome::Pushed, route: Some(RouteKind::Plugin), waits });
@@ -135,7 +147,7 @@ fn look(store: &mut Store, participant: &mut Participant, request: &WakeRequest<
             bell::ring(request.home, participant.id);
             return Ok(Look { outcome: Outcome::Pushed, route: Some(route), waits });
         }
-        Some(Route::Terminal) => type_line(participant),
+        Some(Route::Terminal) => type_line(participant, &line),
         Some(used) => perform(used, participant),
         None => Outcome::NoRoute.into(),
     };
@@ -160,7 +172,7 @@ pub fn forecast(
     let mut view = store.wake_view(participant.id, Moment(now.0 - wake::WAKE_WINDOW.0))?;
     // As if a message had just come.
     view.newest = view.newest.or(Some(baton_core::id::MessageRow(i64::MAX)));
-    let reachable = find_routes(participant, request);
+    let reachable = find_routes(participant, request, wake::line::PLAIN);
     let outcome = match wake::decide(&facts(participant, request, &view, &reachable, now)) {
         WakeDecision::Wake(RouteKind::Terminal, _) => Outcome::Typed,
         WakeDecision::Wake(..) => Outcome::Pushed,
@@ -194,7 +206,7 @@ struct Reachability {
     attended: bool,
 }
 
-fn find_routes(participant: &Participant, request: &WakeRequest<'_>) -> Reachability {
+fn find_routes(participant: &Participant, request: &WakeRequest<'_>, line: &str) -> Reachability {
     let nothing = Reachability { routes: Vec::new(), kinds: Vec::new(), attended: true };
     let Ok(agent) = baton_agents::by_name(&participant.agent) else { return nothing };
     let (Some(session), Some(native)) = (participant.session, participant.native.as_deref()) else {
@@ -208,6 +220,7 @@ fn find_routes(participant: &Participant, request: &WakeRequest<'_>) -> Reachabi
         cwd: participant.cwd.as_deref().map(Path::new),
         pid,
         arguments: &arguments,
+        line,
     };
     let read = |file: &Path| baton_machine::files::read(file, baton_core::limits::AGENT_FILE_BYTES).ok();
     let mut routes = agent.routes(&idle, &read);
@@ -332,11 +345,11 @@ impl From<Outcome> for Performed {
 }
 
 /// Types into the terminal of a session, if that is safe.
-fn type_line(participant: &Participant) -> Performed {
+fn type_line(participant: &Participant, line: &str) -> Performed {
     let agent = baton_agents::by_name(&participant.agent).ok();
     let found = agent.and_then(|agent| Some((agent, terminal_process(agent, participant)?)));
     let Some((agent, process)) = found else { return Outcome::NoRoute.into() };
-    match terminal::type_line(agent, process, wake::WAKE_LINE) {
+    match terminal::type_line(agent, process, line) {
         Typed::Typed => Outcome::Typed.into(),
         Typed::Dialog => Outcome::SkippedDialog.into(),
         Typed::Draft => Outcome::SkippedDraft.into(),

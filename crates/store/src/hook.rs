@@ -115,6 +115,17 @@ pub struct OfferedLetters {
     pub made_at: Moment,
 }
 
+/// The mail that waits for a participant.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaitingMail {
+    /// Who wrote the oldest of it, each once.
+    pub senders: Vec<String>,
+    pub count: usize,
+}
+
+/// From so many messages a wake line takes its names.
+const MOST_NAMED: usize = 20;
+
 /// What one hook run wants to change.
 #[derive(Debug)]
 pub struct HookStep {
@@ -197,16 +208,27 @@ impl Store {
         Ok(OfferedLetters { letters, made_at })
     }
 
-    /// Whether mail waits that may be offered to a participant once no offer is open.
-    pub fn mail_waits(
+    /// What waits for a participant and may be offered once no offer is open. That is urgent mail
+    /// alone if the participant does not want to be disturbed.
+    pub fn waiting_mail(
         &self,
         participant: ParticipantId,
         now: Moment,
-        only_urgent: bool,
         alive: &dyn Fn(Process) -> bool,
-    ) -> Result<bool, Error> {
-        queued_letters(&self.conn, participant, now, 1, only_urgent, alive)
-            .map(|queue| !queue.letters.is_empty())
+    ) -> Result<WaitingMail, Error> {
+        let dnd_until: Option<i64> = self
+            .conn
+            .query_row("SELECT dnd_until FROM participant WHERE id = ?1", [participant.0], |row| row.get(0))
+            .map_err(failure)?;
+        let only_urgent = dnd_until.is_some_and(|until| until > now.0);
+        let queue = queued_letters(&self.conn, participant, now, MOST_NAMED, only_urgent, alive)?;
+        let mut senders: Vec<String> = Vec::new();
+        for Letter { from, .. } in queue.letters {
+            if !senders.contains(&from) {
+                senders.push(from);
+            }
+        }
+        Ok(WaitingMail { senders, count: queue.waiting })
     }
 
     /// Does what one hook run decided. `render` frames the queued letters; the claim holds as many

@@ -28,7 +28,7 @@ mod wake;
 pub use accept::{Accepted, NewMail, RetryKey, Verb, check_label};
 pub use approvals::{ApprovalRow, Approvals, CHANGED_NOTE, Moved, NewApproval, NoticeClaim};
 pub use asks::{AskState, OpenAsks, Waiter};
-pub use hook::{Claim, Claimed, HookStep, HookView, OfferedLetters, OpenOffer};
+pub use hook::{Claim, Claimed, HookStep, HookView, OfferedLetters, OpenOffer, WaitingMail};
 pub use jobs::{Activity, AnswerRow, JobEnd, JobFilter, JobRow, Jobs, NewAnswer, NewJob, Progress};
 pub use open::{Role, Store, usable};
 pub use people::{Found, Participant, RunningSession};

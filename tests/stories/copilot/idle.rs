@@ -16,6 +16,8 @@ use std::time::Duration;
 
 /// The line that wakes a session.
 const WAKE: &str = "[baton] Mail is waiting for you.";
+/// The end of every such line.
+const WAKE_END: &str = " waiting for you.";
 
 /// A stage on which Copilot loads its extensions.
 pub fn pushing(script: Script) -> StorySandbox {
@@ -35,7 +37,7 @@ fn an_idle_copilot_gets_its_mail_at_once() {
             let stage = moments::while_idle(WHO, pushing);
             assert_eq!(stage.json(&["who", "--all"]).as_array().map(Vec::len), Some(1), "one participant");
             let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
-            assert_eq!(last.count(WAKE), 4, "a wake for each message: {:?}", last.said());
+            assert_eq!(last.count(WAKE_END), 4, "a wake for each message: {:?}", last.said());
         }
     });
 }
@@ -76,7 +78,7 @@ fn fifty_messages_of_a_moment_wake_copilot_a_few_times_and_come_once_each() {
         for body in &bodies {
             assert_eq!(last.count(body), 1, "{body}");
         }
-        assert!(last.count(WAKE) <= 10, "{} wakes", last.count(WAKE));
+        assert!(last.count(WAKE_END) <= 10, "{} wakes", last.count(WAKE_END));
     });
 }
 
@@ -159,7 +161,7 @@ fn a_wake_that_finds_no_mail_is_blocked() {
         stage.is_in_state("idle");
         terminal.submit("go on");
         let next = stage.request(|request| request.shows("go on"));
-        assert_eq!((next.index, next.count(WAKE)), (asked, 0), "{:?}", next.said());
+        assert_eq!((next.index, next.count(WAKE_END)), (asked, 0), "{:?}", next.said());
     });
 }
 
@@ -254,7 +256,7 @@ fn copilot_with_two_extensions_acts_once() {
         let name = stage.name_of(WHO);
         moments::one_by_one(&stage, &name, 3);
         let last = stage.model.requests_of(Kind::Main).pop().expect("a request");
-        assert_eq!(last.count(WAKE), 3, "one wake for each: {:?}", last.said());
+        assert_eq!(last.count(WAKE_END), 3, "one wake for each: {:?}", last.said());
     });
 }
 
@@ -305,7 +307,7 @@ fn copilot_without_a_terminal_is_not_woken() {
         for body in ["MAIL-HEADLESS-1", "MAIL-HEADLESS-2"] {
             stage.seen_once(body);
         }
-        assert_eq!(stage.model.sightings(WAKE).requests, 0);
+        assert_eq!(stage.model.sightings(WAKE_END).requests, 0);
     });
 }
 
@@ -399,7 +401,8 @@ fn mail_that_was_taken_back_with_a_wake_comes_again_with_the_next_turn() {
         // A line that was not typed may come into the input line, or not.
         press_until(&terminal, &["Escape", "Escape"], |screen| {
             screen.contains("Operation cancelled")
-                || screen_of(&terminal, WHO) == Screen::Draft(WAKE.to_owned())
+                || screen_of(&terminal, WHO)
+                    == Screen::Draft("[baton] Mail from script is waiting for you.".to_owned())
         });
         stage.is_in_state("idle");
         // Longer than the first pause before a wake is repeated.

@@ -56,8 +56,8 @@ pub trait HookCodec: Profile {
     fn parse(&self, payload: &[u8], named: Option<&str>) -> Result<Event, Error>;
 
     /// The reply in the agent's own form, as a command hook prints it. Empty means silence.
-    /// `glance` is what the agent shows its user about the mail in the reply. The model must not get
-    /// it.
+    ///
+    /// `glance` is what the agent shows its user about the mail in the reply, and never the model.
     fn render(&self, event: &Event, reply: &Reply, glance: Option<&str>) -> String;
 
     /// How much text the agent passes to the model uncut at this event; `None` if it passes on

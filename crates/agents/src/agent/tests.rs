@@ -153,9 +153,12 @@ fn a_minimal_agent_takes_mail_and_nothing_more() {
     let probe = crate::asked::ProcessProbe { read: &|_| None, started_below: &|_| Vec::new() };
     assert_eq!(agent.question_status(&asking, probe), None);
 
-    let idle = Idle { session_id: "s", transcript: None, cwd: None, pid: None, arguments: &[] };
+    let idle = Idle { session_id: "s", transcript: None, cwd: None, pid: None, arguments: &[], line: "x" };
     assert_eq!(agent.routes(&idle, &|_| None), []);
-    assert_eq!((agent.wake("s"), agent.wants_waiter(nothing)), (None, false));
+    assert_eq!(
+        (agent.wake("s", "[baton] Mail is waiting for you."), agent.wants_waiter(nothing)),
+        (None, false)
+    );
     assert_eq!((agent.screen(""), agent.registry(1, "/t")), (Screen::Unknown, None));
 
     assert_eq!(agent.transcript()("{}"), []);

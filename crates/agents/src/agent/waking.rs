@@ -26,9 +26,9 @@ pub trait Waking: HookCodec {
         None
     }
 
-    /// A message that makes our plugin wake an idle session, whose prompt hook then brings the
-    /// mail; `None` if a push carries the mail itself.
-    fn wake(&self, _session_id: &str) -> Option<serde_json::Value> {
+    /// A message that makes our plugin wake an idle session with this line. Its prompt hook then
+    /// brings the mail. `None` if a push carries the mail itself.
+    fn wake(&self, _session_id: &str, _line: &str) -> Option<serde_json::Value> {
         None
     }
 

@@ -7,7 +7,7 @@
 //! is better: its exit code 2 begins a turn too, without a dialog.
 
 use crate::wake::{Idle, Read, Route};
-use baton_core::wake::WAKE_LINE;
+use baton_core::wake::line;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub(super) fn routes(registry: Option<PathBuf>, idle: &Idle<'_>, read: Read<'_>)
     if let Some(path) = registry.and_then(|file| inbox(&read(&file)?, idle.session_id))
         && !may_hold(idle, read)
     {
-        routes.push(Route::Socket { path, line: message() });
+        routes.push(Route::Socket { path, line: message(idle.line) });
     }
     routes.extend([Route::Waiter, Route::Terminal]);
     routes
@@ -30,11 +30,9 @@ fn inbox(entry: &[u8], session_id: &str) -> Option<PathBuf> {
     Some(PathBuf::from(entry["messagingSocketPath"].as_str()?))
 }
 
-fn message() -> Vec<u8> {
-    let mut line =
-        json!({"type": "user", "message": {"role": "user", "content": WAKE_LINE}}).to_string().into_bytes();
-    line.push(b'\n');
-    line
+fn message(line: &str) -> Vec<u8> {
+    let message = json!({"type": "user", "message": {"role": "user", "content": line}});
+    format!("{message}\n").into_bytes()
 }
 
 /// Whether the session may show our line to its user as a dialog.
@@ -70,7 +68,7 @@ fn bypasses(argument: &str) -> bool {
 pub(super) fn is_wrapped_line(prompt: &str) -> bool {
     prompt.trim_start().starts_with("<task-notification>")
         && prompt.contains("hook feedback</summary>")
-        && prompt.lines().any(|line| line.trim_end().ends_with(WAKE_LINE))
+        && prompt.lines().any(line::ends_with_line)
 }
 
 #[cfg(test)]
@@ -89,6 +87,7 @@ mod tests {
             cwd: Some(Path::new("/p")),
             pid: Some(13),
             arguments: &arguments,
+            line: line::PLAIN,
         };
         let read = |path: &Path| {
             files.iter().find(|(name, _)| Path::new(name) == path).map(|(_, text)| text.as_bytes().to_vec())
@@ -124,10 +123,11 @@ mod tests {
     #[test]
     fn the_line_is_found_in_what_claude_code_puts_around_it() {
         let prompt = format!(
-            "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\nStop hook blocking error from command \"Stop\": {WAKE_LINE}\n\n</system-reminder>"
+            "<task-notification>\n<summary>Stop hook feedback</summary>\n</task-notification>\n<system-reminder>\nStop hook blocking error from command \"Stop\": {}\n\n</system-reminder>",
+            line::line(&["otter".to_owned()], 3)
         );
         assert!(is_wrapped_line(&prompt));
-        assert!(!is_wrapped_line(&format!("what does \"{WAKE_LINE}\" mean?")));
-        assert!(!is_wrapped_line(&prompt.replace(WAKE_LINE, "lint failed")));
+        assert!(!is_wrapped_line(&format!("what does \"{}\" mean?", line::PLAIN)));
+        assert!(!is_wrapped_line(&prompt.replace("[baton]", "lint failed")));
     }
 }

@@ -4,7 +4,6 @@
 use crate::history::moment;
 use crate::wake::{Idle, Route};
 use baton_core::time::Moment;
-use baton_core::wake::WAKE_LINE;
 use serde::Deserialize;
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,7 +16,7 @@ pub(super) fn routes(idle: &Idle<'_>) -> Vec<Route> {
     let program = its_own.filter(|program| program.file_name().is_some_and(|name| name == "codex"));
     let queue = Route::Queue {
         program: program.map_or_else(|| OsString::from("codex"), |program| program.as_os_str().to_owned()),
-        arguments: ["queue", "--thread", idle.session_id, "--message", WAKE_LINE]
+        arguments: ["queue", "--thread", idle.session_id, "--message", idle.line]
             .map(OsString::from)
             .to_vec(),
         environment: home.map(|home| ("CODEX_HOME", home.to_owned())).into_iter().collect(),
@@ -86,10 +85,11 @@ mod tests {
             cwd: None,
             pid: Some(3),
             arguments: &arguments,
+            line: "[baton] x",
         };
         let Route::Queue { program, arguments, environment } = routes(&idle).remove(0) else { panic!() };
         assert_eq!(program, "/opt/bin/codex");
-        assert_eq!(arguments, ["queue", "--thread", "t", "--message", WAKE_LINE]);
+        assert_eq!(arguments, ["queue", "--thread", "t", "--message", "[baton] x"]);
         assert_eq!(environment, [("CODEX_HOME", Path::new("/h/.codex").to_owned())]);
         let daemon = Idle { arguments: &[], transcript: None, ..idle };
         let Route::Queue { program, environment, .. } = routes(&daemon).remove(0) else { panic!() };

@@ -7,7 +7,7 @@
 //! neither event nor tool call; those of a subagent have an `agentId`.
 //!
 //! An idle session gets mail with a prompt: our extension submits a line without mail
-//! ([`wake::WAKE_LINE`]). The prompt hook runs for it as for every prompt, and brings the mail, or
+//! ([`wake::line`]). The prompt hook runs for it as for every prompt, and brings the mail, or
 //! blocks a line that is too late. The extension also reports that it has joined a session, that a
 //! turn runs, that the model has answered, and that nothing runs any more, because no hook runs
 //! after an interruption.
@@ -317,8 +317,8 @@ impl Questions for Copilot {
 }
 
 impl Waking for Copilot {
-    fn wake(&self, session_id: &str) -> Option<Value> {
-        Some(json!({ "session_id": session_id, "prompt": wake::WAKE_LINE }))
+    fn wake(&self, session_id: &str, line: &str) -> Option<Value> {
+        Some(json!({ "session_id": session_id, "prompt": line }))
     }
 
     fn screen(&self, capture: &str) -> Screen {
@@ -343,7 +343,9 @@ fn kind(event: &str, payload: &Payload) -> EventKind {
         "userPromptSubmitted" if payload.prompt.as_deref().is_some_and(is_continuation) => {
             EventKind::Continued
         }
-        "userPromptSubmitted" if payload.prompt.as_deref().is_some_and(wake::is_line) => EventKind::Woken,
+        "userPromptSubmitted" if payload.prompt.as_deref().is_some_and(wake::line::is_line) => {
+            EventKind::Woken
+        }
         "userPromptSubmitted" => EventKind::Prompt,
         "preToolUse" | BEFORE_MCP_EVENT => EventKind::BeforeTool,
         "postToolUse" => EventKind::AfterTool,

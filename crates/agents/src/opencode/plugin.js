@@ -158,11 +158,14 @@ class Link {
 
   // Puts mail into an idle session. Because of the ids it is the same message, however often it is sent.
   async #push(push) {
-    const pushed = { ...push, sent: this.#prompt(push) }
+    const before = this.#pushes.get(push.session_id)
+    const isShown = before?.mark === push.mark && before.isShown
+    const pushed = { ...push, isShown, sent: this.#prompt(push) }
     this.#pushes.set(push.session_id, pushed)
     try {
       await pushed.sent
-      glance(this.sessions.get(push.session_id)?.client, push.glance)
+      if (!isShown) glance(this.sessions.get(push.session_id)?.client, push.glance)
+      pushed.isShown = true
     } catch {
       await this.look(pushed)
     }

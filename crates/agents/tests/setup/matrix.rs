@@ -83,7 +83,7 @@ fn carries(agent: &dyn Agent) -> bool {
 }
 
 fn pushes(agent: &dyn Agent) -> bool {
-    carries(agent) || agent.wake("s").is_some()
+    carries(agent) || agent.wake("s", "[baton] Mail is waiting for you.").is_some()
 }
 
 type Cell<'a> = &'a dyn Fn(&dyn Agent) -> String;
@@ -181,7 +181,7 @@ fn an_agent_that_can_be_pushed_has_a_limit_for_it() {
             "{}: a push that carries mail needs proof by requests",
             agent.name()
         );
-        let woken = agent.wake("s").is_some();
+        let woken = agent.wake("s", "[baton] Mail is waiting for you.").is_some();
         assert!(!(woken && carries(*agent)), "{}: one of the two", agent.name());
         assert!(
             !woken || agent.context_limit(EventKind::Woken).is_some(),

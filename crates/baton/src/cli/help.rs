@@ -14,7 +14,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ("Sessions", &["status", "who", "whoami", "name", "tag", "log"]),
     ("Jobs", &["run", "review", "job"]),
     ("Approvals and guard", &["approvals", "approve", "deny", "guard"]),
-    ("Set-up", &["setup", "doctor", "config", "demo"]),
+    ("Set-up", &["setup", "doctor", "config", "update", "demo"]),
     ("Other", &["help", "version"]),
 ];
 
@@ -140,6 +140,7 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("doctor", &[("doctor", "check the installation")]),
+    ("update", &[("update", "how this copy was installed, and what to run")]),
     (
         "config",
         &[

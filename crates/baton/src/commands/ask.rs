@@ -108,7 +108,7 @@ impl Ask {
                 timed_out(&ask, why.as_ref(), out)
             }
             Ok((waited, document)) => report(&mut store, &me, &ask, waited, document, out),
-            // It never was a question of this caller's, or another question has to be answered first.
+            // It never was a question of this caller's, or another one has to be answered first.
             Err(error) if matches!(error.code(), Code::RequestNotFound | Code::WouldDeadlock) => Err(error),
             Err(error) => broke_off(&ask, &error, out),
         }

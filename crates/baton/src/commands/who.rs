@@ -229,7 +229,7 @@ fn describe(row: &Row) -> Value {
             "detail": last.detail,
         })),
         "tags": who.tags,
-        // What an agent prints lands in its transcript: nothing in it may pose as a proof of delivery.
+        // What an agent prints lands in its transcript, and must not pose as a proof there.
         "task": activity.task.as_deref().map(defuse),
         "model": activity.model.as_deref().map(defuse),
         "context_used": activity.context_used,

@@ -1,7 +1,7 @@
 //! Mail for an idle session: a link pushes it, or a wake announces it.
 
 use super::{Caller, Room, claim, recipient, takes_only_urgent};
-use baton_agents::{Agent, ContextLimit};
+use baton_agents::ContextLimit;
 use baton_core::Error;
 use baton_core::event::EventKind;
 use baton_core::frame::{self, Budget};
@@ -9,6 +9,7 @@ use baton_core::id::{Nonce, OfferId};
 use baton_core::mail::{Anchor, NewOffer, View, turn};
 use baton_core::session;
 use baton_core::time::Moment;
+use baton_core::wake;
 use baton_machine::{clock, process, random};
 use baton_store::{HookStep, HookView, OfferedLetters, OpenOffer, Store};
 
@@ -37,7 +38,7 @@ pub fn offer_mail(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> R
     let queued = view.queued && (!only_urgent || store.urgent_waits(view.participant)?);
     let seen = View { open: view.mail_offer.is_some(), queued, ..View::default() };
     if let Some(offer) = view.mail_offer.filter(|_| view.state == session::State::Idle) {
-        return repeat_offer(store, caller.agent, &view, offer, takes);
+        return repeat_offer(store, caller, &view, offer, takes);
     }
     if !turn::may_push(view.state, seen, takes.is_some()) {
         return Ok(None);
@@ -74,22 +75,26 @@ pub fn offer_mail(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> R
     }))
 }
 
-/// Whether to wake a session now, so that its prompt hook brings the mail: it is idle, and mail
-/// waits. An open offer does not prevent a wake. The prompt is an occasion to search for its proof,
-/// and brings the answer that it may lack.
-pub fn may_wake(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<bool, Error> {
-    let Some(view) = store.hook_view(caller.agent.name(), session_id)? else { return Ok(false) };
+/// The line that wakes a session now, so that its prompt hook brings the mail. `None` unless it is
+/// idle and mail waits. An open offer does not prevent a wake. The prompt is an occasion to search
+/// for its proof, and brings the answer that it may lack.
+pub fn wake_line(store: &mut Store, caller: &Caller<'_>, session_id: &str) -> Result<Option<String>, Error> {
+    let Some(view) = store.hook_view(caller.agent.name(), session_id)? else { return Ok(None) };
     let takes = caller.agent.context_limit(EventKind::Woken).is_some();
     let seen = View { queued: view.queued, ..View::default() };
-    Ok(turn::may_push(view.state, seen, takes)
+    let may = turn::may_push(view.state, seen, takes)
         && (caller.limits)().wake
-        && store.may_be_woken(view.participant)?
-        && store.mail_waits(view.participant, clock::now(), takes_only_urgent(&view), &process::is_alive)?)
+        && store.may_be_woken(view.participant)?;
+    if !may {
+        return Ok(None);
+    }
+    let waiting = store.waiting_mail(view.participant, clock::now(), &process::is_alive)?;
+    Ok((waiting.count > 0).then(|| wake::line::line(&waiting.senders, waiting.count)))
 }
 
 fn repeat_offer(
     store: &Store,
-    agent: &dyn Agent,
+    caller: &Caller<'_>,
     view: &HookView,
     offer: OfferId,
     takes: Option<ContextLimit>,
@@ -102,6 +107,7 @@ fn repeat_offer(
     let OfferedLetters { letters, made_at } = store.offered_letters(offer)?;
     let ContextLimit { size, unit } = takes.unwrap_or(ContextLimit::NONE);
     let all = Budget { messages: letters.len(), size, unit };
-    let framed = frame::render(recipient(agent, view), &letters, letters.len(), &open.nonce, all);
-    Ok(Some(Pushed { offer, nonce: open.nonce, text: framed.text, glance: None, made_at, again: true }))
+    let framed = frame::render(recipient(caller.agent, view), &letters, letters.len(), &open.nonce, all);
+    let glance = Some(framed.glance).filter(|_| (caller.limits)().show_mail);
+    Ok(Some(Pushed { offer, nonce: open.nonce, text: framed.text, glance, made_at, again: true }))
 }

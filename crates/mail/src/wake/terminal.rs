@@ -21,7 +21,7 @@ mod tmux;
 
 use baton_agents::{Agent, Screen};
 use baton_core::process::Process;
-use baton_core::wake;
+use baton_core::wake::line;
 use baton_machine::process;
 use rustix::fd::OwnedFd;
 use rustix::fs::{FlockOperation, Mode, OFlags};
@@ -106,7 +106,7 @@ pub fn is_ready(agent: &dyn Agent, process: Process) -> bool {
             other => Err(refusal(&other)),
         }
     };
-    Attempt::new(agent, process, wake::WAKE_LINE).and_then(rested).is_ok()
+    Attempt::new(agent, process, line::PLAIN).and_then(rested).is_ok()
 }
 
 struct Attempt<'a> {
@@ -140,7 +140,7 @@ impl<'a> Attempt<'a> {
                 self.paste(&self.settled(snapshot)?)?;
                 self.press_enter()
             }
-            // An earlier wake left it there.
+            // An earlier wake left a line there. It may name other senders.
             Screen::Draft(text) if self.is_line(&text) => self.press_enter(),
             other => Err(refusal(&other)),
         }
@@ -229,7 +229,7 @@ impl<'a> Attempt<'a> {
     }
 
     fn is_line(&self, text: &str) -> bool {
-        without_blanks(text) == without_blanks(self.line)
+        without_blanks(text) == without_blanks(self.line) || line::is_line_in_box(text)
     }
 }
 

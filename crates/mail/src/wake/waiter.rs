@@ -23,10 +23,10 @@ use std::time::{Duration, Instant};
 const PLACE_LOCK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How a wait ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WaiterOutcome {
-    /// The session must be woken now.
-    Wake,
+    /// The session must be woken now, with this line.
+    Wake(String),
     /// The session is over, or another process waits for it.
     Exit,
 }
@@ -66,7 +66,7 @@ pub fn wait(
     let mut pause = wake::FIRST_LOOK;
     let mut due = Instant::now() + pause.to_std();
     let waited = loop {
-        match take_wake_or_exit(home, session)? {
+        match take_wake_or_exit(home, session, participant)? {
             Some(waited) => break waited,
             None if !process::is_alive(agent) => break WaiterOutcome::Exit,
             None => {}
@@ -94,11 +94,15 @@ pub fn wait(
 
 /// Takes a wake from the store if there is one, or finds that the session is over. Each call opens
 /// the store: a waiter lives for days and must hold nothing.
-fn take_wake_or_exit(home: &Path, session: SessionRow) -> Result<Option<WaiterOutcome>, Error> {
+fn take_wake_or_exit(
+    home: &Path,
+    session: SessionRow,
+    participant: ParticipantId,
+) -> Result<Option<WaiterOutcome>, Error> {
     let mut store = Store::open(home, Role::Command)?;
     if let Some(wake) = store.wake_for_waiter(session)? {
         store.end_wake(wake, Outcome::Pushed, None, baton_machine::clock::now())?;
-        return Ok(Some(WaiterOutcome::Wake));
+        return Ok(Some(WaiterOutcome::Wake(super::line_for(&store, participant))));
     }
     let present = store.session(session)?.is_some_and(|info| {
         info.state != baton_core::session::State::Gone

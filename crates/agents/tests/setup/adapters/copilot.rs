@@ -140,7 +140,7 @@ fn the_wake_line_is_distinguished_from_a_users_prompt() {
         payload["prompt"] = json!(text);
         Copilot.parse(payload.to_string().as_bytes(), Some("userPromptSubmitted")).unwrap()
     };
-    let wake = Copilot.wake("s").unwrap();
+    let wake = Copilot.wake("s", "[baton] Mail is waiting for you.").unwrap();
     let woken = prompt(wake["prompt"].as_str().unwrap());
     assert_eq!(woken.kind, Woken);
     assert_eq!(woken.turn, prompt("hello").turn, "it begins a turn as any other");

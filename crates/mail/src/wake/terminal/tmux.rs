@@ -183,9 +183,9 @@ fn pane_from(fields: &[String]) -> Result<Pane, Typed> {
 
 /// The line as a pattern for tmux to search a screen for. Letters and digits stay. Other
 /// characters, which could have a meaning in tmux formats, match any character. It is short enough
-/// for one line of a narrow pane.
+/// for one line of a narrow pane, and every line of baton begins with it.
 fn pattern(line: &str) -> String {
-    line.chars().take(12).map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '.' }).collect()
+    line.chars().take(8).map(|sign| if sign.is_ascii_alphanumeric() { sign } else { '.' }).collect()
 }
 
 /// Runs a command, and reads what it prints until it ends.
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn a_pattern_means_nothing_to_tmux() {
-        assert_eq!(pattern("[baton] Mail is"), ".baton..Mail");
+        assert_eq!(pattern("[baton] Mail is"), ".baton..");
         assert_eq!(pattern("#{x,y}:z"), "..x.y..z");
     }
 
