@@ -112,7 +112,13 @@ impl<'a> Asking<'a> {
 
     /// Whether one of these would be put on the screen.
     pub fn would_ask(&self, waiting: &[Pending]) -> bool {
-        waiting.iter().any(is_answerable)
+        waiting.iter().any(|one| self.may_ask(one))
+    }
+
+    /// Whether a question can be put on the screen. What was answered a moment ago may still be in
+    /// the list that the caller has read before.
+    fn may_ask(&self, one: &Pending) -> bool {
+        is_answerable(one) && !self.told.contains(&one.id())
     }
 
     /// Whether the end of a question was said here, or will be at the next look.
@@ -167,10 +173,9 @@ impl<'a> Asking<'a> {
         self.notices.tell_questions(waiting);
         self.drop_what_is_over(waiting);
         if self.screen.is_none() {
-            let picked = waiting.iter().find(|one| Some(one.id()) == self.picked);
-            let next = picked
-                .filter(|one| is_answerable(one))
-                .or_else(|| waiting.iter().find(|one| is_answerable(one)));
+            let may_ask = |one: &&Pending| self.may_ask(one);
+            let picked = waiting.iter().find(|one| Some(one.id()) == self.picked).filter(may_ask);
+            let next = picked.or_else(|| waiting.iter().find(may_ask));
             if let Some(next) = next {
                 self.ask(next.clone());
             }

@@ -163,6 +163,8 @@ fn a3_run_answers_a_question_with_a_key_of_the_person() {
     terminal.press_until("y", "approved: Bash: rm -r target");
     assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
     assert!(terminal.screen().trim_end().ends_with("allowed"), "{}", terminal.screen());
+    assert_eq!(terminal.screen().matches(KEYS).count(), 1, "{}", terminal.screen());
+    assert!(!terminal.shows("meanwhile"), "{}", terminal.screen());
 
     fs::remove_file(jobs.file("answer")).unwrap();
     let mut terminal = jobs.run_there("ASK-FIRST");
@@ -172,6 +174,7 @@ fn a3_run_answers_a_question_with_a_key_of_the_person() {
     terminal.press("\u{7f}w, não\n");
     terminal.wait_for("denied: Bash: rm -r target");
     assert_eq!(terminal.end(), Some(0), "{}", terminal.screen());
+    assert_eq!(terminal.screen().matches("    command: ").count(), 1, "{}", terminal.screen());
     assert!(jobs.wait_for_file("answer").contains("not tomorrow, não"), "{}", jobs.wait_for_file("answer"));
 }
 
