@@ -1,6 +1,7 @@
 //! The command line: its parser, and the dispatch to the commands. What help says is in [`help`],
 //! what a wrong line is told in [`wrong`].
 
+pub mod complete;
 pub mod help;
 pub mod wrong;
 
@@ -104,6 +105,11 @@ enum Command {
     },
     /// Show which baton this is
     Version,
+    /// Print the completions of a shell
+    Completions(commands::completions::Completions),
+    /// What can stand at the end of a line; called by the completions
+    #[command(hide = true)]
+    Complete(commands::completions::Complete),
     /// Run the MCP server on stdio, one per agent session
     #[command(hide = true)]
     Mcp(commands::mcp::Mcp),
@@ -255,12 +261,15 @@ fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> R
     match command {
         Command::Help { words } => return show_help(&words, out),
         Command::Version => return show_version(out),
+        Command::Completions(completions) => return completions.run(out),
         _ => {}
     }
     let context = CommandContext::new(global)?;
     context.permit(needed).map_err(commands::sandboxed)?;
     let done = match command {
-        Command::Help { .. } | Command::Version => return print::done(),
+        // Each ran above, without a home.
+        Command::Help { .. } | Command::Version | Command::Completions(_) => return print::done(),
+        Command::Complete(complete) => return complete.run(&context, whole_parser(), out),
         Command::Status => commands::status::run(&context, out),
         Command::Guard(guard) => guard.run(&context, out),
         Command::Config(config) => return config.run(&context, out),

@@ -2,6 +2,7 @@
 
 pub mod approve;
 pub mod ask;
+pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod doctor;

@@ -19,6 +19,7 @@ mod approvals_rules;
 mod asks;
 mod budget;
 mod chaos;
+mod completions;
 mod config;
 mod contention;
 mod crowd;

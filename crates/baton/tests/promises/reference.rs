@@ -54,6 +54,7 @@ const COMMANDS: &[&[&str]] = &[
     &["demo"],
     &["help"],
     &["version"],
+    &["completions"],
     &["mcp"],
     &["link"],
     &["hook"],
