@@ -24,7 +24,7 @@ node_version="${version_by_name[node]}"
 # The Debian packages that the scripts need, each as command:package.
 need_packages() {
     local missing=() pair
-    for pair in cc:gcc tmux:tmux strace:strace git:git unshare:util-linux script:bsdutils node:nodejs npm:npm; do
+    for pair in cc:gcc tmux:tmux strace:strace git:git unshare:util-linux script:bsdutils node:nodejs npm:npm zsh:zsh fish:fish; do
         command -v "${pair%%:*}" >/dev/null 2>&1 || missing+=("${pair##*:}")
     done
     # A program is linked with it, but Debian's gcc only recommends it.

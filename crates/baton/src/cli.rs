@@ -1,6 +1,7 @@
 //! The command line: its parser, and the dispatch to the commands. What help says is in [`help`],
 //! what a wrong line is told in [`wrong`].
 
+pub mod complete;
 pub mod help;
 pub mod wrong;
 
@@ -106,6 +107,11 @@ enum Command {
     },
     /// Show which baton this is
     Version,
+    /// Print the completions of a shell
+    Completions(commands::completions::Completions),
+    /// What can stand at the end of a line; called by the completions
+    #[command(hide = true)]
+    Complete(commands::completions::Complete),
     /// Run the MCP server on stdio, one per agent session
     #[command(hide = true)]
     Mcp(commands::mcp::Mcp),
@@ -146,7 +152,7 @@ impl Command {
             | Self::Deny(_)
             | Self::Log(_) => Missing::Refuse,
             Self::Job(job) if !job.starts_a_job() => Missing::Refuse,
-            Self::Whoami | Self::Status | Self::Update => Missing::Ignore,
+            Self::Whoami | Self::Status | Self::Update | Self::Complete(_) => Missing::Ignore,
             _ => Missing::Create,
         }
     }
@@ -159,6 +165,8 @@ impl Command {
                 | Self::Config(_)
                 | Self::Help { .. }
                 | Self::Version
+                | Self::Completions(_)
+                | Self::Complete(_)
                 | Self::Update
                 | Self::Doctor(_)
                 | Self::Setup(_)
@@ -177,6 +185,7 @@ impl Command {
                 | Self::Demo(_)
                 // It says so itself.
                 | Self::Status
+                | Self::Complete(_)
                 | Self::Mcp(_)
                 | Self::Link(_)
                 | Self::JobWorker(_)
@@ -316,6 +325,7 @@ fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> R
     match command {
         Command::Help { words } => return show_help(&words, out),
         Command::Version => return show_version(out),
+        Command::Completions(completions) => return completions.run(out),
         _ => {}
     }
     let context = CommandContext::new(global, command.missing_home())?;
@@ -338,7 +348,9 @@ fn dispatch(command: Command, global: Global, needed: &[&Right], out: &Out) -> R
 
 fn carry_out(command: Command, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
     let done = match command {
-        Command::Help { .. } | Command::Version => return print::done(),
+        // Each ran above, without a home.
+        Command::Help { .. } | Command::Version | Command::Completions(_) => return print::done(),
+        Command::Complete(complete) => return complete.run(context, whole_parser(), out),
         Command::Status => commands::status::run(context, out),
         Command::Guard(guard) => guard.run(context, out),
         Command::Config(config) => return config.run(context, out),

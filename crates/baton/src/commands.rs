@@ -3,6 +3,7 @@
 pub mod approve;
 pub mod ask;
 mod asking;
+pub mod completions;
 pub mod config;
 pub mod demo;
 pub mod doctor;

@@ -210,6 +210,8 @@ pub const TABLE: &[Right] = &[
     command("demo", ANYONE, "in a home of its own"),
     command("help", ANYONE, ""),
     command("version", ANYONE, ""),
+    command("completions", ANYONE, ""),
+    command("complete", ANYONE, "for the completions of shells"),
     command("mcp", Who::Programs, ""),
     command("link", Who::Programs, ""),
     command("hook", Who::Programs, ""),

@@ -15,7 +15,7 @@ pub const GROUPS: &[(&str, &[&str])] = &[
     ("Jobs", &["run", "review", "job"]),
     ("Approvals and guard", &["approvals", "approve", "deny", "guard"]),
     ("Set-up", &["setup", "doctor", "config", "update", "demo"]),
-    ("Other", &["help", "version"]),
+    ("Other", &["help", "version", "completions"]),
 ];
 
 /// Lines to type, by command: the words after `baton`, and what they do.
@@ -152,6 +152,13 @@ pub const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
     ("demo", &[("demo", "15 seconds, in a temporary home")]),
     ("help", &[("help", "the commands"), ("help job start", "one command")]),
+    (
+        "completions",
+        &[
+            ("completions bash", "for eval in ~/.bashrc"),
+            ("completions fish", "for a file of fish's completions"),
+        ],
+    ),
     ("version", &[("version", "which baton this is")]),
 ];
 

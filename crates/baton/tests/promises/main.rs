@@ -21,6 +21,7 @@ mod approvals_rules;
 mod asks;
 mod budget;
 mod chaos;
+mod completions;
 mod config;
 mod contention;
 mod crowd;

@@ -55,6 +55,7 @@ const COMMANDS: &[&[&str]] = &[
     &["demo"],
     &["help"],
     &["version"],
+    &["completions"],
     &["mcp"],
     &["link"],
     &["hook"],
