@@ -381,14 +381,9 @@ fn read_back(conn: &Connection, mail: &NewMail<'_>, row: MessageRow) -> Result<(
     for recipient in &mail.recipients {
         is_there = is_there && queued.exists((recipient.id.0, row.0)).map_err(failure)?;
     }
-    let deliveries = "SELECT count(*) FROM delivery WHERE message = ?1";
-    let delivered: i64 = conn.query_row(deliveries, [row.0], |row| row.get(0)).map_err(failure)?;
-    is_there = is_there && usize::try_from(delivered) == Ok(mail.recipients.len());
-    // Its readers see who sent it, and its sender who gets it.
-    let mut known = conn.prepare("SELECT name FROM participant WHERE id = ?1").map_err(failure)?;
-    for id in mail.recipients.iter().map(|recipient| recipient.id).chain([mail.sender]) {
-        is_there = is_there && known.exists([id.0]).map_err(failure)?;
-    }
+    is_there = is_there && recipients(conn, row)?.len() == mail.recipients.len();
+    // Its readers see who sent it.
+    is_there = is_there && people::whole(conn, mail.sender)?.is_some();
     if is_there { Ok(()) } else { Err(unreadable()) }
 }
 
