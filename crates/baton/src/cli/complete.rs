@@ -23,7 +23,9 @@ pub enum Kind {
 /// else.
 const KINDS: &[(&str, &str, Kind)] = &[
     ("", "to", Kind::Participant),
+    ("send", "words", Kind::Participant),
     ("", "with", Kind::Participant),
+    ("log", "who", Kind::Participant),
     ("", "acting_as", Kind::Participant),
     ("wake", "name", Kind::Participant),
     ("dnd", "name", Kind::Participant),
