@@ -139,6 +139,10 @@ impl Command {
     /// What the command does to a home that is not there.
     fn missing_home(&self) -> Missing {
         match self {
+            // What waits for something to come has a home to wait in.
+            Self::Approvals(approvals) if approvals.waits() => Missing::Create,
+            Self::Log(log) if log.waits() => Missing::Create,
+            Self::Inbox(inbox) if inbox.waits() => Missing::Create,
             Self::Who(_)
             | Self::Name(_)
             | Self::Tag(_)

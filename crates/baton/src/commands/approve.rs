@@ -58,6 +58,11 @@ pub struct Deny {
 }
 
 impl Approvals {
+    /// Whether it stays until something comes.
+    pub fn waits(&self) -> bool {
+        self.watch
+    }
+
     pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let host = host(context)?;
         if self.watch {

@@ -42,6 +42,11 @@ const MAX_SHELL_BYTES: usize = 8_000;
 const MAX_SHELL_CHARS: usize = 10_000;
 
 impl Inbox {
+    /// Whether it stays until something comes.
+    pub fn waits(&self) -> bool {
+        self.wait.is_some()
+    }
+
     pub fn run(self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let deadline =
             self.wait.as_deref().map(Span::parse).transpose()?.map(|wait| Instant::now() + wait.to_std());

@@ -42,6 +42,11 @@ const MAX_NEWS: usize = 1000;
 const MAX_SEARCHED: usize = 100_000;
 
 impl Log {
+    /// Whether it stays until something comes.
+    pub fn waits(&self) -> bool {
+        self.follow
+    }
+
     /// Shows the trail, one line (or one JSON document a line) each.
     pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {
         let mut store = context.store()?;

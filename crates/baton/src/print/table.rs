@@ -1,8 +1,8 @@
 //! Tables, and how they fit a terminal.
 //!
 //! Where output is piped, a table has its natural width and nothing is cut. On a terminal the
-//! widest columns give way, and what is cut ends with `…`. The first column names the row, so it is
-//! never cut: people type what is there.
+//! widest columns give way, and what is cut ends with `…`. Where that is not enough, the lines are
+//! cut. The first column names the row, so it is never cut: people type what is there.
 
 use super::text::{Text, Tone, text};
 use super::width;
@@ -54,15 +54,16 @@ fn laid_out(
         Some(columns) => Last::Below(columns.saturating_sub(BELOW).max(MIN_WRAPPED)),
         None => last,
     };
+    let most = columns.filter(|_| !fits && last == Last::Cut).map(|columns| columns.max(widths[0]));
     let head: Vec<Text> = head.iter().map(|cell| Text::from(*cell).toned(Tone::Dim)).collect();
-    let mut text = lines(head, &widths, Last::Cut);
+    let mut text = lines(head, &widths, Last::Cut, most);
     for row in rows {
         let tones = tones.iter().copied().chain(std::iter::repeat(None));
         let cells = row.into_iter().zip(tones).map(|(cell, tone)| match tone {
             Some(tone) => cell.toned(tone),
             None => cell,
         });
-        text.push(lines(cells.collect(), &widths, last));
+        text.push(lines(cells.collect(), &widths, last, most));
     }
     text
 }
@@ -87,8 +88,8 @@ fn fit(widths: &mut [usize], head: &[&'static str], last: Last, columns: usize) 
     }
 }
 
-/// One row, on as many lines as its last cell takes.
-fn lines(cells: Vec<Text>, widths: &[usize], last: Last) -> Text {
+/// One row, on as many lines as its last cell takes; or on one line that is `most` wide.
+fn lines(cells: Vec<Text>, widths: &[usize], last: Last, most: Option<usize>) -> Text {
     let indent = match last {
         Last::Below(_) => BELOW,
         _ => widths[..widths.len() - 1].iter().map(|width| width + GAP).sum::<usize>(),
@@ -114,6 +115,10 @@ fn lines(cells: Vec<Text>, widths: &[usize], last: Last) -> Text {
         line.push(cell);
         line.push(" ".repeat(padding));
     }
+    let line = match most {
+        Some(most) => line.trim_end().cut(most),
+        None => line.trim_end(),
+    };
     let mut text = text![line.trim_end(), "\n"];
     for more in further {
         text.push(text![" ".repeat(indent), more.trim_end(), "\n"]);

@@ -298,7 +298,7 @@ fn j31_setup_installs_the_gate_only_where_it_is_on() {
     // A review must end before its hook does.
     let world = World::new();
     world.configure("[review]\ngate = \"on\"\ntimeout = \"10m\"\n");
-    world.script(&["who", "--json"]).expect_error(1, "config-malformed");
+    world.script(&["send", "user", "text", "--json"]).expect_error(1, "config-malformed");
 }
 
 #[test]
