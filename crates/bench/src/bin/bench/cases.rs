@@ -64,7 +64,8 @@ fn nothing_said(spent: &Spent) -> Outcome<()> {
 
 fn delivered(spent: &Spent, home: &Home, count: usize) -> Outcome<()> {
     let said = String::from_utf8_lossy(&spent.output);
-    let found = said.matches(BODY_MARK).count();
+    // As the model sees it. The person's line has the beginning of a message too.
+    let found = said.matches(&format!("| {BODY_MARK}")).count();
     home.rewind()?;
     if found == count { Ok(()) } else { Err(format!("brought {found} messages instead of {count}").into()) }
 }
