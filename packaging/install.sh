@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs baton @VERSION@ below ~/.local, or below $BATON_PREFIX. It needs no rights, runs nothing that it fetches,
-# and installs nothing whose SHA-256 is not the one below.
+# Installs baton @VERSION@ below ~/.local, or below $BATON_PREFIX. It needs no rights, and neither runs nor
+# installs anything whose SHA-256 is not the one below.
 #
 #   sh install.sh            install, or replace an older one, also while it runs
 #   sh install.sh --remove   remove the files that this script installed

@@ -23,7 +23,7 @@ use crate::config::json::{Container, Made, Was};
 pub use error::InstallError;
 pub use hooks::{Form, GUARD, HOLD, HookRow, REVIEW, REVIEW_SECONDS, Server, WAIT};
 pub(crate) use manifest::sha256;
-pub use manifest::{CONFIG_RECORD, connected};
+pub use manifest::{CONFIG_RECORD, connected, in_projects};
 pub use own_command::{OwnCommand, Run};
 pub use plan::{Applied, Plan};
 
@@ -241,7 +241,7 @@ pub trait Target {
     /// The agent's name, as in `baton setup NAME`.
     fn agent(&self) -> &'static str;
     fn install(&self) -> &Install;
-    /// All files of an installation.
+    /// All files of an installation. If there are hooks, their file is the first.
     fn files(&self) -> Vec<PathBuf>;
     /// The files in which one of our entries also serves other agents. The last agent that is
     /// removed removes the entry.

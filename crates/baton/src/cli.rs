@@ -142,6 +142,8 @@ impl Command {
             // What waits for something to come has a home to wait in.
             Self::Approvals(approvals) if approvals.waits() => Missing::Create,
             Self::Log(log) if log.waits() => Missing::Create,
+            // A mistyped folder may have a `jobs` or a `setup` of its own.
+            Self::Setup(setup) if setup.purges() => Missing::Refuse,
             Self::Inbox(inbox) if inbox.waits() => Missing::Create,
             Self::Who(_)
             | Self::Name(_)

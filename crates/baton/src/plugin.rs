@@ -27,9 +27,8 @@ pub fn stands_aside(agent: &str, home: &Path) -> bool {
     };
     let target = Install::new(&program, home, Scope::User)
         .and_then(|install| agent.target(install, &user_home, &environment::get));
-    let files = target.map(|target| target.files()).unwrap_or_default();
-    files.iter().any(|file| {
-        files::read(file, limits::AGENT_FILE_BYTES)
-            .is_ok_and(|bytes| holds_setup(&bytes, agent.name(), &home.display().to_string()))
-    })
+    // The file with the hooks. Others may be large, and every event comes here.
+    let Some(hooks) = target.ok().and_then(|target| target.files().into_iter().next()) else { return false };
+    files::read(&hooks, limits::AGENT_FILE_BYTES)
+        .is_ok_and(|bytes| holds_setup(&bytes, agent.name(), &home.display().to_string()))
 }

@@ -5,6 +5,7 @@
 //! `kill -9` leaves it to the shell.
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use rustix::process::getpgrp;
 use rustix::termios::{
@@ -24,13 +25,18 @@ const PIECE_BYTES: usize = 4096;
 /// What a terminal is set back to; empty while no keys are read.
 static BEFORE: Mutex<Option<(File, Termios)>> = Mutex::new(None);
 
-/// The terminal that standard error is shown on, if it controls this process.
+/// The terminal that standard error is shown on, if it controls this process. Only one process at a
+/// time has it: of two, each would take some of the keys.
 #[derive(Debug)]
-pub struct Tty(File);
+pub struct Tty {
+    file: File,
+    /// A kernel lock on the terminal's own device; `None` where that can't be opened.
+    _lock: Option<File>,
+}
 
 impl Tty {
-    /// `None` if standard error is no terminal, if this process does not belong to it, or if the
-    /// person has put this process into the background.
+    /// `None` if standard error is no terminal, if this process does not belong to it or is in the
+    /// background, or if another process has the terminal.
     #[expect(clippy::disallowed_methods, reason = "it is asked what it is, and nothing is written to it")]
     pub fn of_stderr() -> Option<Self> {
         let stderr = rustix::stdio::stderr();
@@ -40,32 +46,43 @@ impl Tty {
         }
         let mut options = File::options();
         let flags = (rustix::fs::OFlags::NOCTTY | rustix::fs::OFlags::NONBLOCK).bits().cast_signed();
-        options.read(true).write(true).custom_flags(flags).open("/dev/tty").ok().map(Self)
+        let file = options.read(true).write(true).custom_flags(flags).open("/dev/tty").ok()?;
+        // `/dev/tty` is one file for all terminals.
+        let device = std::fs::read_link("/proc/self/fd/2").ok();
+        let lock = device.and_then(|device| {
+            File::options().read(true).custom_flags(flags).open(device).ok().filter(|file| isatty(file))
+        });
+        if let Some(lock) = &lock
+            && flock(lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
+        {
+            return None;
+        }
+        Some(Self { file, _lock: lock })
     }
 
     /// Whether what is typed goes to this process.
     pub fn is_ours(&self) -> bool {
-        tcgetpgrp(&self.0).ok() == Some(getpgrp())
+        tcgetpgrp(&self.file).ok() == Some(getpgrp())
     }
 
     /// Lines and columns; a terminal that does not say it has 24 and 80.
     pub fn size(&self) -> (usize, usize) {
         let or = |size: u16, usual: usize| if size == 0 { usual } else { usize::from(size) };
-        tcgetwinsize(&self.0).map_or((24, 80), |size| (or(size.ws_row, 24), or(size.ws_col, 80)))
+        tcgetwinsize(&self.file).map_or((24, 80), |size| (or(size.ws_row, 24), or(size.ws_col, 80)))
     }
 
     /// From now on keys come one at a time and are not shown. What was typed before is dropped.
     /// Ctrl-C stays a signal.
     pub fn begin(&self) -> io::Result<()> {
         let mut before = BEFORE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut modes = tcgetattr(&self.0)?;
+        let mut modes = tcgetattr(&self.file)?;
         if before.is_none() {
-            *before = Some((self.0.try_clone()?, modes.clone()));
+            *before = Some((self.file.try_clone()?, modes.clone()));
         }
         modes.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO | LocalModes::IEXTEN);
         modes.special_codes[SpecialCodeIndex::VMIN] = 1;
         modes.special_codes[SpecialCodeIndex::VTIME] = 0;
-        Ok(tcsetattr(&self.0, OptionalActions::Flush, &modes)?)
+        Ok(tcsetattr(&self.file, OptionalActions::Flush, &modes)?)
     }
 
     /// The terminal is as it was before. What was typed and not read is dropped, so it reaches no
@@ -78,13 +95,13 @@ impl Tty {
     /// Drops what was typed and not read.
     pub fn forget_typed(&self) {
         // If that fails, the terminal is gone.
-        tcflush(&self.0, QueueSelector::IFlush).ok();
+        tcflush(&self.file, QueueSelector::IFlush).ok();
     }
 
     /// What was typed, without waiting. `None` if the terminal is gone.
     pub fn read(&self) -> Option<Vec<u8>> {
         let mut piece = vec![0; PIECE_BYTES];
-        match (&self.0).read(&mut piece) {
+        match (&self.file).read(&mut piece) {
             Ok(0) => None,
             Ok(length) => {
                 piece.truncate(length);
@@ -98,13 +115,13 @@ impl Tty {
 
     /// Whether something is typed within this time.
     pub fn is_typed_within(&self, longest: Duration) -> bool {
-        readable(&[self.0.as_fd()], longest)
+        readable(&[self.file.as_fd()], longest)
     }
 }
 
 impl AsFd for Tty {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
+        self.file.as_fd()
     }
 }
 

@@ -262,6 +262,21 @@ pub fn connected(home: &Path) -> Vec<&'static dyn Agent> {
     ALL.iter().copied().filter(is_connected).collect()
 }
 
+/// The files of projects that setup has written for a home. To be removed, their record is needed.
+pub fn in_projects(home: &Path) -> Vec<PathBuf> {
+    let records = fs::read_dir(home.join("setup")).into_iter().flatten().flatten();
+    let of_user = format!("-{}.json", &sha256(b"user")[..16]);
+    let is_of_a_project = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.ends_with(".json") && !name.ends_with(&of_user)
+    };
+    let files = |path: PathBuf| -> Option<Vec<PathBuf>> {
+        let manifest: Manifest = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        Some(manifest.files.into_iter().map(|entry| entry.path).filter(|file| file.exists()).collect())
+    };
+    records.map(|record| record.path()).filter(is_of_a_project).filter_map(files).flatten().collect()
+}
+
 /// The hash in lower-case hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     let hash = Sha256::digest(bytes);

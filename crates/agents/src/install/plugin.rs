@@ -67,7 +67,11 @@ pub fn holds_setup(file: &[u8], agent: &str, home: &str) -> bool {
     let command = format!(" hook {agent} ");
     memmem::find(file, command.as_bytes()).is_some()
         && memmem::find(file, b"--home").is_some()
-        && memmem::find(file, home.as_bytes()).is_some()
+        && memmem::find_iter(file, home.as_bytes()).any(|at| {
+            // The whole word: the name of another home may begin with that of this one.
+            let ends = |byte: Option<&u8>| byte.is_none_or(|byte| b"'\"\\ \n".contains(byte));
+            ends(at.checked_sub(1).and_then(|before| file.get(before))) && ends(file.get(at + home.len()))
+        })
 }
 
 #[cfg(test)]
@@ -80,6 +84,8 @@ mod tests {
         assert!(holds_setup(file, "claude", "/h"));
         assert!(!holds_setup(file, "codex", "/h"));
         assert!(!holds_setup(file, "claude", "/other"));
+        assert!(!holds_setup(br#"'/b' hook claude --home '/h2'"#, "claude", "/h"));
+        assert!(!holds_setup(br#"'/b' hook claude --home '/x/h'"#, "claude", "/h"));
         assert!(!holds_setup(br#"{"command":"'baton' hook claude --plugin"}"#, "claude", "/h"));
     }
 }

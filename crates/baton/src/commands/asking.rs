@@ -309,7 +309,11 @@ impl<'a> Asking<'a> {
                 None => {}
             },
             Mode::Reason(_) | Mode::Words(_) | Mode::Pick(_) => {
-                for c in keys.typed() {
+                let typed = keys.typed();
+                let last = typed.len().saturating_sub(1);
+                for (at, c) in typed.into_iter().enumerate() {
+                    // Inside of a paste, the end of a line is no Enter.
+                    let c = if at < last && matches!(c, '\n' | '\r') { ' ' } else { c };
                     if !self.edit(c) {
                         break;
                     }

@@ -163,7 +163,7 @@ impl GuardLog {
         // A log that was moved aside is shorter than before: it begins again.
         let from = match self.reported {
             Some(reported) if reported <= all.len() => reported,
-            Some(_) => all.len(),
+            Some(_) => 0,
             None => all.len().saturating_sub(most),
         };
         self.reported = Some(all.len());

@@ -64,6 +64,11 @@ struct Change {
 }
 
 impl Setup {
+    /// Whether it deletes baton's state.
+    pub fn purges(&self) -> bool {
+        self.purge
+    }
+
     /// Plans for every agent first, so that a file that can't be edited stops all of it before
     /// anything is written.
     pub fn run(&self, context: &CommandContext, out: &Out) -> Result<Exit, Error> {

@@ -8,6 +8,7 @@ use super::CommandContext;
 use super::setup;
 use crate::environment;
 use crate::print::{Out, Text, Tone, done, table, text};
+use baton_agents::install::connected;
 use baton_agents::{ALL, Agent};
 use baton_approvals::inbox::{self, Pending};
 use baton_core::error::Exit;
@@ -109,14 +110,19 @@ fn look(context: &CommandContext, runtime: &Runtime, mistake: Option<Error>) -> 
 }
 
 fn is_set_up(context: &CommandContext, agent: &dyn Agent) -> bool {
+    // With a mistake in the configuration there is no plan. Setup's record says enough then.
+    let is_recorded = || connected(&context.home).iter().any(|known| known.name() == agent.name());
     context.home.join("setup").is_dir()
-        && setup::plan(context, agent, false, false).is_ok_and(|plan| plan.is_empty())
+        && setup::plan(context, agent, false, false).map_or_else(|_| is_recorded(), |plan| plan.is_empty())
 }
 
 impl Look {
     fn next(&self) -> Vec<Next> {
         let line = |line: &str, what| Next { line: line.to_owned(), what };
         let mut next = Vec::new();
+        if self.mistake.is_some() {
+            next.push(line("baton config --edit", "mend the mistake in your settings"));
+        }
         if !self.questions.is_empty() {
             next.push(line(
                 "baton approvals",

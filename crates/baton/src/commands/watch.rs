@@ -5,7 +5,7 @@ use super::CommandContext;
 use super::approve::{Extent, in_full};
 use super::asking::{Asking, Numbers};
 use crate::keys::Interrupts;
-use crate::print::{Out, done, stderr_is_terminal, text};
+use crate::print::{Out, done, stderr_is_terminal, stdout_is_terminal, text};
 use baton_approvals::inbox::{self, Pending};
 use baton_approvals::watch::Watcher;
 use baton_core::approval::State;
@@ -14,7 +14,7 @@ use baton_core::id::JobId;
 use baton_core::time::Moment;
 use baton_core::{Code, Error, limits, name};
 use baton_jobs::Runtime;
-use baton_machine::tty;
+use baton_machine::tty::{self, Tty};
 use baton_store::{JobFilter, JobRow, Jobs};
 use serde_json::json;
 use std::os::fd::AsFd as _;
@@ -30,7 +30,11 @@ pub fn watch(context: &CommandContext, host: &Runtime, out: &Out) -> Result<Exit
     let mut bell = baton_approvals::listen(&host.home)?;
     let _watcher = Watcher::begin(&host.home)
         .map_err(|error| Error::new(Code::StoreUnavailable, format!("can't watch: {error}")))?;
-    let mut asking = Asking::of_person(context, host, *out, Numbers::Shown)?;
+    // Where no key can come, or a file takes the output, the questions are printed.
+    let mut asking = match stdout_is_terminal() && Tty::of_stderr().is_some() {
+        true => Asking::of_person(context, host, *out, Numbers::Shown)?,
+        false => None,
+    };
     let interrupts = asking.as_ref().and_then(|_| Interrupts::listen());
     let mut known: Vec<Pending> = Vec::new();
     let mut rung: Option<Instant> = None;

@@ -53,7 +53,7 @@ pub fn value(key: &str, words: &[String]) -> Result<Value, Error> {
         _ => {}
     }
     let [word] = words else { return Err(wrong("takes one value")) };
-    if key == "approvals.notify_bell" {
+    if matches!(key, "approvals.notify_bell" | "approvals.notify_terminal") {
         return match word.as_str() {
             "on" | "true" => Ok(Value::from(true)),
             "off" | "false" => Ok(Value::from(false)),

@@ -96,6 +96,8 @@ fn an_edited_file_counts_only_without_a_mistake() {
     assert!(refused.stdout.contains("line 1"), "{}", refused.stdout);
     assert_eq!(fs::read_to_string(world.path(FILE)).unwrap(), "wake = \"off\"\n");
     edit("exit 1", "n").expect(1);
-    let left = fs::read_dir(world.path("home/.config/baton")).unwrap().count();
-    assert_eq!(left, 1, "no draft is left");
+    let files = || fs::read_dir(world.path("home/.config/baton")).unwrap().flatten();
+    let draft = files().find(|file| file.file_name() != "config.toml").expect("what was written is kept");
+    assert_eq!(fs::read_to_string(draft.path()).unwrap(), "wake = \"never\"\n");
+    assert_eq!(files().count(), 2, "an editor that failed leaves no draft");
 }

@@ -214,7 +214,35 @@ fn a_purge_deletes_what_baton_made_and_follows_no_link() {
     assert_eq!(left, ["notes.txt"], "{}", done.stdout);
     assert_eq!(fs::read_to_string(other.join("mine")).unwrap(), "x");
     assert!(!world.path("home/.config/baton").exists());
-    fs::remove_file(world.home().join("notes.txt")).unwrap();
-    world.person(&["setup", "--remove", "--purge", "--yes"]).expect(0);
-    assert!(!world.home().exists());
+    let again = world.person(&["setup", "--remove", "--purge", "--yes"]).expect(1);
+    assert!(again.stdout.contains("no home") && world.home().join("notes.txt").exists(), "{}", again.stdout);
+}
+
+#[test]
+fn a_purge_deletes_nothing_of_another_folder_project_or_home() {
+    let world = World::new();
+    if !world.has_person() {
+        return;
+    }
+    world.configure("wake = \"off\"\n");
+    let folder = world.path("work");
+    fs::create_dir_all(folder.join("jobs")).unwrap();
+    fs::write(folder.join("jobs/work.rb"), "mine").unwrap();
+    let purge = |home: &std::path::Path| {
+        world.person(&["--home", home.to_str().unwrap(), "setup", "--remove", "--purge", "--yes"])
+    };
+    let refused = purge(&folder).expect(1);
+    assert!(refused.stdout.contains("no home"), "{}", refused.stdout);
+    assert!(folder.join("jobs/work.rb").exists());
+    // A home without settings of its own.
+    let second = world.path("second");
+    world.script(&["--home", second.to_str().unwrap(), "send", "user", "hello"]).expect(0);
+    purge(&second).expect(0);
+    assert!(!second.exists());
+    assert!(world.path("home/.config/baton/config.toml").exists());
+    // The record of a project's setup is needed to take it out.
+    world.script(&["setup", "claude", "--project"]).expect(0);
+    let refused = purge(world.home()).expect(1);
+    assert!(refused.stdout.contains("a project is set up too"), "{}", refused.stdout);
+    world.script(&["setup", "claude", "--project", "--remove"]).expect(0);
 }

@@ -72,7 +72,10 @@ pub fn by_hand(out: &Out) -> Result<Exit, Error> {
         match edit::check(&file, &after) {
             Ok(()) if after == before => out.say("nothing was changed"),
             Ok(()) => {
-                edit::write(&snapshot, &after)?;
+                if let Err(error) = edit::write(&snapshot, &after) {
+                    let kept = draft.keep();
+                    return Err(error.hint(format!("what you wrote is in {}", kept.display())));
+                }
                 out.say(text!["wrote ", file.display().to_string()]);
             }
             Err(mistake) => {
@@ -80,11 +83,12 @@ pub fn by_hand(out: &Out) -> Result<Exit, Error> {
                 if out.agrees("edit it again? [y/N] ") == Some(true) {
                     continue;
                 }
+                let kept = draft.keep();
                 return Err(Error::new(
                     mistake.code(),
                     "the file was left as it was: the edited one has a mistake",
                 )
-                .hint("run `baton config --edit` again"));
+                .hint(format!("what you wrote is in {}", kept.display())));
             }
         }
         out.data(&json!({"file": file, "changed": after != before}), Text::default)?;
@@ -106,9 +110,16 @@ impl Draft {
     }
 }
 
+impl Draft {
+    /// Leaves the file there: it holds what the person wrote.
+    fn keep(mut self) -> PathBuf {
+        std::mem::take(&mut self.0)
+    }
+}
+
 impl Drop for Draft {
     fn drop(&mut self) {
-        // It holds nothing that the file does not, or that was refused.
+        // Kept, or it holds nothing that the file does not. An empty path removes nothing.
         std::fs::remove_file(&self.0).ok();
     }
 }

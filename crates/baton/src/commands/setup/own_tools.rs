@@ -21,7 +21,12 @@ pub fn only_if_wanted(out: Out, context: &CommandContext, is_wanted: bool) -> Re
 
 /// Writes the pattern if that was asked for; else asks on a terminal, or says how.
 pub fn offer(context: &CommandContext, out: Out, is_wanted: bool) -> Result<(), Error> {
-    let Ok(settings) = guard::open(&context.home).approvals() else { return Ok(()) };
+    let settings = match guard::open(&context.home).approvals() {
+        Ok(settings) => settings,
+        Err(error) if is_wanted => return Err(error),
+        // The mistake is shown elsewhere, and hides no other word.
+        Err(_) => return Ok(()),
+    };
     let patterns: Vec<String> =
         settings.auto_approve.iter().map(|pattern| pattern.as_str().to_owned()).collect();
     if patterns.iter().any(|pattern| pattern == PATTERN) {

@@ -8,6 +8,7 @@ use super::words::short;
 use crate::commands::CommandContext;
 use crate::environment;
 use crate::print::{Out, text};
+use baton_agents::install::in_projects;
 use baton_core::id::JobId;
 use baton_core::{Code, Error, name};
 use baton_jobs::worktree;
@@ -40,6 +41,10 @@ const MAX_JOBS_READ: usize = 200;
 
 /// Refuses while something uses the state.
 pub fn check(context: &CommandContext) -> Result<(), Error> {
+    if let Some(place) = in_projects(&context.home).first() {
+        return Err(Error::new(Code::InUse, format!("a project is set up too: {}", place.display()))
+            .hint("run `baton setup --remove --project` in that project first"));
+    }
     if let Some(jobs) = Jobs::open_if_any(&context.home)? {
         let open = jobs.list(JobFilter::Open, MAX_JOBS_READ)?;
         if let Some(job) = open.first() {
@@ -74,7 +79,11 @@ pub fn agrees(context: &CommandContext, out: Out, is_said: bool) -> Result<bool,
         return Ok(true);
     }
     let home = short(&context.home);
-    let question = text!["delete all mail, jobs and logs in ", home, ", and your settings? [y/N] "];
+    let what = match environment::recorded_config_file(&context.home)? {
+        Some(file) => text![home, ", and your settings in ", short(&file)],
+        None => text![home],
+    };
+    let question = text!["delete all mail, jobs and logs in ", what, "? [y/N] "];
     out.agrees(question).ok_or_else(|| {
         Error::new(Code::Usage, "there is no terminal to ask in")
             .hint("add --yes to delete without a question")
@@ -83,10 +92,12 @@ pub fn agrees(context: &CommandContext, out: Out, is_said: bool) -> Result<bool,
 
 /// Deletes it, and says what stays.
 pub fn carry_out(context: &CommandContext, out: Out) -> Result<(), Error> {
+    // Only the file that this home records: another home may have its own.
+    let settings = environment::recorded_config_file(&context.home)?;
     let kept = worktrees(&context.home).map_err(|error| failed(&context.home, &error))?;
     state(&context.home).map_err(|error| failed(&context.home, &error))?;
     let mut deleted = vec![short(&context.home)];
-    if let Some(file) = environment::own_config_file()? {
+    if let Some(file) = settings {
         match fs::remove_file(&file) {
             Ok(()) => deleted.push(short(&file)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}

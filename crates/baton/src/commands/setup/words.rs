@@ -61,7 +61,7 @@ pub fn before(out: Out, planned: &[Planned], is_dry: bool, removes: bool) {
     }
     match (unchanged.len() == planned.len(), removes) {
         (true, true) => out.say("nothing of baton is set up"),
-        (true, false) => out.say(text!["nothing to change: ", unchanged.join(", "), " has all of it"]),
+        (true, false) => out.say(text!["nothing to change; connected: ", unchanged.join(", ")]),
         (false, true) => {}
         (false, false) if unchanged.is_empty() => {}
         (false, false) => out.say(text!["nothing to change: ", unchanged.join(", ")]),
