@@ -271,7 +271,8 @@ pub fn in_projects(home: &Path) -> Vec<PathBuf> {
         name.ends_with(".json") && !name.ends_with(&of_user)
     };
     let files = |path: PathBuf| -> Option<Vec<PathBuf>> {
-        let manifest: Manifest = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        let snapshot = Snapshot::read(&path).ok()?;
+        let manifest: Manifest = serde_json::from_slice(snapshot.bytes()?).ok()?;
         Some(manifest.files.into_iter().map(|entry| entry.path).filter(|file| file.exists()).collect())
     };
     records.map(|record| record.path()).filter(is_of_a_project).filter_map(files).flatten().collect()
